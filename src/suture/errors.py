@@ -1,0 +1,106 @@
+"""Every exception that Suture raises, as one tree.
+
+::
+
+    SutureError
+    ├── InputError            what was handed in cannot be read (says which message, and where in it)
+    │   ├── UnknownWireError    no known message shape fits
+    │   ├── AmbiguousWireError  several fit, and they would give different results
+    │   └── SchemaVersionError  written by a version this one cannot read
+    ├── ConfigError           an argument of the call is wrong
+    └── HistoryError          the history cannot be made acceptable; carries what is left
+
+The first question an error answers is whose fault it is: the data's (`InputError`), the caller's
+(`ConfigError`) or nobody's (`HistoryError`). This file imports nothing.
+"""
+
+__all__ = [
+    "AmbiguousWireError",
+    "ConfigError",
+    "HistoryError",
+    "InputError",
+    "SchemaVersionError",
+    "SutureError",
+    "UnknownWireError",
+]
+
+
+class SutureError(Exception):
+    """The root of all of Suture's own exceptions.
+
+    >>> issubclass(InputError, SutureError)
+    True
+    """
+
+
+class InputError(SutureError, ValueError):
+    """A message, or the list itself, is not what its wire says it must be.
+
+    `index` is the position of the offending message (`None` for the list as a whole), `path` the
+    place inside it. Nothing has been changed when this is raised.
+
+    >>> str(InputError("expected a string", index=3, path="content"))
+    'message 3, content: expected a string'
+    """
+
+    def __init__(self, reason: str, *, index: int | None = None, path: str = "") -> None:
+        self.reason = reason
+        self.index = index
+        self.path = path
+        place = ", ".join(part for part in ("" if index is None else f"message {index}", path) if part)
+        super().__init__(f"{place}: {reason}" if place else reason)
+
+
+class UnknownWireError(InputError):
+    """No wire recognises these messages; pass `wire=` to say which one it is.
+
+    >>> raise UnknownWireError("no wire knows the role 'x'", index=0)
+    Traceback (most recent call last):
+        ...
+    suture.errors.UnknownWireError: message 0: no wire knows the role 'x'
+    """
+
+
+class AmbiguousWireError(InputError):
+    """Several wires fit and would give different results; `candidates` names them.
+
+    >>> AmbiguousWireError(("anthropic", "openai-chat")).candidates
+    ('anthropic', 'openai-chat')
+    """
+
+    def __init__(self, candidates: tuple[str, ...]) -> None:
+        self.candidates = candidates
+        names = ", ".join(candidates)
+        super().__init__(
+            f"these messages could be any of {names}, and the results would differ; say which with wire="
+        )
+
+
+class SchemaVersionError(InputError):
+    """Stored messages carry a schema version that this release cannot read.
+
+    >>> issubclass(SchemaVersionError, InputError)
+    True
+    """
+
+
+class ConfigError(SutureError, ValueError):
+    """An argument of the call is wrong: an unknown name, or two that do not go together.
+
+    >>> raise ConfigError("unknown profile 'opnai'; known: anthropic, openai-chat")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: unknown profile 'opnai'; known: anthropic, openai-chat
+    """
+
+
+class HistoryError(SutureError):
+    """A history that no operation can make acceptable; `unresolved` holds the findings that remain.
+
+    >>> HistoryError("1 finding is left", unresolved=("…",)).unresolved
+    ('…',)
+    """
+
+    def __init__(self, reason: str, *, unresolved: tuple[object, ...] = ()) -> None:
+        self.unresolved = unresolved
+        super().__init__(reason)

@@ -1,0 +1,302 @@
+"""Who belongs to whom: every result is given to its call, or to nobody.
+
+Two steps. *Gather* walks the records once and hands each result to the latest turn that has its id.
+*Settle* then decides, turn by turn, which call each of them answers and what is left over. No set of ids
+over the whole history is ever consulted: ids that restart each round, or never change, are common and valid.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from suture.pairing._causes import is_builtin_text
+from suture.wires import Call, Key, Result, Wire
+
+__all__ = ["Assignment", "OutsideError", "Reference", "Slot", "Turn", "assign"]
+
+IsPlaceholder = Callable[[str], bool] | None
+
+
+class OutsideError(Exception):
+    """A result speaks of a call before `start`: only the whole history can say whose it is."""
+
+
+@dataclass(slots=True, eq=False)
+class Reference:
+    """A result where it stands: message index, position in that message."""
+
+    index: int
+    position: int
+    result: Result
+    synthetic: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A call, and the result it has been given."""
+
+    call: Call
+    index: int
+    key: Key
+    given: Reference | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The calls that the model made in one go, from message `first` to message `last`."""
+
+    first: int
+    last: int
+    joined: bool
+    """It stands directly behind another turn."""
+    slots: list[Slot] = field(default_factory=list[Slot])
+    strays: list[Reference] = field(default_factory=list[Reference])
+    arrivals: dict[Key, list[Reference]] = field(default_factory=dict[Key, list[Reference]])
+    nameless: list[Reference] = field(default_factory=list[Reference])
+    """Results without an id that came while this was the latest turn."""
+    surplus: bool = False
+    """More results came than it has calls, or one took another's place."""
+
+
+@dataclass(slots=True, eq=False)
+class Assignment:
+    """What `assign` found: the turns with their results, and every result that has no place in one."""
+
+    turns: list[Turn] = field(default_factory=list[Turn])
+    orphans: list[Reference] = field(default_factory=list[Reference])
+    waiting: list[Reference] = field(default_factory=list[Reference])
+    """Those of the orphans whose call may still come, as the very next turn."""
+    copies: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
+    """Left out without loss: an identical twin, or a placeholder beside another result."""
+    beaten: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
+    """Real results whose place a later, different one took."""
+
+
+def assign(
+    wire: Wire, messages: Sequence[Any], start: int, is_placeholder: IsPlaceholder, known: frozenset[Key] | set[Key]
+) -> Assignment:
+    """Give each result of `messages[start:]` to its call; `known` are the keys of calls before `start`."""
+    gathering = _Gathering(wire, messages, start, known)
+    gathering.walk()
+    settling = _Settling(wire, gathering.found, is_placeholder, known)
+    settling.settle()
+    return gathering.found
+
+
+class _Gathering:
+    """Walk the records; hand each result to the latest turn that has its id."""
+
+    def __init__(self, wire: Wire, messages: Sequence[Any], start: int, known: frozenset[Key] | set[Key]) -> None:
+        self.wire, self.messages, self.start, self.known = wire, messages, start, known
+        self.found = Assignment()
+        self.latest: dict[Key, Turn] = {}
+        self.strays: list[Reference] = []
+
+    def walk(self) -> None:
+        for index, calls, results in self.wire.scan(self.messages, self.start, len(self.messages)):
+            view = self.wire.view(self.messages[index], index)
+            if calls:
+                self._open(index, view.calls)
+            if results:
+                for position, result in enumerate(view.results):
+                    self._receive(Reference(index, position, result))
+        if self.found.turns:
+            self._close(self.found.turns[-1])
+        self.found.waiting = self._unbarred(len(self.messages))
+        self.found.orphans += self.strays
+
+    def _open(self, index: int, calls: tuple[Call, ...]) -> None:
+        turn = self._turn_at(index)
+        for call in calls:
+            key = self.wire.key(call)
+            turn.slots.append(Slot(call, index, key))
+            if call.id:
+                self.latest[key] = turn
+
+    def _turn_at(self, index: int) -> Turn:
+        """Return the turn that the call at `index` belongs to: on a list of items, that of its neighbours."""
+        turns = self.found.turns
+        if turns and self.wire.set_like and index <= turns[-1].last:
+            return turns[-1]
+        first, last = (self._run(index)) if self.wire.set_like else (index, index)
+        joined = bool(turns) and turns[-1].last + 1 == first
+        if turns:
+            self._close(turns[-1])
+        turn = Turn(first, last, joined)
+        self._hand_over_strays(turn)
+        turns.append(turn)
+        return turn
+
+    def _run(self, index: int) -> tuple[int, int]:
+        """Return the first and last of the neighbouring items that the model made."""
+        first = last = index
+        floor = self.found.turns[-1].last + 1 if self.found.turns else self.start
+        while first > floor and self._made(first - 1):
+            first -= 1
+        while last + 1 < len(self.messages) and self._made(last + 1):
+            last += 1
+        return first, last
+
+    def _made(self, index: int) -> bool:
+        return self.wire.made_by_model(self.messages[index], index)
+
+    def _hand_over_strays(self, turn: Turn) -> None:
+        """A result before its call may move into the very next assistant turn, and no further."""
+        turn.strays = self._unbarred(turn.first)
+        self.found.orphans += self.strays[: len(self.strays) - len(turn.strays)]
+        self.strays = []
+
+    def _unbarred(self, place: int) -> list[Reference]:
+        """Return the strays that no message of the model separates from `place`."""
+        if not self.strays:
+            return []
+        barrier = place - 1
+        while barrier > self.strays[0].index and not self._made(barrier):
+            barrier -= 1
+        return [stray for stray in self.strays if stray.index >= barrier]
+
+    def _close(self, turn: Turn) -> None:
+        """Match the strays that waited for `turn`, once all its calls are known."""
+        keys = {slot.key for slot in turn.slots}
+        for stray in reversed(turn.strays):
+            key = self.wire.key(stray.result)
+            if key in keys:
+                turn.arrivals.setdefault(key, []).insert(0, stray)
+            else:
+                self.found.orphans.append(stray)
+        turn.strays = []
+
+    def _receive(self, reference: Reference) -> None:
+        result = reference.result
+        if not result.id:
+            if self.found.turns:
+                self.found.turns[-1].nameless.append(reference)
+            elif self.known:
+                raise OutsideError
+            else:
+                self.found.orphans.append(reference)
+            return
+        key = self.wire.key(result)
+        turn = self.latest.get(key)
+        if turn is not None:
+            turn.arrivals.setdefault(key, []).append(reference)
+        elif key in self.known:
+            raise OutsideError
+        else:
+            self.strays.append(reference)
+
+
+class _Settling:
+    """Decide which call each result answers. Turns are settled in order, so what is earlier is final."""
+
+    def __init__(
+        self, wire: Wire, found: Assignment, is_placeholder: IsPlaceholder, known: frozenset[Key] | set[Key]
+    ) -> None:
+        self.wire, self.found, self.is_placeholder, self.known = wire, found, is_placeholder, known
+        self.unanswered: dict[Key, int] = {}
+        """How many calls of each id, in turns that are settled, have no real result."""
+
+    def settle(self) -> None:
+        turns = self.found.turns
+        start = 0
+        while start < len(turns):
+            stop = start + 1
+            while stop < len(turns) and turns[stop].joined:
+                stop += 1
+            self._settle_cluster(turns[start:stop])
+            start = stop
+
+    def _settle_cluster(self, turns: list[Turn]) -> None:
+        """Settle turns that stand directly together: only here can results in order tell calls apart."""
+        slots: dict[Key, list[Slot]] = {}
+        for turn in turns:
+            own: dict[Key, list[Slot]] = {}
+            for slot in turn.slots:
+                own.setdefault(slot.key, []).append(slot)
+                slots.setdefault(slot.key, []).append(slot)
+            for key, references in turn.arrivals.items():
+                everywhere = slots[key]
+                in_order = len(references) == len(everywhere) > len(own[key])
+                for reference in references:
+                    self._give(turn, everywhere if in_order else own[key], reference, everywhere)
+            for reference in turn.nameless:
+                self._give_nameless(turn, reference)
+        for turn in turns:
+            for slot in turn.slots:
+                if slot.call.id and (slot.given is None or slot.given.synthetic):
+                    self.unanswered[slot.key] = self.unanswered.get(slot.key, 0) + 1
+
+    def _give(self, turn: Turn, slots: list[Slot], reference: Reference, everywhere: list[Slot]) -> None:
+        """Give a result to the first call of its id (and name) that has none, or only a placeholder."""
+        named = [slot for slot in slots if slot.call.name == reference.result.name]
+        slots = named or slots
+        reference.synthetic = self._is_synthetic(reference.result, slots[0].call)
+        if self._fill(turn, slots, reference):
+            return
+        turn.surplus = True
+        if reference.synthetic:
+            self.found.copies.append((reference, slots[-1]))
+        elif self._someone_waits(slots[0].key, everywhere, slots):
+            self.found.orphans.append(reference)
+        else:
+            self._compete(slots, reference)
+
+    def _give_nameless(self, turn: Turn, reference: Reference) -> None:
+        """Give a result without an id to a call of its name; without a name, to the first that waits."""
+        name = reference.result.name
+        slots = [slot for slot in turn.slots if not name or slot.call.name in {name, ""}]
+        if slots:
+            reference.synthetic = self._is_synthetic(reference.result, slots[0].call)
+        if not slots or not self._fill(turn, slots, reference):
+            turn.surplus = True
+            self.found.orphans.append(reference)
+
+    def _fill(self, turn: Turn, slots: list[Slot], reference: Reference) -> bool:
+        for slot in slots:
+            if slot.given is None:
+                slot.given = reference
+                return True
+        if not reference.synthetic:
+            for slot in slots:
+                if slot.given is not None and slot.given.synthetic:
+                    self.found.copies.append((slot.given, slot))
+                    slot.given = reference
+                    turn.surplus = True
+                    return True
+        return False
+
+    def _someone_waits(self, key: Key, everywhere: list[Slot], own: list[Slot]) -> bool:
+        """Tell whether a call of this id in an earlier turn has no real result: then nobody can know."""
+        if key in self.known:
+            raise OutsideError
+        if self.unanswered.get(key):
+            return True
+        return any(slot.given is None or slot.given.synthetic for slot in everywhere if slot not in own)
+
+    def _compete(self, slots: list[Slot], reference: Reference) -> None:
+        """Of real results for one call, identical ones are one, and of different ones the last wins."""
+        for slot in slots:
+            if slot.given is not None and _same(slot.given.result, reference.result):
+                self.found.copies.append((reference, slot))
+                return
+        slot = slots[-1]
+        if slot.given is not None:
+            self.found.beaten.append((slot.given, slot))
+        slot.given = reference
+
+    def _is_synthetic(self, result: Result, call: Call) -> bool:
+        if result.marked:
+            return True
+        text, complete = self.wire.result_text(result)
+        if not complete:
+            return False
+        if is_builtin_text(text, call.name, call.id) is not None:
+            return True
+        return self.is_placeholder is not None and bool(self.is_placeholder(text))
+
+
+def _same(one: Result, other: Result) -> bool:
+    try:
+        return bool(one.content == other.content)
+    except RecursionError:
+        return False

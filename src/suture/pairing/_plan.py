@@ -1,0 +1,333 @@
+"""From an assignment to a history: which groups must change, what is said of them, and the new list.
+
+A group (a turn and its results) that is whole is not touched. One that must change ends as: the turn, its
+results in call order, then whatever stood between, in its old order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from suture.errors import ConfigError
+from suture.language import Language
+from suture.pairing._assign import Assignment, Reference, Slot, Turn, assign
+from suture.pairing._causes import Cause, is_builtin_text, placeholder_text
+from suture.pairing._orphans import ORPHAN_LIMIT, orphan_text
+from suture.pairing._report import Displaced, Finding, Pending
+from suture.pairing._whole import is_whole
+from suture.wires import Key, Piece, Wire
+
+__all__ = ["PairOptions", "Paired", "pair"]
+
+NOTHING_KNOWN: frozenset[Key] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOptions:
+    """How pairing decides where the history leaves a choice. Everything is explicit; nothing ambient is read.
+
+    >>> PairOptions().tail
+    'cancel'
+    """
+
+    tail: str = "cancel"
+    orphans: str = "text"
+    language: Language = "en"
+    generator: Callable[[str, str, Cause], str] | None = None
+    causes: Mapping[tuple[int, int], Cause] = field(default_factory=dict[tuple[int, int], Cause])
+    is_placeholder: Callable[[str], bool] | None = None
+    set_like: bool = False
+
+
+class Paired(NamedTuple):
+    """The outcome for `messages[start:]`.
+
+    `origins[i]` is where `messages[i]` came from (`None`: nothing moved). `boundary`: what comes before this
+    index of the input is settled, unless a later result speaks of it; `cut` is that place in `messages`.
+
+    >>> Paired([], None, 0, 0).findings
+    ()
+    """
+
+    messages: Sequence[Any]
+    origins: list[int] | None
+    boundary: int
+    cut: int
+    findings: tuple[Finding, ...] = ()
+    displaced: tuple[Displaced, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    keys: tuple[Key, ...] = ()
+    """The keys of the calls before `boundary`."""
+
+
+def pair(
+    wire: Wire,
+    messages: Sequence[Any],
+    options: PairOptions,
+    start: int = 0,
+    known: frozenset[Key] | set[Key] = NOTHING_KNOWN,
+    *,
+    track: bool = False,
+) -> Paired:
+    """Pair the calls and results of `messages[start:]`; with `track`, also say what is settled and what not.
+
+    >>> from suture.wires import get_wire
+    >>> broken = [{"role": "tool", "tool_call_id": "a", "content": "42"}]
+    >>> pair(get_wire("openai-chat"), broken, PairOptions(orphans="drop")).messages
+    []
+    """
+    if not track and is_whole(wire, messages, set_like=options.set_like):
+        return Paired(messages, None, len(messages), len(messages))
+    found = assign(wire, messages, start, options.is_placeholder, known)
+    return _Planning(wire, messages, options, start, found).run()
+
+
+class _Planning:
+    """One pass over an assignment; its parts end up in a `Paired`."""
+
+    def __init__(
+        self, wire: Wire, messages: Sequence[Any], options: PairOptions, start: int, found: Assignment
+    ) -> None:
+        self.wire, self.messages, self.options, self.start, self.found = wire, messages, options, start, found
+        self.findings: list[Finding] = []
+        self.displaced: list[Displaced] = []
+        self.pending: list[Pending] = []
+        self.counts = _count(found)
+        self.left_out = {reference.index for reference, _ in (*found.copies, *found.beaten)}
+        self.tail_is_open = self._tail_is_open()
+        self.carried: dict[int, list[Piece]] = {}
+        """Where a changed turn ends: the results that follow it."""
+        self.kept: dict[int, dict[int, str]] = {}
+        """Messages whose results move: which of those stay as text."""
+
+    def run(self) -> Paired:
+        whole: set[int] = set()
+        for turn in self.found.turns:
+            keeps = self._keeps_tail(turn)
+            indexes = {slot.given.index for slot in turn.slots if slot.given is not None}
+            if self._is_whole(turn, indexes, keeps):
+                whole |= indexes
+            else:
+                self._change(turn, keeps)
+            if keeps:
+                self._leave_open(turn)
+        for index in self.counts:
+            if index not in whole:
+                self.kept[index] = {}
+        self._tell_leftovers()
+        return self._build()
+
+    # What must change
+
+    def _tail_is_open(self) -> bool:
+        """Tell whether nothing but its own results follows the last turn."""
+        if not self.found.turns:
+            return False
+        orphaned = {reference.index for reference in self.found.orphans}
+        return all(
+            index in self.counts
+            and index not in orphaned
+            and not self.wire.view(self.messages[index], index).loose
+            for index in range(self.found.turns[-1].last + 1, len(self.messages))
+        )
+
+    def _keeps_tail(self, turn: Turn) -> bool:
+        return self.options.tail == "keep" and self.tail_is_open and turn is self.found.turns[-1]
+
+    def _is_whole(self, turn: Turn, indexes: set[int], keeps: bool) -> bool:
+        given = [slot.given for slot in turn.slots if slot.given is not None]
+        if turn.surplus or (len(given) < len(turn.slots) and not keeps):
+            return False
+        places = [(reference.index, reference.position) for reference in given]
+        if any(not reference.result.id for reference in given) and places != sorted(places):
+            return False
+        if any(index <= turn.last for index in indexes):
+            return False
+        if self.options.set_like:
+            return True
+        in_place = indexes == set(range(turn.last + 1, turn.last + 1 + len(indexes)))
+        return in_place and sum(self.counts[index] for index in indexes) == len(given)
+
+    def _change(self, turn: Turn, keeps: bool) -> None:
+        """Put the results of `turn` behind it in call order, a placeholder where one is missing."""
+        run_end = turn.last + 1
+        mine = {slot.given.index for slot in turn.slots if slot.given is not None}
+        while run_end in mine or run_end in self.left_out:
+            run_end += 1
+        pieces: list[Piece] = []
+        before = len(self.findings)
+        for position, slot in enumerate(turn.slots):
+            if slot.given is not None:
+                pieces.append(Piece(self.messages[slot.given.index], slot.given.position))
+                self._tell_move(turn, slot, slot.given, run_end)
+            elif not keeps:
+                pieces += self._answer(turn, slot, position)
+        if len(self.findings) == before and not turn.surplus:
+            self._tell(turn.first, "out-of-order", turn.slots[0], "results put in call order")
+        self.carried[turn.last] = pieces
+
+    def _tell_move(self, turn: Turn, slot: Slot, reference: Reference, run_end: int) -> None:
+        if reference.index <= turn.last:
+            self._tell(reference.index, "early", slot, f"moved behind its call at {slot.index}")
+        elif reference.index >= run_end and not self.options.set_like:
+            self._tell(reference.index, "late", slot, f"moved behind its call at {slot.index}")
+
+    def _answer(self, turn: Turn, slot: Slot, position: int) -> list[Piece]:
+        call = slot.call
+        if not self.wire.can_answer(call):
+            self._tell(slot.index, "dangling", slot, "")
+            return []
+        cause = self.options.causes.get((turn.first, position)) or self._cause(turn, slot)
+        self._tell(slot.index, "dangling", slot, f"answered: {cause}")
+        return [Piece(call=call, text=self._text(cause, call.name, call.id), cause=str(cause))]
+
+    def _cause(self, turn: Turn, slot: Slot) -> Cause:
+        if not self.wire.arguments_ok(slot.call):
+            return Cause.MALFORMED
+        followed = turn is not self.found.turns[-1] or not self.tail_is_open
+        return Cause.INTERRUPTED if followed else Cause.UNKNOWN
+
+    def _text(self, cause: Cause, name: str, call_id: str) -> str:
+        if self.options.generator is not None:
+            text = self.options.generator(name, call_id, cause)
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
+                raise ConfigError(f"generator returned {type(text).__name__}; it must be a plain function that returns text")
+            if text:
+                return text
+        return placeholder_text(cause, name, call_id, self.options.language)
+
+    def _leave_open(self, turn: Turn) -> None:
+        for position, slot in enumerate(turn.slots):
+            if slot.given is None:
+                call = slot.call
+                self.pending.append(Pending(index=slot.index, position=position, call_id=call.id, name=call.name))
+
+    # What is left over
+
+    def _tell_leftovers(self) -> None:
+        for reference, slot in self.found.copies:
+            done = "dropped: its real result is there" if reference.synthetic else "dropped: an identical one is there"
+            self._tell(reference.index, "duplicate", slot, done)
+        for reference, slot in self.found.beaten:
+            self._tell(reference.index, "duplicate", slot, "displaced: a later one takes its place")
+            self._displace(reference, slot.call.name, "duplicate")
+        for reference in self.found.orphans:
+            self._tell_orphan(reference)
+
+    def _tell_orphan(self, reference: Reference) -> None:
+        result = reference.result
+        text, complete = self.wire.result_text(result)
+        told = Finding(index=reference.index, problem="orphan", call_id=result.id, name=result.name, done="dropped")
+        if self._is_placeholder(text, result.name or None, result.id, marked=result.marked):
+            self.findings.append(told)
+            return
+        if self.options.orphans == "text":
+            told = Finding(
+                index=reference.index, problem="orphan", call_id=result.id, name=result.name, done="kept as user text"
+            )
+            shown = orphan_text(text, result.name, result.id, self.options.language)
+            self.kept[reference.index][reference.position] = shown
+        if self.options.orphans == "drop" or not complete or len(text) > ORPHAN_LIMIT:
+            self._displace(reference, result.name, "orphan")
+        self.findings.append(told)
+
+    def _is_placeholder(self, text: str, name: str | None, call_id: str, *, marked: bool) -> bool:
+        if marked or is_builtin_text(text, name, call_id) is not None:
+            return True
+        return self.options.is_placeholder is not None and bool(self.options.is_placeholder(text))
+
+    def _displace(self, reference: Reference, name: str, reason: str) -> None:
+        result = reference.result
+        text, complete = self.wire.result_text(result)
+        self.displaced.append(
+            Displaced(
+                index=reference.index,
+                call_id=result.id,
+                name=result.name or name,
+                reason=reason,
+                length=len(text),
+                content=text if complete else result.content,
+            )
+        )
+
+    def _tell(self, index: int, problem: str, slot: Slot, done: str) -> None:
+        call = slot.call
+        self.findings.append(Finding(index=index, problem=problem, call_id=call.id, name=call.name, done=done))
+
+    # The new list
+
+    def _build(self) -> Paired:
+        boundary = self._boundary()
+        keys = tuple(slot.key for turn in self.found.turns if turn.last < boundary for slot in turn.slots)
+        if not self.carried and not self.kept:
+            rest = self.messages if self.start == 0 else self.messages[self.start :]
+            return Paired(rest, None, boundary, boundary - self.start, pending=tuple(self.pending), keys=keys)
+        builder = _Builder(self.wire, self.messages, self.start)
+        touched = sorted(self.carried.keys() | self.kept.keys())
+        for index in touched:
+            if index < boundary:
+                builder.rebuild(index, self.kept.get(index), self.carried.get(index))
+        builder.copy_to(boundary)
+        cut = len(builder.built)
+        for index in touched:
+            if index >= boundary:
+                builder.rebuild(index, self.kept.get(index), self.carried.get(index))
+        builder.copy_to(len(self.messages))
+        findings = tuple(sorted(self.findings, key=lambda finding: finding.index))
+        return Paired(
+            builder.built, builder.origins, boundary, cut, findings, tuple(self.displaced), tuple(self.pending), keys
+        )
+
+    def _boundary(self) -> int:
+        """Return the first index that what comes next may still change."""
+        if self.tail_is_open:
+            at = len(self.found.turns) - 1
+            while self.found.turns[at].joined:
+                at -= 1
+            return self.found.turns[at].first
+        if self.found.waiting:
+            return self.found.waiting[0].index
+        return len(self.messages)
+
+
+class _Builder:
+    """The output, written from left to right."""
+
+    def __init__(self, wire: Wire, messages: Sequence[Any], start: int) -> None:
+        self.wire, self.messages, self.cursor = wire, messages, start
+        self.built: list[Any] = []
+        self.origins: list[int] = []
+
+    def copy_to(self, index: int) -> None:
+        """Copy what is untouched, up to `index`."""
+        if index > self.cursor:
+            self.built += self.messages[self.cursor : index]
+            self.origins += range(self.cursor, index)
+            self.cursor = index
+
+    def rebuild(self, index: int, texts: Mapping[int, str] | None, pieces: Sequence[Piece] | None) -> None:
+        """Write message `index` without the results that move away, then those that move here."""
+        self.copy_to(index)
+        message = self.messages[index]
+        remainder = message if texts is None else self.wire.rest(message, texts)
+        if remainder is not None:
+            self._add(remainder, index)
+        if pieces:
+            for carrier in self.wire.carry(pieces):
+                self._add(carrier, index)
+        self.cursor = index + 1
+
+    def _add(self, message: Any, origin: int) -> None:
+        self.built.append(message)
+        self.origins.append(origin)
+
+
+def _count(found: Assignment) -> dict[int, int]:
+    """Return how many results each message carries."""
+    counts: dict[int, int] = {}
+    references = [slot.given for turn in found.turns for slot in turn.slots if slot.given is not None]
+    references += found.orphans
+    references += [reference for reference, _ in (*found.copies, *found.beaten)]
+    for reference in references:
+        counts[reference.index] = counts.get(reference.index, 0) + 1
+    return counts

@@ -1,0 +1,149 @@
+"""What a profile is: what one provider accepts, as data. Code that acts on it lives in `suture.repair`."""
+
+import re
+from enum import StrEnum
+
+import msgspec
+
+__all__ = ["NATIVE", "IdForm", "Operation", "Profile", "Rule", "structure"]
+
+NATIVE = ("message", "agentic")
+"""The wires every profile speaks of besides its own."""
+
+
+class Operation(StrEnum):
+    """What can be done about a broken rule: a closed list.
+
+    >>> Operation.ANSWER.value
+    'answer'
+    """
+
+    ANSWER = "answer"
+    """Put a placeholder where a result is missing."""
+    MOVE = "move"
+    """Put a result behind its call."""
+    COLLAPSE = "collapse"
+    """Keep one of several results."""
+    RETELL = "retell"
+    """Keep a result without a call as user text, or drop it."""
+    RENAME_ID = "rename-id"
+    EMPTY_ARGUMENTS = "empty-arguments"
+    NAME_CALL = "name-call"
+    NAME_RESULT = "name-result"
+    MERGE = "merge"
+    SPLIT = "split"
+    TEXT_FIRST = "text-first"
+    RESULTS_FIRST = "results-first"
+    PROMOTE_MEDIA = "promote-media"
+    DROP_EMPTY = "drop-empty"
+    BRIDGE = "bridge"
+    FILL = "fill"
+    UNREPAIRABLE = "unrepairable"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing a provider demands.
+
+    >>> Rule(id="x.y", problems=("orphan",), says="…", source="…", operation=Operation.RETELL).id
+    'x.y'
+    """
+
+    id: str
+    problems: tuple[str, ...]
+    """The findings that break it."""
+    says: str
+    source: str
+    operation: Operation
+    wires: tuple[str, ...] = ()
+    """Where it can be broken; empty: on all wires of its profile."""
+
+
+class IdForm(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call id must look like, and how far it must be unique: within a `turn`, the `history`, or not at all.
+
+    >>> IdForm(pattern="[a-z]+", limit=3, scope="turn").accepts("abcd")
+    False
+    """
+
+    pattern: str
+    limit: int
+    scope: str = ""
+    prefix: str = "call_"
+    length: int = 29
+    """How long a made id is, its prefix included."""
+
+    def accepts(self, text: str) -> bool:
+        """Tell whether `text` may be an id."""
+        return len(text) <= self.limit and re.fullmatch(self.pattern, text) is not None
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What one provider accepts.
+
+    >>> from suture.profiles import get_profile
+    >>> get_profile("anthropic").speaks_of("anthropic")
+    True
+    """
+
+    name: str
+    wires: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    ids: IdForm | None = None
+    names: str = ""
+    """The pattern of a tool's name, where the provider has one."""
+    field: str = ""
+    """The text field that must be present on a message with calls."""
+    adjacent: bool = True
+    """Results stand right behind their turn, even on a wire that would not mind."""
+
+    def speaks_of(self, wire: str) -> bool:
+        """Tell whether this profile has something to say about `wire`."""
+        return wire in self.wires
+
+    def accepts_name(self, name: str) -> bool:
+        """Tell whether a tool may be called `name`."""
+        return not self.names or re.fullmatch(self.names, name) is not None
+
+    def rules_for(self, wire: str) -> dict[str, Rule]:
+        """Return the rule that each problem breaks on `wire`."""
+        return {
+            problem: rule for rule in self.rules if not rule.wires or wire in rule.wires for problem in rule.problems
+        }
+
+
+def structure(name: str, *, answered: str, orphaned: str, single: str, adjacent: str) -> tuple[Rule, ...]:
+    """Return the four rules of structure, which all providers have, each with this provider's source.
+
+    >>> [rule.id for rule in structure("x", answered="", orphaned="", single="", adjacent="")]
+    ['x.answered', 'x.has-call', 'x.single-result', 'x.adjacent']
+    """
+    return (
+        Rule(
+            id=f"{name}.answered",
+            problems=("dangling",),
+            says="Every tool call has a result.",
+            source=answered,
+            operation=Operation.ANSWER,
+        ),
+        Rule(
+            id=f"{name}.has-call",
+            problems=("orphan",),
+            says="Every tool result has a call before it.",
+            source=orphaned,
+            operation=Operation.RETELL,
+        ),
+        Rule(
+            id=f"{name}.single-result",
+            problems=("duplicate",),
+            says="A tool call has one result.",
+            source=single,
+            operation=Operation.COLLAPSE,
+        ),
+        Rule(
+            id=f"{name}.adjacent",
+            problems=("late", "early", "out-of-order"),
+            says="The results of a turn follow it, with nothing between.",
+            source=adjacent,
+            operation=Operation.MOVE,
+        ),
+    )

@@ -1,0 +1,36 @@
+"""Operations on the blocks of one message: their order, and what is left out. Pure, and the same on all block wires."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from suture.wires import BlockWire
+
+__all__ = ["calls_last", "merge", "results_first", "split_results", "without_blank_text"]
+
+
+def results_first(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:
+    """Return the results, then the rest, each in its old order."""
+    return sorted(blocks, key=lambda block: wire.kind(block) != "result")
+
+
+def calls_last(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:
+    """Return everything but the calls, then the calls, each in its old order."""
+    return sorted(blocks, key=lambda block: wire.kind(block) == "call")
+
+
+def without_blank_text(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:
+    """Return the blocks without text blocks that say nothing."""
+    return [block for block in blocks if wire.kind(block) != "text" or wire.block_text(block).strip()]
+
+
+def split_results(wire: BlockWire, message: Any) -> list[Any]:
+    """Return the results of `message` and the rest of it as two messages."""
+    blocks = wire.blocks(message)
+    results = [block for block in blocks if wire.kind(block) == "result"]
+    rest = [block for block in blocks if wire.kind(block) != "result"]
+    return [wire.with_blocks(message, part) for part in (results, rest) if part]
+
+
+def merge(wire: BlockWire, one: Any, other: Any) -> Any:
+    """Return one message with the blocks of both."""
+    return wire.with_blocks(one, [*wire.blocks(one), *wire.blocks(other)])

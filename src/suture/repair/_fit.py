@@ -1,0 +1,295 @@
+"""Fit: what one profile demands beyond pairing, done message by message from left to right.
+
+`Fitter` is a fold: `feed` takes the next message of a paired history, and what comes out depends on what
+went before, never on what follows. So the work can stop at any boundary and go on from there (`fork`).
+
+Signed or encrypted content outranks acceptance: in such a message only ids change, and what else is wrong
+with it stays unresolved.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from suture.language import Language
+from suture.pairing import UNKNOWN_TOOL, Finding, is_builtin_text, placeholder_text
+from suture.profiles import Profile
+from suture.repair._blocks import calls_last, results_first, split_results, without_blank_text
+from suture.repair._ids import Ids
+from suture.repair._items import ItemRules
+from suture.repair._outlet import Outlet
+from suture.wires import BlockWire, Call, CallEdit, Key, Result, ResultEdit, View, Wire
+
+__all__ = ["Fitter"]
+
+_FILLERS: dict[Language, str] = {"en": "(the tool failed without a message)", "zh": "(工具执行失败,没有返回信息)"}
+
+
+class _Open(NamedTuple):
+    """A call whose result is still to come, with the id it goes by now."""
+
+    call: Call
+    id: str
+
+
+class Fitter:
+    """Fit a paired history to one profile.
+
+    >>> from suture.profiles import get_profile
+    >>> from suture.wires import get_wire
+    >>> fitter = Fitter(get_wire("openai-chat"), get_profile("openai-chat"), "en")
+    >>> fitter.feed({"role": "assistant", "content": None}, 0)
+    >>> fitter.finish(), fitter.findings[0].problem
+    ([], 'empty-message')
+    """
+
+    def __init__(self, wire: Wire, profile: Profile, language: Language) -> None:
+        self.wire, self.profile, self.language = wire, profile, language
+        self.rules = profile.rules_for(wire.name)
+        self.findings: list[Finding] = []
+        self._edited = False
+        self._ids = Ids(profile.ids) if profile.ids is not None else None
+        self._items = ItemRules(wire) if {"lone-reasoning", "repeated-item"} & self.rules.keys() else None
+        self._outlet = Outlet(wire, self.rules, language, self._note)
+        self._open: dict[Key, list[_Open]] = {}
+        self._media: list[Any] = []
+        self._origin = 0
+
+    def fork(self) -> "Fitter":
+        """Return a fitter that goes on from here and leaves this one as it is."""
+        twin = Fitter(self.wire, self.profile, self.language)
+        twin._ids = self._ids.fork() if self._ids is not None else None
+        twin._items = self._items.fork() if self._items is not None else None
+        twin._outlet = self._outlet.fork(twin._note)
+        twin._open = {key: list(calls) for key, calls in self._open.items()}
+        twin._media, twin._origin = list(self._media), self._origin
+        return twin
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything that came out differs from what was fed."""
+        return self._edited or self._outlet.changed
+
+    def take(self) -> tuple[list[Any], list[Finding]]:
+        """Return what is out for good and what was found, and forget both; the last message may be held back."""
+        out, self._outlet.out = self._outlet.out, []
+        findings, self.findings = self.findings, []
+        return out, findings
+
+    def feed(self, message: Any, origin: int) -> None:
+        """Take the next message; `origin` is its place in what was handed in."""
+        self._origin = origin
+        view = self.wire.view(message, origin)
+        if not view.results:
+            self._show_media()
+        fitted = self._fit_item(message, view)
+        fitted = self._fit_calls_and_results(fitted, view)
+        fitted = self._lift_media(fitted, view)
+        fitted = self._fit_fields(fitted, view)
+        parts = self._fit_blocks(fitted, view)
+        self._edited = self._edited or len(parts) != 1 or parts[0] is not message
+        for part in parts:
+            self._outlet.put(part, view if len(parts) == 1 else self.wire.view(part))
+
+    def finish(self) -> list[Any]:
+        """Return all that came out since the start, or since the fork."""
+        self._show_media()
+        if self._items is not None and self._items.ends_lone():
+            self._note("lone-reasoning", "")
+        return self._outlet.finish()
+
+    # Calls and results
+
+    def _fit_calls_and_results(self, message: Any, view: View) -> Any:
+        calls = self._call_edits(view) if view.calls else {}
+        results = self._result_edits(view) if view.results else {}
+        return self.wire.edit(message, calls, results) if calls or results else message
+
+    def _call_edits(self, view: View) -> dict[int, CallEdit]:
+        goes_on = self.wire.set_like and self._outlet.last_role == "assistant"
+        if not self.wire.set_like:
+            self._open = {}
+        if self._ids is not None and not goes_on:
+            self._ids.begin_turn()
+        edits: dict[int, CallEdit] = {}
+        for position, call in enumerate(view.calls):
+            given = self._give_id(call)
+            self._open.setdefault(self.wire.key(call), []).append(_Open(call, given or call.id))
+            edit = CallEdit(given, self._name(call, signed=view.signed), self._bad_arguments(call, signed=view.signed))
+            if edit != CallEdit():
+                edits[position] = edit
+        return edits
+
+    def _give_id(self, call: Call) -> str | None:
+        """Return the new id of `call`, `None` where it keeps its own (or, in the older form, has none)."""
+        if self._ids is None or not self.wire.has_id(call):
+            return None
+        given = self._ids.give(call.id)
+        if given == call.id:
+            return None
+        problem = "missing-id" if not call.id else "repeated-id" if self._ids.form.accepts(call.id) else "illegal-id"
+        self._tell(problem, call, f"renamed to {given}")
+        return given
+
+    def _name(self, call: Call, *, signed: bool) -> str | None:
+        if not call.name and "missing-name" in self.rules:
+            self._tell("missing-name", call, "" if signed else f"named {UNKNOWN_TOOL}")
+            return None if signed else UNKNOWN_TOOL
+        if "illegal-name" in self.rules and call.name and not self.profile.accepts_name(call.name):
+            self._tell("illegal-name", call, "")
+        return None
+
+    def _bad_arguments(self, call: Call, *, signed: bool) -> bool:
+        if "bad-arguments" not in self.rules or self.wire.arguments_ok(call):
+            return False
+        self._tell("bad-arguments", call, "" if signed else "replaced by {}")
+        return not signed
+
+    def _result_edits(self, view: View) -> dict[int, ResultEdit]:
+        edits: dict[int, ResultEdit] = {}
+        for position, result in enumerate(view.results):
+            answered = self._answered(result)
+            if answered is None:
+                continue
+            given = self._result_id(result, answered)
+            text = self._result_text(result) or (self._reword(result, answered, given) if given else None)
+            edit = ResultEdit(given, self._result_name(result, answered.call), text)
+            if edit != ResultEdit():
+                edits[position] = edit
+        return edits
+
+    def _answered(self, result: Result) -> _Open | None:
+        """Return the call that `result` answers: after pairing, the first that waits for such a result."""
+        key = self.wire.key(result)
+        if key not in self._open and not result.id:
+            named = [key for key, calls in self._open.items() if result.name in {"", calls[0].call.name}]
+            key = next(iter(named or self._open), key)
+        waiting = self._open.get(key)
+        if waiting is None:
+            return None
+        answered = next((call for call in waiting if call.call.name == result.name), waiting[0])
+        waiting.remove(answered)
+        if not waiting:
+            del self._open[key]
+        return answered
+
+    def _result_id(self, result: Result, answered: _Open) -> str | None:
+        if self._ids is None or result.id == answered.id or not self.wire.has_id(answered.call):
+            return None
+        if result.id != answered.call.id:
+            self._tell("wrong-id", answered.call, f"given its call's id {answered.id}")
+        return answered.id
+
+    def _result_name(self, result: Result, call: Call) -> str | None:
+        name = call.name or UNKNOWN_TOOL
+        if "result-name" not in self.rules or result.name == name:
+            return None
+        self._tell("result-name", call, f"named {name}")
+        return name
+
+    def _result_text(self, result: Result) -> str | None:
+        if "empty-error" not in self.rules or not self.wire.is_empty_error(result):
+            return None
+        self._tell("empty-error", Call(result.id, result.name), "given a text")
+        return _FILLERS[self.language]
+
+    def _reword(self, result: Result, answered: _Open, given: str) -> str | None:
+        """A placeholder of ours tells the id of its call, so it follows a rename."""
+        text, _ = self.wire.result_text(result)
+        call = answered.call
+        cause = is_builtin_text(text, call.name, call.id)
+        if cause is None or given == call.id:
+            return None
+        return placeholder_text(cause, call.name, given, "zh" if text.startswith("工具") else "en")
+
+    # Items, fields and blocks
+
+    def _fit_item(self, message: Any, view: View) -> Any:
+        if self._items is None:
+            return message
+        if self._items.is_lone(message):
+            self._note("lone-reasoning", "")
+        if self._items.is_repeated(message):
+            self._note("repeated-item", "" if view.signed else "its item id left out")
+            return message if view.signed else self.wire.without_item_id(message)
+        return message
+
+    def _lift_media(self, message: Any, view: View) -> Any:
+        if "media-in-result" not in self.rules or not view.results:
+            return message
+        message, media = self.wire.lift_media(message)
+        if media:
+            self._media += media
+            self._tell("media-in-result", Call(view.results[0].id, view.results[0].name), "shown after the results")
+        return message
+
+    def _show_media(self) -> None:
+        if self._media:
+            media, self._media = self._media, []
+            self._outlet.put(self.wire.show_media(media), View("user"))
+
+    def _fit_fields(self, message: Any, view: View) -> Any:
+        if "missing-field" in self.rules and view.calls:
+            filled = self.wire.fill(message, self.profile.field)
+            if filled is not message:
+                self._note("missing-field", f"{self.profile.field} added, empty")
+            message = filled
+        if "empty-calls" in self.rules and view.role == "assistant":
+            tidy = self.wire.tidy(message)
+            if tidy is not message:
+                self._note("empty-calls", "empty list of calls left out")
+            message = tidy
+        return message
+
+    def _fit_blocks(self, message: Any, view: View) -> list[Any]:
+        """Return `message` with its blocks in order; nothing where it is empty; the parts it is split into."""
+        if view.empty and "empty-message" in self.rules:
+            self._note("empty-message", "dropped")
+            return []
+        wire = self.wire
+        if not isinstance(wire, BlockWire):
+            return [message]
+        blocks: Sequence[Any] = wire.blocks(message)
+        fitted = self._reorder(wire, blocks, view)
+        if fitted is not blocks:
+            message = wire.with_blocks(message, fitted)
+        if "trailing-text" in self.rules and view.results and view.loose:
+            self._note("trailing-text", "split off into the next message")
+            return split_results(wire, message)
+        return [message]
+
+    def _reorder(self, wire: BlockWire, blocks: Sequence[Any], view: View) -> Sequence[Any]:
+        for problem, operation, applies, done in (
+            ("blank-text", without_blank_text, view.loose, "blank text left out"),
+            ("results-not-first", results_first, bool(view.results) and view.loose, "results put first"),
+            ("text-after-calls", calls_last, bool(view.calls), "calls put last"),
+        ):
+            if not applies or problem not in self.rules:
+                continue
+            better = operation(wire, blocks)
+            if _same_blocks(better, blocks):
+                continue
+            self._note(problem, "" if view.signed else done)
+            blocks = blocks if view.signed else better
+        return blocks
+
+    def _note(self, problem: str, done: str) -> None:
+        self._tell(problem, None, done)
+
+    def _tell(self, problem: str, call: Call | None, done: str) -> None:
+        rule = self.rules.get(problem)
+        self.findings.append(
+            Finding(
+                index=self._origin,
+                problem=problem,
+                call_id=call.id if call else "",
+                name=call.name if call else "",
+                done=done,
+                rule=rule.id if rule else "",
+                says=rule.says if rule else "",
+                source=rule.source if rule else "",
+            )
+        )
+
+
+def _same_blocks(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(left is right for left, right in zip(one, other, strict=True))

@@ -1,0 +1,53 @@
+"""Rules of a flat list of items: an item id is used once, and reasoning is followed by what it produced."""
+
+from typing import Any
+
+from suture.wires import Wire
+
+__all__ = ["ItemRules"]
+
+
+class ItemRules:
+    """Watches the items of a Responses input go by.
+
+    >>> from suture.wires import get_wire
+    >>> rules = ItemRules(get_wire("openai-responses"))
+    >>> rules.is_lone({"role": "user", "content": "hi"})
+    False
+    >>> rules.is_lone({"type": "reasoning", "id": "rs_1", "summary": []})
+    False
+    >>> rules.is_lone({"role": "user", "content": "hi"})
+    True
+    """
+
+    def __init__(self, wire: Wire, parent: "ItemRules | None" = None) -> None:
+        self._wire = wire
+        self._parent = parent
+        self._seen: set[str] = set()
+        self._wants_follower = parent is not None and parent._wants_follower
+
+    def fork(self) -> "ItemRules":
+        """Return a copy whose changes stay its own."""
+        return ItemRules(self._wire, self)
+
+    def is_lone(self, item: Any) -> bool:
+        """Tell whether the item before wanted one that this is not."""
+        wanted, self._wants_follower = self._wants_follower, self._wire.wants_follower(item)
+        return wanted and not self._wire.can_follow(item)
+
+    def ends_lone(self) -> bool:
+        """Tell whether the last item wants one to follow."""
+        return self._wants_follower
+
+    def is_repeated(self, item: Any) -> bool:
+        """Tell whether the id of `item` was there before."""
+        item_id = self._wire.item_id(item)
+        if not item_id:
+            return False
+        if self._has_seen(item_id):
+            return True
+        self._seen.add(item_id)
+        return False
+
+    def _has_seen(self, item_id: str) -> bool:
+        return item_id in self._seen or (self._parent is not None and self._parent._has_seen(item_id))

@@ -1,0 +1,143 @@
+"""Where fitted messages go out: what one neighbour means for the next is decided here, and only here."""
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from suture.language import Language
+from suture.repair._blocks import merge
+from suture.wires import BlockWire, View, Wire
+
+__all__ = ["Outlet"]
+
+_BRIDGES: dict[tuple[str, Language], str] = {
+    ("assistant", "en"): "(tool results received)",
+    ("assistant", "zh"): "(已收到工具结果)",
+    ("user", "en"): "(start of the conversation)",
+    ("user", "zh"): "(对话开始)",
+}
+
+
+class _Held(NamedTuple):
+    """The last message put out; the next one may still be merged into it."""
+
+    message: Any
+    role: str
+    carries_results: bool
+    signed: bool
+
+
+class Outlet:
+    """Puts messages out one by one: merges neighbours, bridges them, keeps the calls of a turn together.
+
+    `problems` are those that the profile has a rule for; each one met is told through `tell(problem, done)`.
+
+    >>> from suture.wires import get_wire
+    >>> outlet = Outlet(get_wire("openai-chat"), ("tool-then-user",), "en", lambda problem, done: None)
+    >>> outlet.put({"role": "tool", "tool_call_id": "a", "content": ""}, View("tool"))
+    >>> outlet.put({"role": "user", "content": "hi"}, View("user"))
+    >>> [message["role"] for message in outlet.finish()]
+    ['tool', 'assistant', 'user']
+    """
+
+    def __init__(
+        self, wire: Wire, problems: Collection[str], language: Language, tell: Callable[[str, str], None]
+    ) -> None:
+        self.wire, self.problems, self.language, self.tell = wire, problems, language, tell
+        self.changed = False
+        self.out: list[Any] = []
+        self._held: _Held | None = None
+        self._calls: list[tuple[Any, View]] = []
+        """Call items of the turn at hand, kept back until its other items are out."""
+
+    def fork(self, tell: Callable[[str, str], None]) -> "Outlet":
+        """Return an outlet that goes on from here; it puts out the held message, which this one has not."""
+        twin = Outlet(self.wire, self.problems, self.language, tell)
+        twin._held, twin._calls = self._held, list(self._calls)
+        return twin
+
+    @property
+    def last_role(self) -> str:
+        """The role of the last message, empty at the start."""
+        if self._calls:
+            return "assistant"
+        return self._held.role if self._held is not None else ""
+
+    def put(self, message: Any, view: View) -> None:
+        """Take the next message."""
+        if "text-between-calls" not in self.problems:
+            self._put(message, view)
+        elif view.role != "assistant":
+            self._release_calls()
+            self._put(message, view)
+        elif view.calls:
+            self._calls.append((message, view))
+        else:
+            self._put_before_calls(message, view)
+
+    def finish(self) -> list[Any]:
+        """Return all that was put out."""
+        self._release_calls()
+        if self._held is not None:
+            self.out.append(self._held.message)
+            self._held = None
+        return self.out
+
+    def _put_before_calls(self, message: Any, view: View) -> None:
+        if self._calls:
+            self.tell("text-between-calls", "" if view.signed else "moved before the calls")
+            if view.signed:
+                self._release_calls()
+            else:
+                self.changed = True
+        self._put(message, view)
+
+    def _release_calls(self) -> None:
+        calls, self._calls = self._calls, []
+        for message, view in calls:
+            self._put(message, view)
+
+    def _put(self, message: Any, view: View) -> None:
+        held = self._held
+        carries = bool(view.results)
+        problem = self._touching(held, view.role, carries_results=carries) if held is not None else ""
+        if held is not None and problem:
+            signed = held.signed or view.signed
+            self.tell(problem, "" if signed else "merged with the message before")
+            if not signed and isinstance(self.wire, BlockWire):
+                self.changed = True
+                merged = merge(self.wire, held.message, message)
+                self._held = _Held(merged, view.role, carries or held.carries_results, signed=False)
+                return
+        self._bridge(held, view.role)
+        self._hold(_Held(message, view.role, carries, view.signed))
+
+    def _touching(self, held: _Held, role: str, *, carries_results: bool) -> str:
+        """Return what is wrong with two neighbours of one role, if anything is."""
+        if held.role != role or role == "system":
+            return ""
+        if "same-role" in self.problems:
+            return "same-role"
+        both = held.carries_results and carries_results
+        return "split-results" if both and "split-results" in self.problems else ""
+
+    def _bridge(self, held: _Held | None, role: str) -> None:
+        """Put a short message between two that may not touch."""
+        if held is None:
+            if role == "assistant" and "model-first" in self.problems:
+                self.tell("model-first", "a user message put before it")
+                self._insert("user")
+        elif held.role == "tool" and role == "user" and "tool-then-user" in self.problems:
+            self.tell("tool-then-user", "an assistant message put between")
+            self._insert("assistant")
+        elif role == "system" and held.role in {"assistant", "tool"} and "late-system" in self.problems:
+            self.tell("late-system", "")
+
+    def _insert(self, role: str) -> None:
+        self.changed = True
+        message = self.wire.speak(role, _BRIDGES[role, self.language])
+        self._hold(_Held(message, role, carries_results=False, signed=False))
+
+    def _hold(self, held: _Held) -> None:
+        if self._held is not None:
+            self.out.append(self._held.message)
+        self._held = held

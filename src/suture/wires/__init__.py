@@ -1,0 +1,114 @@
+"""Wires: how each message type is seen, changed and made. Nothing else in Suture knows a message's shape.
+
+To add one: write a module beside these, list its instance in `_WIRES`, and give it a row in the tests'
+table of wires.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from suture.errors import ConfigError, InputError, UnknownWireError
+from suture.wires._block_wire import BlockWire
+from suture.wires._mark import MARK
+from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire
+from suture.wires.agentic import AgenticWire
+from suture.wires.anthropic import AnthropicWire
+from suture.wires.bedrock import BedrockWire
+from suture.wires.gemini import GeminiWire
+from suture.wires.message import MessageWire
+from suture.wires.openai_chat import OpenAIChatWire
+from suture.wires.openai_responses import OpenAIResponsesWire
+
+__all__ = [
+    "MARK",
+    "WIRES",
+    "BlockWire",
+    "Call",
+    "CallEdit",
+    "Key",
+    "Piece",
+    "Record",
+    "Result",
+    "ResultEdit",
+    "View",
+    "Wire",
+    "get_wire",
+    "narrow",
+    "recognise",
+]
+
+_WIRES: dict[str, Wire] = {
+    wire.name: wire
+    for wire in (
+        MessageWire(),
+        AgenticWire(),
+        OpenAIChatWire(),
+        OpenAIResponsesWire(),
+        AnthropicWire(),
+        GeminiWire(),
+        BedrockWire(),
+    )
+}
+
+WIRES = tuple(_WIRES)
+"""The names of all wires."""
+
+
+def get_wire(name: str) -> Wire:
+    """Return the wire called `name`.
+
+    >>> get_wire("anthropic").name
+    'anthropic'
+    """
+    try:
+        return _WIRES[name]
+    except (KeyError, TypeError):
+        raise ConfigError(f"unknown wire {name!r}; known: {', '.join(WIRES)}") from None
+
+
+def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the wires that these messages may be of: one where the evidence is certain.
+
+    Plain text messages look alike on several wires, and often the answer is the same on all of them; it is
+    for the caller to compare what they would give.
+
+    >>> recognise([{"role": "tool", "tool_call_id": "a", "content": "42"}])
+    ('openai-chat',)
+    >>> recognise([{"role": "user", "content": "hi"}])
+    ('openai-chat', 'openai-responses', 'anthropic')
+    """
+    return narrow(WIRES, messages)
+
+
+def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tuple[str, ...]:
+    """Return those of the wires `names` that `messages[start:]` may be of.
+
+    >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
+    ('gemini',)
+    """
+    candidates = [_WIRES[name] for name in names]
+    for index in range(start, len(messages)):
+        message = messages[index]
+        if message is None or isinstance(message, str | bytes | int | float | list | tuple):
+            found = "null" if message is None else type(message).__name__
+            raise InputError(f"expected a message, found {found}", index=index)
+        if len(candidates) == 1:
+            break
+        verdicts = [(wire, wire.claims(message)) for wire in candidates]
+        remaining = [wire for wire, verdict in verdicts if verdict is not False]
+        if not remaining:
+            raise UnknownWireError(_misfit(message, candidates), index=index)
+        candidates = [wire for wire, verdict in verdicts if verdict] or remaining
+    return tuple(wire.name for wire in candidates)
+
+
+def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
+    """Say why no candidate takes `message`: in its own words where there is only one left to ask."""
+    for wire in candidates:
+        try:
+            wire.view(message)
+        except InputError as error:
+            if len(candidates) == 1 or "role" in error.path:
+                return error.reason
+    names = ", ".join(wire.name for wire in candidates)
+    return f"this is not a message of any wire that fits the ones before it ({names}); say which with wire="

@@ -1,0 +1,104 @@
+"""Reading and copying the user's own objects: dicts and the SDKs' objects alike, without importing an SDK."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
+
+from suture.errors import InputError
+from suture.messages import check_plain
+
+__all__ = ["check_value", "get", "has", "listed", "put", "text_of", "without"]
+
+
+def get(thing: Any, name: str) -> Any:
+    """Return the field `name` of a mapping or object, `None` where it is absent.
+
+    >>> get({"a": 1}, "a"), get({"a": 1}, "b"), get("text", "b")
+    (1, None, None)
+    """
+    if isinstance(thing, dict):
+        return thing.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if isinstance(thing, Mapping):
+        return thing.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return getattr(thing, name, None)
+
+
+def has(thing: Any, name: str) -> bool:
+    """Tell whether the field `name` is there, even if it holds nothing.
+
+    >>> has({"a": None}, "a"), has({}, "a")
+    (True, False)
+    """
+    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
+
+
+def put(thing: Any, **fields: Any) -> Any:
+    """Return a shallow copy of `thing`, of its own type, with `fields` set.
+
+    >>> put({"a": 1}, a=2)
+    {'a': 2}
+    """
+    if isinstance(thing, Mapping):
+        return {**thing, **fields}
+    copier = getattr(thing, "model_copy", None)
+    if copier is not None:
+        return copier(update=fields)
+    twin = copy(thing)
+    for name, value in fields.items():
+        setattr(twin, name, value)
+    return twin
+
+
+def without(thing: Any, name: str) -> Any:
+    """Return a shallow copy of `thing` without the field `name` (an object's is set to `None`).
+
+    >>> without({"a": 1, "b": 2}, "b")
+    {'a': 1}
+    """
+    if isinstance(thing, Mapping):
+        return {key: value for key, value in thing.items() if key != name}  # pyright: ignore[reportUnknownVariableType]
+    return put(thing, **{name: None})
+
+
+def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> str:
+    """Return the string field `name`, the empty string where it is absent or null.
+
+    >>> text_of({"id": None}, "id")
+    ''
+    """
+    value = get(thing, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(
+            f"expected a string, found {_type(value)}", index=index, path=f"{path}.{name}" if path else name
+        )
+    if not value.isascii():
+        check_plain(value, index=index, path=path or name)
+    return value
+
+
+def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
+    """Return `value` as a sequence of things with fields; raise `InputError` where it is none.
+
+    >>> listed([{"a": 1}], 0, "content")
+    [{'a': 1}]
+    """
+    if not isinstance(value, list | tuple):
+        raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
+    for place, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        if item is None or isinstance(item, str | int | float | bytes | list | tuple):
+            raise InputError(f"expected an object, found {_type(item)}", index=index, path=f"{path}[{place}]")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def check_value(value: Any, index: int | None, path: str) -> None:
+    """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text.
+
+    >>> check_value([1.5, "x"], 0, "content")
+    """
+    check_plain(value, index=index, path=path, foreign=True)
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else f"{type(value).__name__}"

@@ -1,0 +1,285 @@
+"""What a wire is: how one message type is seen, changed and made.
+
+The engines touch messages through this interface only, so each of them is written once. Two methods
+are hot: `scan` and `view`. Everything else runs only where something is wrong.
+
+A wire never mutates what it is given, never recurses into what it does not know, and keeps unknown
+fields and blocks as they are.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from suture.errors import InputError
+
+__all__ = ["Call", "CallEdit", "Key", "Piece", "Record", "Result", "ResultEdit", "View", "Wire", "key_of"]
+
+Key = Any
+"""What a call and its result have in common: the id; a pair where the id alone would not do."""
+
+Record = tuple[int, tuple[Key, ...], tuple[Key, ...]]
+"""(index, keys of the calls, keys of the results) of a message that carries any."""
+
+
+class Call(NamedTuple):
+    """One tool call as a message carries it; an absent id or name is the empty string.
+
+    >>> Call("call_1", "search", '{"q": "x"}').name
+    'search'
+    """
+
+    id: str
+    name: str
+    arguments: Any = None
+    kind: str = ""
+
+
+class Result(NamedTuple):
+    """One tool result as a message carries it.
+
+    >>> Result("call_1", "", "42").content
+    '42'
+    """
+
+    id: str
+    name: str
+    content: Any = None
+    kind: str = ""
+    marked: bool = False
+
+
+class View(NamedTuple):
+    """What the engines need to know of one message.
+
+    `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
+    only ids may change. `empty`: it carries nothing a provider could use. `loose`: it carries something
+    beside its results, so it cannot be taken apart without remainder.
+
+    >>> View("user").calls
+    ()
+    """
+
+    role: str
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    signed: bool = False
+    empty: bool = False
+    loose: bool = False
+
+
+class CallEdit(NamedTuple):
+    """What is to change in one call; `None` leaves a field as it is. `arguments` empties them.
+
+    >>> CallEdit(id="a").name is None
+    True
+    """
+
+    id: str | None = None
+    name: str | None = None
+    arguments: bool = False
+
+
+class ResultEdit(NamedTuple):
+    """What is to change in one result; `None` leaves a field as it is.
+
+    >>> ResultEdit(text="(no output)").id is None
+    True
+    """
+
+    id: str | None = None
+    name: str | None = None
+    text: str | None = None
+
+
+class Piece(NamedTuple):
+    """One result on its way to its call: real (`message`, `position`) or to be made (`call`, `text`).
+
+    >>> Piece(call=Call("a", "f"), text="…").message is None
+    True
+    """
+
+    message: Any = None
+    position: int = 0
+    call: Call | None = None
+    text: str = ""
+    cause: str = ""
+
+
+def key_of(id: str, name: str) -> Key:  # noqa: A002 - the domain's word
+    """Return what pairs a call with its result; without an id that is the name.
+
+    >>> key_of("a", "f"), key_of("", "f")
+    ('a', ('', 'f'))
+    """
+    return id or ("", name)
+
+
+class _Object(msgspec.Struct):
+    """An empty struct: decoding into it validates a JSON object and builds nothing."""
+
+
+_object_decoder = msgspec.json.Decoder(_Object)
+
+
+def is_object_text(text: str) -> bool:
+    """Tell whether `text` is a JSON object, without building it.
+
+    >>> is_object_text('{"a": [1, 2]}'), is_object_text('{"a": [1, '), is_object_text("[]")
+    (True, False, False)
+    """
+    try:
+        _object_decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
+        return "\\u" in text and _is_object_leniently(text)
+    return True
+
+
+def _is_object_leniently(text: str) -> bool:
+    import json  # noqa: PLC0415 - only for text that the strict reader refused
+
+    def refuse(constant: str) -> object:
+        raise ValueError(constant)
+
+    try:
+        return isinstance(json.loads(text, parse_constant=refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+class Wire(ABC):
+    """One message shape. Subclasses are stateless; there is one instance of each.
+
+    `set_like`: a result may stand anywhere after its call. `block_wise`: a message is a list of blocks
+    that can be reordered. `bundled`: all results of a turn travel in one message.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("openai-chat").name
+    'openai-chat'
+    """
+
+    name: str
+    set_like = False
+    block_wise = False
+    bundled = False
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each of `messages[start:stop]` that carries calls or results."""
+        records: list[Record] = []
+        for index in range(start, stop):
+            record = self.record(messages[index], index)
+            if record is not None:
+                records.append(record)
+        return records
+
+    def record(self, message: Any, index: int) -> Record | None:
+        """Return the record of one message, or `None` where it carries neither calls nor results."""
+        view = self.view(message, index)
+        if not view.calls and not view.results:
+            return None
+        return (
+            index,
+            tuple([self.key(call) for call in view.calls]),
+            tuple([self.key(result) for result in view.results]),
+        )
+
+    def key(self, thing: Call | Result) -> Key:
+        """Return what a call and its result have in common on this wire."""
+        return key_of(thing.id, thing.name)
+
+    def made_by_model(self, message: Any, index: int | None = None) -> bool:
+        """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
+        return self.view(message, index).role == "assistant"
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments of `call` are an object, as every strict provider demands."""
+        arguments = call.arguments
+        return is_object_text(arguments) if isinstance(arguments, str) else isinstance(arguments, Mapping)
+
+    def can_answer(self, call: Call) -> bool:  # noqa: ARG002 - a wire may refuse by kind
+        """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
+        return True
+
+    def has_id(self, call: Call) -> bool:  # noqa: ARG002 - a wire may have forms without
+        """Tell whether a call of this form carries an id at all."""
+        return True
+
+    @abstractmethod
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is of this wire: yes for certain, possibly (`None`), or no."""
+
+    @abstractmethod
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`; raise `InputError` where it is malformed."""
+
+    @abstractmethod
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+
+    @abstractmethod
+    def edit(
+        self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]
+    ) -> Any:
+        """Return `message` with the calls and results at these positions changed."""
+
+    @abstractmethod
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the messages that carry these results, in this order."""
+
+    @abstractmethod
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return `message` without its results, those in `texts` kept as user text; `None` if nothing is left."""
+
+    @abstractmethod
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message of `role` (user or assistant) that says `text`."""
+
+    # What only some wires have; profiles ask for it only on those.
+
+    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+        """Return `message` with the media in its results replaced by a note, and those media."""
+        return message, ()
+
+    def show_media(self, media: Sequence[Any]) -> Any:
+        """Return a user message that shows `media`."""
+        raise NotImplementedError
+
+    def fill(self, message: Any, field: str) -> Any:
+        """Return `message` with the missing text `field` present and empty; the same if it has it."""
+        del field
+        return message
+
+    def tidy(self, message: Any) -> Any:
+        """Return `message` without fields that are present but empty where they may not be."""
+        return message
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        del result
+        return False
+
+    def item_id(self, message: Any) -> str:
+        """Return the id that the service gave the item itself, not the call in it."""
+        del message
+        return ""
+
+    def without_item_id(self, message: Any) -> Any:
+        """Return the item as one that the service has not stored."""
+        return message
+
+    def wants_follower(self, message: Any) -> bool:
+        """Tell whether the item must be followed by the one it produced."""
+        del message
+        return False
+
+    def can_follow(self, message: Any) -> bool:
+        """Tell whether an item that wants a follower can have this one."""
+        del message
+        return True
+
+    def fault(self, index: int | None, path: str, reason: str) -> InputError:
+        """Return the error for `message` number `index`."""
+        return InputError(f"{reason} ({self.name})", index=index, path=path)

@@ -1,0 +1,179 @@
+"""Suture's own content-block messages: tool results are blocks in user messages, one message a result."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
+    FunctionToolCall,
+    FunctionToolResult,
+    Reasoning,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._mark import MARK, media_note
+from suture.wires._text import json_text
+from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, key_of
+
+__all__ = ["AgenticWire"]
+
+_KINDS: dict[type, str] = {
+    FunctionToolCall: CALL,
+    FunctionToolResult: RESULT,
+    ToolSearchResult: RESULT,
+    UserInputText: TEXT,
+    AssistantGenText: TEXT,
+    Reasoning: THINKING,
+    UserInputImage: MEDIA,
+    UserInputAudio: MEDIA,
+    UserInputVideo: MEDIA,
+    UserInputFile: MEDIA,
+}
+
+
+class AgenticWire(BlockWire):
+    """Histories of `suture.AgenticMessage`.
+
+    >>> from suture.messages import AgenticMessage
+    >>> from suture.wires import get_wire
+    >>> get_wire("agentic").view(AgenticMessage.user("hi")).role
+    'user'
+    """
+
+    name = "agentic"
+    bundled = False
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each message that carries calls or results."""
+        records: list[Record] = []
+        add = records.append
+        for index in range(start, stop):
+            message = messages[index]
+            if type(message) is not AgenticMessage:
+                raise self.fault(index, "", f"expected an AgenticMessage, found {type(message).__name__}")
+            calls: list[Any] = []
+            results: list[Any] = []
+            assistant = message.role == "assistant"
+            for block in message.content_blocks:
+                kind = _KINDS.get(type(block))
+                if kind == CALL and assistant:
+                    calls.append(block.call_id or key_of("", block.name))
+                elif kind == RESULT:
+                    results.append(block.call_id or key_of("", block.name))
+            if calls or results:
+                add((index, tuple(calls), tuple(results)))
+        return records
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is one: its type says so."""
+        return isinstance(message, AgenticMessage)
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        if not isinstance(message, AgenticMessage):
+            raise self.fault(index, "", f"expected an AgenticMessage, found {type(message).__name__}")
+        return message.role
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the blocks of `message`."""
+        del index
+        return message.content_blocks
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is."""
+        return _KINDS.get(type(block), OTHER)
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text block."""
+        return block.text
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` is reasoning with a signature."""
+        return isinstance(block, Reasoning) and bool(block.signature)
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call that `block` holds."""
+        del index
+        return Call(block.call_id, block.name, block.arguments)
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result that `block` holds."""
+        del index
+        content = block if isinstance(block, ToolSearchResult) else (block.content, block.is_error)
+        return Result(block.call_id, block.name, content, "", MARK in block.extra)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        if isinstance(result.content, ToolSearchResult):
+            return json_text(result.content.tools), True
+        content, _ = result.content
+        texts = [block.text for block in content if isinstance(block, UserInputText)]
+        return "\n".join(texts), len(texts) == len(content)
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        if isinstance(result.content, ToolSearchResult):
+            return False
+        content, failed = result.content
+        return failed and not content
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a call block with `edit` done to it."""
+        fields = {"call_id": edit.id, "name": edit.name, "arguments": "{}" if edit.arguments else None}
+        return replace(block, **{name: value for name, value in fields.items() if value is not None})
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a result block with `edit` done to it."""
+        content = None if edit.text is None else (UserInputText(text=edit.text),)
+        fields = {"call_id": edit.id, "name": edit.name, "content": content}
+        return replace(block, **{name: value for name, value in fields.items() if value is not None})
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return a marked error result for the call of `piece`."""
+        call = piece.call or Call("", "")
+        return FunctionToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=(UserInputText(text=piece.text),),
+            is_error=True,
+            extra={MARK: piece.cause},
+        )
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text block."""
+        return AssistantGenText(text=text) if role == "assistant" else UserInputText(text=text)
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new message."""
+        return AgenticMessage(role, tuple(blocks))
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other blocks."""
+        return replace(message, content_blocks=tuple(blocks))
+
+    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+        """Return `message` with the media in its results replaced by a note, and those media."""
+        media: list[Any] = []
+        blocks: list[Any] = []
+        for block in message.content_blocks:
+            lifted = [part for part in getattr(block, "content", ()) if _KINDS.get(type(part)) == MEDIA]
+            if type(block) is FunctionToolResult and lifted:
+                kept = tuple(part for part in block.content if _KINDS.get(type(part)) != MEDIA)
+                note = UserInputText(text=media_note(len(lifted)))
+                blocks.append(replace(block, content=(*kept, note)))
+                media.extend(lifted)
+            else:
+                blocks.append(block)
+        return (self.with_blocks(message, blocks), media) if media else (message, ())
+
+    def show_media(self, media: Sequence[Any]) -> Any:
+        """Return a user message that shows `media`."""
+        return AgenticMessage("user", tuple(media))

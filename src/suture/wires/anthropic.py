@@ -1,0 +1,144 @@
+"""Anthropic's Messages API: `tool_use` blocks in assistant messages, `tool_result` blocks in the next user message."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._fields import check_value, get, listed, put, text_of
+from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit
+
+__all__ = ["AnthropicWire"]
+
+_KINDS = {
+    "tool_use": CALL,
+    "tool_result": RESULT,
+    "text": TEXT,
+    "thinking": THINKING,
+    "redacted_thinking": THINKING,
+    "image": MEDIA,
+    "document": MEDIA,
+}
+_ROLES = frozenset(("user", "assistant", "system"))
+_OWN_TYPES = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"))
+_FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
+
+
+class AnthropicWire(BlockWire):
+    """Messages as the `anthropic` package takes and returns them.
+
+    >>> from suture.wires import get_wire
+    >>> wire = get_wire("anthropic")
+    >>> wire.view({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}).calls
+    (Call(id='a', name='f', arguments={}, kind=''),)
+    """
+
+    name = "anthropic"
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each message that carries calls or results."""
+        records: list[Record] = []
+        for index in range(start, stop):
+            message = messages[index]
+            content = message.get("content") if type(message) is dict else None
+            if type(content) is str and message.get("role") in _ROLES:
+                continue
+            record = self.record(message, index)
+            if record is not None:
+                records.append(record)
+        return records
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
+        role = get(message, "role")
+        if role not in _ROLES or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
+            return False
+        if not isinstance(message, Mapping):
+            return True if type(message).__module__.startswith("anthropic.") else None
+        content = message.get("content")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if not isinstance(content, list):
+            return None if isinstance(content, str) else False
+        kinds = {get(block, "type") for block in content}  # pyright: ignore[reportUnknownVariableType]
+        if kinds & _OWN_TYPES or any(str(kind).endswith("_tool_result") for kind in kinds):
+            return True
+        return None if kinds <= {"text"} else False
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        role = get(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
+        return role
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the blocks of `message`; plain text is one text block."""
+        content = get(message, "content")
+        if isinstance(content, str):
+            return [{"type": "text", "text": text_of(message, "content", index)}] if content else []
+        blocks = listed(content, index, "content")
+        if index is not None:
+            check_value(blocks, index, "content")
+        return blocks
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is."""
+        return _KINDS.get(get(block, "type"), OTHER)
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text block."""
+        return text_of(block, "text")
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` is thinking that the provider signed or encrypted."""
+        return get(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call of a `tool_use` block."""
+        return Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result of a `tool_result` block."""
+        content = get(block, "content")
+        if content is not None and not isinstance(content, str):
+            listed(content, index, "content.tool_result.content")
+        return Result(text_of(block, "tool_use_id", index), "", (content, bool(get(block, "is_error"))))
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content, _ = result.content
+        if content is None or isinstance(content, str):
+            return content or "", True
+        texts = [text_of(block, "text") for block in content if get(block, "type") == "text"]
+        return "\n".join(texts), len(texts) == len(content)
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        content, failed = result.content
+        return failed and not content
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a `tool_use` block with `edit` done to it."""
+        fields = {"id": edit.id, "name": edit.name, "input": {} if edit.arguments else None}
+        return put(block, **{name: value for name, value in fields.items() if value is not None})
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a `tool_result` block with `edit` done to it."""
+        fields = {"tool_use_id": edit.id, "content": edit.text}
+        return put(block, **{name: value for name, value in fields.items() if value is not None})
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return an error result for the call of `piece`."""
+        tool_use_id = piece.call.id if piece.call else ""
+        return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text block."""
+        del role
+        return {"type": "text", "text": text}
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new message."""
+        return {"role": role, "content": list(blocks)}
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other blocks."""
+        return put(message, content=list(blocks))

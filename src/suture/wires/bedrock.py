@@ -1,0 +1,140 @@
+"""Amazon Bedrock's Converse: blocks are objects with one key; `toolUse` pairs with `toolResult`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._fields import check_value, get, listed, put, text_of
+from suture.wires._text import json_text
+from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+
+__all__ = ["BedrockWire"]
+
+_KINDS = {
+    "toolUse": CALL,
+    "toolResult": RESULT,
+    "text": TEXT,
+    "reasoningContent": THINKING,
+    "image": MEDIA,
+    "document": MEDIA,
+    "video": MEDIA,
+    "audio": MEDIA,
+}
+_ROLES = frozenset(("user", "assistant"))
+
+
+class BedrockWire(BlockWire):
+    """Messages as Converse takes and returns them.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("bedrock").view({"role": "user", "content": [{"text": "hi"}]}).role
+    'user'
+    """
+
+    name = "bedrock"
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
+        content = get(message, "content")
+        if not isinstance(message, Mapping) or get(message, "role") not in _ROLES or not isinstance(content, list):
+            return False
+        if not content:
+            return None
+        return all(
+            isinstance(block, Mapping) and "type" not in block and any(key in _KINDS for key in block)  # pyright: ignore[reportUnknownVariableType]
+            for block in content  # pyright: ignore[reportUnknownVariableType]
+        )
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        role = get(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
+        return role
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the blocks of `message`."""
+        blocks = listed(get(message, "content"), index, "content")
+        if index is not None:
+            check_value(blocks, index, "content")
+        return blocks
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is; a tool that the service itself runs is not the client's call."""
+        for key, kind in _KINDS.items():
+            value = get(block, key)
+            if value is not None:
+                return OTHER if kind in {CALL, RESULT} and get(value, "type") == "server_tool_use" else kind
+        return OTHER
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text block."""
+        return text_of(block, "text")
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` is reasoning that the provider signed or encrypted."""
+        reasoning = get(block, "reasoningContent")
+        return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call of a `toolUse` block."""
+        use = self._inner(block, "toolUse", index)
+        return Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result of a `toolResult` block."""
+        result = self._inner(block, "toolResult", index)
+        content = get(result, "content")
+        content = [] if content is None else listed(content, index, "content.toolResult.content")
+        return Result(text_of(result, "toolUseId", index), "", (content, get(result, "status") == "error"))
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content, _ = result.content
+        texts = [
+            json_text(get(block, "json")) if get(block, "json") is not None else text_of(block, "text")
+            for block in content
+            if get(block, "json") is not None or get(block, "text") is not None
+        ]
+        return "\n".join(texts), len(texts) == len(content)
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        content, failed = result.content
+        return failed and not content
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a `toolUse` block with `edit` done to it."""
+        fields = {"toolUseId": edit.id, "name": edit.name, "input": {} if edit.arguments else None}
+        given = {name: value for name, value in fields.items() if value is not None}
+        return put(block, toolUse=put(get(block, "toolUse"), **given))
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a `toolResult` block with `edit` done to it."""
+        fields = {"toolUseId": edit.id, "content": None if edit.text is None else [{"text": edit.text}]}
+        given = {name: value for name, value in fields.items() if value is not None}
+        return put(block, toolResult=put(get(block, "toolResult"), **given))
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return an error result for the call of `piece`."""
+        tool_use_id = piece.call.id if piece.call else ""
+        return {"toolResult": {"toolUseId": tool_use_id, "content": [{"text": piece.text}], "status": "error"}}
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text block."""
+        del role
+        return {"text": text}
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new message."""
+        return {"role": role, "content": list(blocks)}
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other blocks."""
+        return put(message, content=list(blocks))
+
+    def _inner(self, block: Any, field: str, index: int | None) -> Any:
+        inner = get(block, field)
+        if not isinstance(inner, Mapping):
+            raise self.fault(index, f"content.{field}", "expected an object")
+        return inner  # pyright: ignore[reportUnknownVariableType]

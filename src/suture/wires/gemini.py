@@ -1,0 +1,151 @@
+"""Google's `contents`: `functionCall` parts in model contents, `functionResponse` parts in the next user content.
+
+Ids are optional here: without them calls and responses pair by name and order. Fields may be written
+in camel case (REST) or snake case (the SDK); both are read, and a changed part keeps its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._fields import check_value, get, has, listed, put, text_of
+from suture.wires._text import json_text
+from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+
+__all__ = ["GeminiWire"]
+
+_ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
+_SPEAKERS = {"user": "user", "assistant": "model"}
+
+
+class GeminiWire(BlockWire):
+    """Contents as the `google-genai` package and the REST API take and return them.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("gemini").view({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}).calls
+    (Call(id='', name='f', arguments={}, kind=''),)
+    """
+
+    name = "gemini"
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is a content: it alone has parts."""
+        if isinstance(message, Mapping):
+            return "parts" in message
+        return has(message, "parts") and has(message, "role")
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        role = get(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
+        return _ROLES[role]
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the parts of `message`."""
+        parts = get(message, "parts")
+        if parts is None and has(message, "parts"):
+            return []
+        parts = listed(parts, index, "parts")
+        if index is not None:
+            check_value(parts, index, "parts")
+        return parts
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is."""
+        if _either(block, "functionCall") is not None:
+            return CALL
+        if _either(block, "functionResponse") is not None:
+            return RESULT
+        if get(block, "thought"):
+            return THINKING
+        if isinstance(get(block, "text"), str):
+            return TEXT
+        media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
+        return MEDIA if media else OTHER
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text part."""
+        return text_of(block, "text")
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` carries a thought signature."""
+        return bool(_either(block, "thoughtSignature"))
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments are an object; a call without any is fine here."""
+        return call.arguments is None or isinstance(call.arguments, Mapping)
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call of a `functionCall` part."""
+        call = self._inner(block, "functionCall", index)
+        return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result of a `functionResponse` part."""
+        response = self._inner(block, "functionResponse", index)
+        content = (get(response, "response"), get(response, "parts"))
+        return Result(text_of(response, "id", index), text_of(response, "name", index), content)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        response, parts = result.content
+        text = json_text(response)
+        if isinstance(response, Mapping) and len(response) == 1:  # pyright: ignore[reportUnknownArgumentType]
+            value = next(iter(response.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
+            text = value if isinstance(value, str) else text
+        return text, not parts
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a `functionCall` part with `edit` done to it."""
+        fields = {"id": edit.id, "name": edit.name, "args": {} if edit.arguments else None}
+        return _rewrite(block, "functionCall", fields)
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a `functionResponse` part with `edit` done to it."""
+        fields = {"id": edit.id, "name": edit.name, "response": None if edit.text is None else {"result": edit.text}}
+        return _rewrite(block, "functionResponse", fields)
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return an error response for the call of `piece`."""
+        call = piece.call or Call("", "")
+        response: dict[str, Any] = {"id": call.id} if call.id else {}
+        return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text part."""
+        del role
+        return {"text": text}
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new content."""
+        return {"role": _SPEAKERS[role], "parts": list(blocks)}
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
+        if not isinstance(message, Mapping):
+            own = next((type(part) for part in self.blocks(message) if not isinstance(part, Mapping)), None)
+            if own is not None:
+                blocks = [own.model_validate(part) if isinstance(part, Mapping) else part for part in blocks]
+        return put(message, parts=list(blocks))
+
+    def _inner(self, block: Any, field: str, index: int | None) -> Any:
+        inner = _either(block, field)
+        if isinstance(inner, str | int | float | list | tuple):
+            raise self.fault(index, f"parts.{field}", "expected an object")
+        return inner
+
+
+def _snake(field: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
+
+
+def _either(block: Any, field: str) -> Any:
+    value = get(block, field)
+    return get(block, _snake(field)) if value is None else value
+
+
+def _rewrite(block: Any, field: str, fields: Mapping[str, Any]) -> Any:
+    own = field if get(block, field) is not None else _snake(field)
+    given = {name: value for name, value in fields.items() if value is not None}
+    return put(block, **{own: put(get(block, own), **given)})

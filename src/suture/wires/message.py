@@ -1,0 +1,130 @@
+"""Suture's own chat messages: tool calls in assistant messages, one tool message a result."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from suture.messages import ImagePart, AudioPart, FilePart, Message, ReasoningPart, TextPart, VideoPart
+from suture.wires._mark import MARK, media_note
+from suture.wires._text import json_text
+from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire, key_of
+
+__all__ = ["MessageWire"]
+
+_MEDIA = (ImagePart, AudioPart, VideoPart, FilePart)
+
+
+class MessageWire(Wire):
+    """Histories of `suture.Message`.
+
+    >>> from suture.messages import Message
+    >>> from suture.wires import get_wire
+    >>> get_wire("message").view(Message.tool("42", "a")).results[0].id
+    'a'
+    """
+
+    name = "message"
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each message that carries calls or results."""
+        records: list[Record] = []
+        add = records.append
+        index = start - 1
+        for message in messages[start:stop]:
+            index += 1
+            if type(message) is not Message:
+                raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
+            role = message.role
+            if role == "tool":
+                add((index, (), (message.tool_call_id or key_of("", message.tool_name),)))
+            elif role == "assistant":
+                calls = message.tool_calls
+                if calls:
+                    add((index, tuple([call.id or key_of("", call.name) for call in calls]), ()))
+        return records
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is one: its type says so."""
+        return isinstance(message, Message)
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`."""
+        if not isinstance(message, Message):
+            raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
+        role = message.role
+        if role == "tool":
+            content = (message.content, message.user_input_multi_content, message.is_error)
+            marked = MARK in message.extra
+            return View(role, (), (Result(message.tool_call_id, message.tool_name, content, "", marked),))
+        if role != "assistant":
+            return View(role)
+        parts = message.assistant_gen_multi_content
+        signed = any(isinstance(part, ReasoningPart) and part.signature for part in parts)
+        calls = tuple([Call(call.id, call.name, call.arguments) for call in message.tool_calls])
+        empty = not (calls or parts or message.content or message.reasoning_content)
+        return View(role, calls, signed=signed, empty=empty)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content, parts, _ = result.content
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        rest = [part for part in parts if not isinstance(part, TextPart | _MEDIA)]  # pyright: ignore[reportUnknownVariableType]
+        told = [content] if content else []
+        text = "\n".join([*told, *texts, *(json_text(part) for part in rest)])
+        return text, len(texts) + len(rest) == len(parts)
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        content, parts, failed = result.content
+        return failed and not content and not parts
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return `message` with these calls and results changed."""
+        if calls:
+            changed = [
+                _write_call(call, calls[position]) if position in calls else call
+                for position, call in enumerate(message.tool_calls)
+            ]
+            message = replace(message, tool_calls=tuple(changed))
+        if results:
+            edit = results[0]
+            fields = {"tool_call_id": edit.id, "tool_name": edit.name, "content": edit.text}
+            message = replace(message, **{name: value for name, value in fields.items() if value is not None})
+        return message
+
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the tool messages of these results."""
+        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
+
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return a result kept as user text, or nothing."""
+        return self.speak("user", texts[0]) if 0 in texts else None
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return Message(role, text)  # pyright: ignore[reportArgumentType]
+
+    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+        """Return a tool message with its media replaced by a note, and those media."""
+        parts = message.user_input_multi_content if message.role == "tool" else ()
+        media = [part for part in parts if isinstance(part, _MEDIA)]
+        if not media:
+            return message, ()
+        kept = [part for part in parts if not isinstance(part, _MEDIA)]
+        return replace(message, user_input_multi_content=(*kept, TextPart(text=media_note(len(media))))), media
+
+    def show_media(self, media: Sequence[Any]) -> Any:
+        """Return a user message that shows `media`."""
+        return Message("user", user_input_multi_content=tuple(media))
+
+
+def _write_call(call: Any, edit: CallEdit) -> Any:
+    fields = {"id": edit.id, "name": edit.name, "arguments": "{}" if edit.arguments else None}
+    return replace(call, **{name: value for name, value in fields.items() if value is not None})
+
+
+def _placeholder(piece: Piece) -> Message:
+    call = piece.call or Call("", "")
+    extra = {MARK: piece.cause}
+    return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)

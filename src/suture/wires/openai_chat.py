@@ -1,0 +1,241 @@
+"""OpenAI's Chat Completions, which many servers speak: `tool_calls` in assistant messages, one tool message a result.
+
+The older form (`function_call`, role `function`) is read and answered in its own form: it has no ids and
+one call a message.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from suture.wires._fields import check_value, get, has, listed, put, text_of, without
+from suture.wires._mark import media_note
+from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire
+
+__all__ = ["OpenAIChatWire"]
+
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_QUIET = frozenset(("user", "system", "developer"))
+_OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
+_OWN_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
+_OLD, _CUSTOM = "function", "custom"
+
+
+class OpenAIChatWire(Wire):
+    """Messages as Chat Completions takes and returns them.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("openai-chat").view({"role": "tool", "tool_call_id": "a", "content": "42"}).results
+    (Result(id='a', name='', content='42', kind='', marked=False),)
+    """
+
+    name = "openai-chat"
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each message that carries calls or results."""
+        records: list[Record] = []
+        add = records.append
+        index = start - 1
+        for message in messages[start:stop]:
+            index += 1
+            if type(message) is dict:
+                role = message.get("role")
+                if role in _QUIET:
+                    continue
+                if role == "tool":
+                    key = message.get("tool_call_id")
+                    if type(key) is str and key:
+                        add((index, (), (key,)))
+                        continue
+                elif role == "assistant":
+                    calls = message.get("tool_calls")
+                    if calls is None:
+                        if message.get("function_call") is None:
+                            continue
+                    elif type(calls) is list:
+                        keys = _keys(calls)
+                        if keys:
+                            add((index, keys, ()))
+                            continue
+            record = self.record(message, index)
+            if record is not None:
+                add(record)
+        return records
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is Chat's: certainly where it has a field of its own."""
+        role = get(message, "role")
+        if role not in _ROLES or get(message, "type") is not None:
+            return False
+        if role in {"tool", "function"} or any(get(message, field) is not None for field in _OWN_FIELDS):
+            return True
+        if isinstance(message, Mapping) and "parts" in message:
+            return False
+        content = get(message, "content")
+        if content is None:
+            return role == "assistant" or None
+        if isinstance(content, str):
+            return True if not isinstance(message, Mapping) else None
+        kinds = {get(part, "type") for part in content} if isinstance(content, list) else {None}  # pyright: ignore[reportUnknownVariableType]
+        if not kinds <= _OWN_PARTS:
+            return False
+        return True if kinds - {"text"} else None
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`."""
+        role = get(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected one of {', '.join(_ROLES)}")
+        content = get(message, "content")
+        if isinstance(content, str):
+            if index is not None and not content.isascii():
+                check_value(content, index, "content")
+        elif content is not None:
+            parts = listed(content, index, "content")
+            if index is not None:
+                check_value(parts, index, "content")
+        if role == "tool":
+            return View("tool", (), (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),))
+        if role == "function":
+            return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
+        if role != "assistant":
+            return View(_ROLES[role])
+        calls = self._calls(message, index)
+        return View(role, calls, empty=not calls and not content and not _speaks(message))
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments are the text of an object; a custom tool takes any text."""
+        return call.kind == _CUSTOM or (isinstance(call.arguments, str) and super().arguments_ok(call))
+
+    def has_id(self, call: Call) -> bool:
+        """Tell whether the call carries an id: the older form has none."""
+        return call.kind != _OLD
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content = result.content
+        if content is None or isinstance(content, str):
+            return content or "", True
+        texts = [text_of(part, "text") for part in content if get(part, "type") == "text"]
+        return "\n".join(texts), len(texts) == len(content)
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return `message` with these calls and results changed."""
+        if calls and get(message, "tool_calls"):
+            changed = [
+                _write_call(call, calls[position]) if position in calls else call
+                for position, call in enumerate(get(message, "tool_calls"))
+            ]
+            message = put(message, tool_calls=changed)
+        elif calls:
+            message = put(message, function_call=_write_function(get(message, "function_call"), calls[0]))
+        if results:
+            edit = results[0]
+            own_id = None if get(message, "role") == "function" else edit.id
+            fields = {"tool_call_id": own_id, "name": edit.name, "content": edit.text}
+            message = put(message, **{name: value for name, value in fields.items() if value is not None})
+        return message
+
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the tool messages of these results."""
+        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
+
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return a result kept as user text, or nothing."""
+        return self.speak("user", texts[0]) if 0 in texts else None
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return {"role": role, "content": text}
+
+    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+        """Return a tool message with its media replaced by a note, and those media."""
+        content = get(message, "content")
+        if not isinstance(content, list):
+            return message, ()
+        media = [part for part in content if get(part, "type") not in {"text", "refusal"}]  # pyright: ignore[reportUnknownVariableType]
+        if not media:
+            return message, ()
+        kept = [part for part in content if get(part, "type") in {"text", "refusal"}]  # pyright: ignore[reportUnknownVariableType]
+        note = {"type": "text", "text": media_note(len(media))}  # pyright: ignore[reportUnknownArgumentType]
+        return put(message, content=[*kept, note]), media
+
+    def show_media(self, media: Sequence[Any]) -> Any:
+        """Return a user message that shows `media`."""
+        return {"role": "user", "content": list(media)}
+
+    def fill(self, message: Any, field: str) -> Any:
+        """Return `message` with the text `field` present."""
+        return message if get(message, field) is not None else put(message, **{field: ""})
+
+    def tidy(self, message: Any) -> Any:
+        """Return `message` without an empty list of calls."""
+        empty = isinstance(message, Mapping) and has(message, "tool_calls") and get(message, "tool_calls") == []
+        return without(message, "tool_calls") if empty else message
+
+    def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
+        calls = get(message, "tool_calls")
+        if calls:
+            listed(calls, index, "tool_calls")
+            return tuple([_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(calls)])
+        if calls is not None and not isinstance(calls, list | tuple):
+            raise self.fault(index, "tool_calls", f"expected a list, found {type(calls).__name__}")
+        old = get(message, "function_call")
+        if old is None:
+            return ()
+        listed([old], index, "function_call")
+        return (Call("", text_of(old, "name", index, "function_call"), get(old, "arguments"), _OLD),)
+
+
+def _keys(calls: list[Any]) -> tuple[Any, ...] | None:
+    """Return the keys of ordinary calls with ids; `None` where any is out of the ordinary."""
+    keys: list[Any] = []
+    for call in calls:
+        if type(call) is not dict:
+            return None
+        key = call.get("id")
+        if type(key) is not str or not key:
+            return None
+        keys.append(key)
+    return tuple(keys)
+
+
+def _read_call(call: Any, index: int | None, path: str) -> Call:
+    call_id = text_of(call, "id", index, path)
+    if get(call, "type") == _CUSTOM:
+        custom = get(call, "custom")
+        return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
+    function = get(call, "function")
+    return Call(call_id, text_of(function, "name", index, path), get(function, "arguments"))
+
+
+def _speaks(message: Any) -> bool:
+    """Tell whether an assistant message without calls and text says something in another way."""
+    return any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_content", "reasoning_details"))
+
+
+def _write_call(call: Any, edit: CallEdit) -> Any:
+    field = _CUSTOM if get(call, "type") == _CUSTOM else "function"
+    inner = get(call, field)
+    changed = _write_function({} if inner is None else inner, edit)
+    call = put(call, **{field: changed}) if changed is not inner else call
+    return call if edit.id is None else put(call, id=edit.id)
+
+
+def _write_function(function: Any, edit: CallEdit) -> Any:
+    fields = {"name": edit.name, "arguments": "{}" if edit.arguments else None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return put(function, **given) if given else function
+
+
+def _placeholder(piece: Piece) -> Any:
+    call = piece.call or Call("", "")
+    if call.kind == _OLD:
+        return {"role": "function", "name": call.name, "content": piece.text}
+    return {"role": "tool", "tool_call_id": call.id, "content": piece.text}

@@ -1,0 +1,212 @@
+"""OpenAI's Responses: a flat list of items. Each type of call pairs with its own type of output.
+
+An output may stand anywhere after its call (`set_like`). Items of the service's own tools are no calls of
+ours, and an output that names a tool but no call is an event from outside, not an orphan.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from suture.wires._fields import check_value, get, listed, put, text_of, without
+from suture.wires._text import json_text
+from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire, is_object_text, key_of
+
+__all__ = ["OpenAIResponsesWire"]
+
+
+class _Pair(NamedTuple):
+    """One type of call and its output: the fields that hold the id, the name and the arguments."""
+
+    kind: str
+    call: str
+    output: str
+    call_id: str = "call_id"
+    output_id: str = "call_id"
+    name: str = ""
+    arguments: str = ""
+    payload: str = "output"
+
+
+_PAIRS = (
+    _Pair("", "function_call", "function_call_output", name="name", arguments="arguments"),
+    _Pair("custom", "custom_tool_call", "custom_tool_call_output", name="name"),
+    _Pair("local_shell", "local_shell_call", "local_shell_call_output", output_id="id"),
+    _Pair("shell", "shell_call", "shell_call_output"),
+    _Pair("apply_patch", "apply_patch_call", "apply_patch_call_output"),
+    _Pair("computer", "computer_call", "computer_call_output"),
+    _Pair("tool_search", "tool_search_call", "tool_search_output", payload="tools"),
+    _Pair("mcp_approval", "mcp_approval_request", "mcp_approval_response", call_id="id", output_id="approval_request_id", name="name", payload="approve"),
+)
+_CALLS = {pair.call: pair for pair in _PAIRS}
+_OUTPUTS = {pair.output: pair for pair in _PAIRS}
+_KINDS = {pair.kind: pair for pair in _PAIRS}
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+_FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
+_OWN_PARTS = ("input_text", "input_image", "input_file", "input_audio", "output_text", "refusal")
+
+
+class OpenAIResponsesWire(Wire):
+    """Items as Responses takes and returns them.
+
+    >>> from suture.wires import get_wire
+    >>> item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    >>> get_wire("openai-responses").view(item).calls
+    (Call(id='a', name='f', arguments='{}', kind=''),)
+    """
+
+    name = "openai-responses"
+    set_like = True
+
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+        """Return a record for each item that is a call or an output."""
+        records: list[Record] = []
+        for index in range(start, stop):
+            item = messages[index]
+            if type(item) is dict:
+                kind = item.get("type")
+                key = item.get("call_id")
+                if kind == "function_call" and type(key) is str and key:
+                    records.append((index, (key,), ()))
+                    continue
+                if kind == "function_call_output" and type(key) is str and key:
+                    records.append((index, (), (key,)))
+                    continue
+            record = self.record(item, index)
+            if record is not None:
+                records.append(record)
+        return records
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
+        kind = get(message, "type")
+        if isinstance(kind, str) and kind != "message":
+            known = kind in _CALLS or kind in _OUTPUTS or kind in _FROM_OUTSIDE or kind == "reasoning" or kind.endswith("_call")
+            return known or None
+        if get(message, "role") not in _ROLES or any(
+            get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
+        ):
+            return False
+        content = get(message, "content")
+        if isinstance(content, str):
+            return True if kind == "message" else None
+        kinds = {get(part, "type") for part in content} if isinstance(content, list) else {None}  # pyright: ignore[reportUnknownVariableType]
+        if not kinds:
+            return None
+        return True if kinds <= set(_OWN_PARTS) else False
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of one item."""
+        kind = get(message, "type")
+        if kind in _CALLS:
+            return self._view_call(message, _CALLS[kind], index)
+        if kind in _OUTPUTS:
+            return self._view_output(message, _OUTPUTS[kind], index)
+        if kind == "reasoning":
+            return View("assistant", signed=True)
+        if kind in _FROM_OUTSIDE:
+            return View("system")
+        if isinstance(kind, str) and kind != "message":
+            return View("assistant")
+        role = get(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
+        content = get(message, "content")
+        if not isinstance(content, str):
+            listed(content, index, "content")
+        if index is not None:
+            check_value(content, index, "content")
+        return View(_ROLES[role], empty=role == "assistant" and not content)
+
+    def _view_call(self, item: Any, pair: _Pair, index: int | None) -> View:
+        call_id = text_of(item, pair.call_id, index)
+        if pair.kind == "tool_search" and not call_id:
+            return View("assistant")  # the service's own search
+        name = text_of(item, pair.name, index) if pair.name else pair.kind
+        arguments = get(item, pair.arguments) if pair.arguments else None
+        return View("assistant", (Call(call_id, name, arguments, pair.kind),))
+
+    def _view_output(self, item: Any, pair: _Pair, index: int | None) -> View:
+        call_id = text_of(item, pair.output_id, index)
+        if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or get(item, "name")):
+            return View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
+        content = get(item, pair.payload)
+        if index is not None:
+            check_value(content, index, pair.payload)
+        return View("tool", (), (Result(call_id, "", content, pair.kind),))
+
+    def key(self, thing: Call | Result) -> Key:
+        """Return the id, and for all but function calls the type of call with it."""
+        return (thing.kind, thing.id) if thing.kind else key_of(thing.id, thing.name)
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments are the text of an object; only function calls have that rule."""
+        return bool(call.kind) or (isinstance(call.arguments, str) and is_object_text(call.arguments))
+
+    def can_answer(self, call: Call) -> bool:
+        """Tell whether a placeholder can be made: a screenshot and a set of tools cannot be made up."""
+        return call.kind not in {"computer", "tool_search"}
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of an output, and whether that is all of it."""
+        content = result.content
+        if content is None or isinstance(content, str):
+            return content or "", True
+        if isinstance(content, list) and all(get(part, "text") is not None for part in content):  # pyright: ignore[reportUnknownVariableType]
+            return "\n".join(text_of(part, "text") for part in content), True  # pyright: ignore[reportUnknownVariableType]
+        return json_text(content), False
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return an item with its call or output changed."""
+        pair = _CALLS.get(get(message, "type")) or _OUTPUTS[get(message, "type")]
+        fields: dict[str, Any] = {}
+        for edit in calls.values():
+            fields = {pair.call_id: edit.id, pair.name: edit.name, pair.arguments: "{}" if edit.arguments else None}
+        for change in results.values():
+            fields = {pair.output_id: change.id, pair.payload: change.text}
+        return put(message, **{name: value for name, value in fields.items() if name and value is not None})
+
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the output items of these results."""
+        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
+
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return an output kept as user text, or nothing."""
+        return self.speak("user", texts[0]) if 0 in texts else None
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message item that says `text`."""
+        return {"role": role, "content": text}
+
+    def item_id(self, message: Any) -> str:
+        """Return the id that the service gave the item; a reference repeats one on purpose."""
+        kind = get(message, "type")
+        own = kind not in _FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
+        return text_of(message, "id") if own else ""
+
+    def without_item_id(self, message: Any) -> Any:
+        """Return the item as one that the service has not stored."""
+        return without(message, "id")
+
+    def wants_follower(self, message: Any) -> bool:
+        """Tell whether the item is reasoning that the service knows by its id."""
+        return get(message, "type") == "reasoning" and bool(get(message, "id"))
+
+    def can_follow(self, message: Any) -> bool:
+        """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
+        if get(message, "type") in {None, "message"}:
+            return get(message, "role") == "assistant" and bool(get(message, "id"))
+        return self.made_by_model(message)
+
+
+def _placeholder(piece: Piece) -> Any:
+    call = piece.call or Call("", "")
+    pair = _KINDS[call.kind]
+    item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
+    if pair.kind == "mcp_approval":
+        return {**item, "approve": False, "reason": piece.text}
+    if pair.kind == "apply_patch":
+        return {**item, "status": "failed", "output": piece.text}
+    if pair.kind == "shell":
+        outcome = {"type": "exit", "exit_code": 1}
+        return {**item, "output": [{"stdout": "", "stderr": piece.text, "outcome": outcome}]}
+    return {**item, "output": piece.text}
