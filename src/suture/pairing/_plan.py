@@ -284,7 +284,11 @@ class _Planning:
             at = len(self.found.turns) - 1
             while self.found.turns[at].joined:
                 at -= 1
-            return self.found.turns[at].first
+            cluster = self.found.turns[at:]
+            slots = {slot for turn in cluster for slot in turn.slots}
+            early = [slot.given.index for slot in slots if slot.given is not None]
+            early += [reference.index for reference, slot in (*self.found.copies, *self.found.beaten) if slot in slots]
+            return min([cluster[0].first, *early])
         if self.found.waiting:
             return self.found.waiting[0].index
         return len(self.messages)

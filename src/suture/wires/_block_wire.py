@@ -131,9 +131,8 @@ class BlockWire(Wire):
         """Return the message or messages that carry these results."""
         whole = self._whole_carriers(pieces)
         if self.bundled:
-            if len(whole) == 1 and whole[0][1] == len(pieces):
-                return [whole[0][0]]
-            return [self._carrier(pieces)]
+            message = whole[0][0] if len(whole) == 1 else None
+            return [self._carrier(pieces) if message is None else message]
         carriers: list[Any] = []
         start = 0
         for message, count in whole:
