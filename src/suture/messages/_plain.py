@@ -37,14 +37,14 @@ def check_plain(
     index: int | None = None,
     path: str = "",
     foreign: bool = False,
-    integers: tuple[int, int] = JSON_INTEGERS,
+    integers: tuple[int, int] | None = None,
 ) -> None:
     """Raise `InputError` where `value` holds something that JSON cannot carry.
 
-    Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers`,
-    cycles, more than 200 levels, and any other kind of object. A tuple counts as an array. With `foreign`
-    set, objects of unknown kinds (bytes, an SDK's classes) are passed over instead. `index` and `path` say
-    where `value` stands; the error adds the rest of the way.
+    Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers`
+    (by default, of over 4300 digits), cycles, more than 200 levels, and any other kind of object. A tuple
+    counts as an array. With `foreign` set, objects of unknown kinds (bytes, an SDK's classes) are passed over
+    instead. `index` and `path` say where `value` stands; the error adds the rest of the way.
 
     >>> check_plain({"scores": [0.5, 1]})
     >>> check_plain({"scores": [0.5, float("nan")]}, index=3, path="extra")
@@ -54,7 +54,7 @@ def check_plain(
     """
     if type(value) is str and value.isascii():
         return
-    rules = _Rules(foreign, integers)
+    rules = _Rules(foreign, integers or JSON_INTEGERS)
     if not _is_plain(value, rules):
         reason, way = _explain(value, rules)
         raise InputError(reason, index=index, path=(path + way).removeprefix("."))

@@ -57,6 +57,13 @@ class Turn:
     surplus: bool = False
     """More results came than it has calls, or one took another's place."""
 
+    def in_order_of_arrival(self) -> list[Reference]:
+        """Return all results that came to this turn."""
+        references = [reference for arrived in self.arrivals.values() for reference in arrived]
+        if not self.nameless:
+            return references  # within one id they are in order, and no two ids meet
+        return sorted([*references, *self.nameless], key=lambda reference: (reference.index, reference.position))
+
 
 @dataclass(slots=True, eq=False)
 class Assignment:
@@ -65,7 +72,9 @@ class Assignment:
     turns: list[Turn] = field(default_factory=list[Turn])
     orphans: list[Reference] = field(default_factory=list[Reference])
     waiting: list[Reference] = field(default_factory=list[Reference])
-    """Those of the orphans whose call may still come, as the very next turn."""
+    """Those of the orphans whose call may still come, in the very next turn."""
+    end: int = 0
+    """Where the items begin that the next one may join, to make one turn."""
     copies: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
     """Left out without loss: an identical twin, or a placeholder beside another result."""
     beaten: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
@@ -100,9 +109,15 @@ class _Gathering:
             if results:
                 for position, result in enumerate(view.results):
                     self._receive(Reference(index, position, result))
+        end = len(self.messages)
+        while self.wire.set_like and end > self.start and self._made(end - 1):
+            end -= 1
+        self.found.end = end
+        self.found.waiting = self._unbarred(end)
         if self.found.turns:
-            self._close(self.found.turns[-1])
-        self.found.waiting = self._unbarred(len(self.messages))
+            unmatched = self._close(self.found.turns[-1])
+            if self.found.turns[-1].first == end:
+                self.found.waiting = unmatched
         self.found.orphans += self.strays
 
     def _open(self, index: int, calls: tuple[Call, ...]) -> None:
@@ -155,16 +170,17 @@ class _Gathering:
             barrier -= 1
         return [stray for stray in self.strays if stray.index >= barrier]
 
-    def _close(self, turn: Turn) -> None:
-        """Match the strays that waited for `turn`, once all its calls are known."""
+    def _close(self, turn: Turn) -> list[Reference]:
+        """Match the strays that waited for `turn`, once all its calls are known; return the others."""
         keys = {slot.key for slot in turn.slots}
         for stray in reversed(turn.strays):
             key = self.wire.key(stray.result)
             if key in keys:
                 turn.arrivals.setdefault(key, []).insert(0, stray)
-            else:
-                self.found.orphans.append(stray)
+        unmatched = [stray for stray in turn.strays if self.wire.key(stray.result) not in keys]
+        self.found.orphans += unmatched
         turn.strays = []
+        return unmatched
 
     def _receive(self, reference: Reference) -> None:
         result = reference.result
@@ -214,13 +230,15 @@ class _Settling:
             for slot in turn.slots:
                 own.setdefault(slot.key, []).append(slot)
                 slots.setdefault(slot.key, []).append(slot)
-            for key, references in turn.arrivals.items():
-                everywhere = slots[key]
-                in_order = len(references) == len(everywhere) > len(own[key])
-                for reference in references:
-                    self._give(turn, everywhere if in_order else own[key], reference, everywhere)
-            for reference in turn.nameless:
-                self._give_nameless(turn, reference)
+            coming = {key: len(references) for key, references in turn.arrivals.items()}
+            in_order = {key for key, count in coming.items() if count == len(slots[key]) > len(own[key])}
+            for reference in turn.in_order_of_arrival():
+                key = self.wire.key(reference.result)
+                if reference.result.id:
+                    coming[key] -= 1
+                    self._give(turn, slots[key] if key in in_order else own[key], reference, slots[key])
+                else:
+                    self._give_nameless(turn, reference, own, coming)
         for turn in turns:
             for slot in turn.slots:
                 if slot.call.id and (slot.given is None or slot.given.synthetic):
@@ -228,8 +246,8 @@ class _Settling:
 
     def _give(self, turn: Turn, slots: list[Slot], reference: Reference, everywhere: list[Slot]) -> None:
         """Give a result to the first call of its id (and name) that has none, or only a placeholder."""
-        named = [slot for slot in slots if slot.call.name == reference.result.name]
-        slots = named or slots
+        name = reference.result.name
+        slots = [slot for slot in slots if name and slot.call.name == name] or slots
         reference.synthetic = self._is_synthetic(reference.result, slots[0].call)
         if self._fill(turn, slots, reference):
             return
@@ -241,10 +259,20 @@ class _Settling:
         else:
             self._compete(slots, reference)
 
-    def _give_nameless(self, turn: Turn, reference: Reference) -> None:
-        """Give a result without an id to a call of its name; without a name, to the first that waits."""
+    def _give_nameless(
+        self, turn: Turn, reference: Reference, own: dict[Key, list[Slot]], coming: dict[Key, int]
+    ) -> None:
+        """Give a result without an id to a call of its name; without a name, to the first that waits.
+
+        A call whose own result is still coming is not given away.
+        """
         name = reference.result.name
-        slots = [slot for slot in turn.slots if not name or slot.call.name in {name, ""}]
+        fitting = [slot for slot in turn.slots if not name or slot.call.name == name]
+        slots: list[Slot] = []
+        for slot in fitting:
+            waiting = sum(other.given is None for other in own[slot.key])
+            if slot.given is not None or waiting > coming.get(slot.key, 0):
+                slots.append(slot)
         if slots:
             reference.synthetic = self._is_synthetic(reference.result, slots[0].call)
         if not slots or not self._fill(turn, slots, reference):

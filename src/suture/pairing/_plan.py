@@ -280,18 +280,16 @@ class _Planning:
 
     def _boundary(self) -> int:
         """Return the first index that what comes next may still change."""
+        places = [self.found.end, *(reference.index for reference in self.found.waiting)]
         if self.tail_is_open:
             at = len(self.found.turns) - 1
             while self.found.turns[at].joined:
                 at -= 1
-            cluster = self.found.turns[at:]
-            slots = {slot for turn in cluster for slot in turn.slots}
-            early = [slot.given.index for slot in slots if slot.given is not None]
-            early += [reference.index for reference, slot in (*self.found.copies, *self.found.beaten) if slot in slots]
-            return min([cluster[0].first, *early])
-        if self.found.waiting:
-            return self.found.waiting[0].index
-        return len(self.messages)
+            slots = {slot for turn in self.found.turns[at:] for slot in turn.slots}
+            places.append(self.found.turns[at].first)
+            places += [slot.given.index for slot in slots if slot.given is not None]
+            places += [reference.index for reference, slot in (*self.found.copies, *self.found.beaten) if slot in slots]
+        return min(places)
 
 
 class _Builder:

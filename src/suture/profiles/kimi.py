@@ -22,6 +22,7 @@ KIMI = Profile(
         shared.unique_id("kimi", "Ids differ within one message.", "ids are name:index within a round"),
         shared.call_named("kimi", "K3 template: 'tool messages need a resolvable tool name'"),
         shared.arguments_object("kimi", "K3 template: 'arguments must be a mapping or a JSON object string'"),
+        shared.results_first("kimi", "as Chat Completions"),
         shared.media_outside("kimi", "as Chat Completions"),
         shared.empty_message("kimi", "as Chat Completions"),
         shared.reasoning_field(

@@ -29,6 +29,7 @@ MISTRAL = Profile(
         shared.call_named("mistral", "mistral-common: function name pattern"),
         shared.name_form("mistral", "A tool's name has 1 to 64 letters, digits, _ and -.", "mistral-common: function name pattern"),
         shared.arguments_object("mistral", "mistral-common parses the arguments"),
+        shared.results_first("mistral", "a tool message follows its call; code 3230"),
         shared.media_outside("mistral", "tool content is text before tokenizer v15"),
         shared.empty_message("mistral", "mistral-common: 'Assistant message must have either content or tool_calls'"),
         Rule(
@@ -37,6 +38,14 @@ MISTRAL = Profile(
             says="A user message does not follow a tool message.",
             source="code 3230: \"Unexpected role 'user' after role 'tool'\" (avante#2562, LibreChat agents#54)",
             operation=Operation.BRIDGE,
+        ),
+        Rule(
+            id="mistral.results-alone",
+            problems=("trailing-text",),
+            says="A tool message holds nothing but its result.",
+            source="tool and user are different roles; code 3230",
+            operation=Operation.SPLIT,
+            wires=("agentic",),
         ),
         Rule(
             id="mistral.system-place",

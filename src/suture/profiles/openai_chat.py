@@ -29,6 +29,7 @@ OPENAI_CHAT = Profile(
         shared.arguments_object(
             "openai-chat", "400 of strict servers: 'arguments must be a valid JSON object string'; vLLM, llama.cpp, LiteLLM"
         ),
+        shared.results_first("openai-chat", "the tool messages are the contiguous run right after the assistant message"),
         shared.media_outside("openai-chat", "400 matrix in Factory-AI/factory#31"),
         shared.empty_message("openai-chat", "400: content may be null only with tool_calls, and tool_calls may not be []"),
     ),

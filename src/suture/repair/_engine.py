@@ -100,7 +100,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         findings = attach(paired.findings, self.profile.rules_for(self.wire.name))
         if is_fit_needed(self.profile):
             fitter = Fitter(self.wire, self.profile, self.options.language)
-            origins = paired.origins or range(len(fitted))
+            origins = range(len(fitted)) if paired.origins is None else paired.origins
             for message, origin in zip(fitted, origins, strict=True):
                 fitter.feed(message, origin)
             out = fitter.finish()

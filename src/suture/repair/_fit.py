@@ -28,6 +28,7 @@ class _Open(NamedTuple):
     """A call whose result is still to come, with the id it goes by now."""
 
     call: Call
+    key: Key
     id: str
 
 
@@ -50,7 +51,7 @@ class Fitter:
         self._ids = Ids(profile.ids) if profile.ids is not None else None
         self._items = ItemRules(wire) if {"lone-reasoning", "repeated-item"} & self.rules.keys() else None
         self._outlet = Outlet(wire, self.rules, language, self._note)
-        self._open: dict[Key, list[_Open]] = {}
+        self._open: list[_Open] = []
         self._media: list[Any] = []
         self._origin = 0
 
@@ -60,8 +61,7 @@ class Fitter:
         twin._ids = self._ids.fork() if self._ids is not None else None
         twin._items = self._items.fork() if self._items is not None else None
         twin._outlet = self._outlet.fork(twin._note)
-        twin._open = {key: list(calls) for key, calls in self._open.items()}
-        twin._media, twin._origin = list(self._media), self._origin
+        twin._open, twin._media, twin._origin = list(self._open), list(self._media), self._origin
         return twin
 
     @property
@@ -107,13 +107,13 @@ class Fitter:
     def _call_edits(self, view: View) -> dict[int, CallEdit]:
         goes_on = self.wire.set_like and self._outlet.last_role == "assistant"
         if not self.wire.set_like:
-            self._open = {}
+            self._open = []
         if self._ids is not None and not goes_on:
             self._ids.begin_turn()
         edits: dict[int, CallEdit] = {}
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
-            self._open.setdefault(self.wire.key(call), []).append(_Open(call, given or call.id))
+            self._open.append(_Open(call, self.wire.key(call), given or call.id))
             edit = CallEdit(given, self._name(call, signed=view.signed), self._bad_arguments(call, signed=view.signed))
             if edit != CallEdit():
                 edits[position] = edit
@@ -159,18 +159,16 @@ class Fitter:
 
     def _answered(self, result: Result) -> _Open | None:
         """Return the call that `result` answers: after pairing, the first that waits for such a result."""
-        key = self.wire.key(result)
-        if key not in self._open and not result.id:
-            named = [key for key, calls in self._open.items() if result.name in {"", calls[0].call.name}]
-            key = next(iter(named or self._open), key)
-        waiting = self._open.get(key)
-        if waiting is None:
+        if result.id:
+            key = self.wire.key(result)
+            fitting = [call for call in self._open if call.key == key]
+            fitting = [call for call in fitting if result.name and call.call.name == result.name] or fitting
+        else:
+            fitting = [call for call in self._open if not result.name or call.call.name == result.name]
+        if not fitting:
             return None
-        answered = next((call for call in waiting if call.call.name == result.name), waiting[0])
-        waiting.remove(answered)
-        if not waiting:
-            del self._open[key]
-        return answered
+        self._open.remove(fitting[0])
+        return fitting[0]
 
     def _result_id(self, result: Result, answered: _Open) -> str | None:
         if self._ids is None or result.id == answered.id or not self.wire.has_id(answered.call):

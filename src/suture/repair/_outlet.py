@@ -33,7 +33,8 @@ class Outlet:
 
     >>> from suture.wires import get_wire
     >>> outlet = Outlet(get_wire("openai-chat"), ("tool-then-user",), "en", lambda problem, done: None)
-    >>> outlet.put({"role": "tool", "tool_call_id": "a", "content": ""}, View("tool"))
+    >>> tool = {"role": "tool", "tool_call_id": "a", "content": ""}
+    >>> outlet.put(tool, get_wire("openai-chat").view(tool))
     >>> outlet.put({"role": "user", "content": "hi"}, View("user"))
     >>> [message["role"] for message in outlet.finish()]
     ['tool', 'assistant', 'user']
@@ -105,10 +106,11 @@ class Outlet:
             self.tell(problem, "" if signed else "merged with the message before")
             if not signed and isinstance(self.wire, BlockWire):
                 self.changed = True
-                merged = merge(self.wire, held.message, message)
+                first_results = "results-not-first" in self.problems
+                merged = merge(self.wire, held.message, message, first_results=first_results)
                 self._held = _Held(merged, view.role, carries or held.carries_results, signed=False)
                 return
-        self._bridge(held, view.role)
+        self._bridge(held, view.role, carries_results=carries)
         self._hold(_Held(message, view.role, carries, view.signed))
 
     def _touching(self, held: _Held, role: str, *, carries_results: bool) -> str:
@@ -120,16 +122,16 @@ class Outlet:
         both = held.carries_results and carries_results
         return "split-results" if both and "split-results" in self.problems else ""
 
-    def _bridge(self, held: _Held | None, role: str) -> None:
+    def _bridge(self, held: _Held | None, role: str, *, carries_results: bool) -> None:
         """Put a short message between two that may not touch."""
         if held is None:
             if role == "assistant" and "model-first" in self.problems:
                 self.tell("model-first", "a user message put before it")
                 self._insert("user")
-        elif held.role == "tool" and role == "user" and "tool-then-user" in self.problems:
+        elif held.carries_results and role == "user" and not carries_results and "tool-then-user" in self.problems:
             self.tell("tool-then-user", "an assistant message put between")
             self._insert("assistant")
-        elif role == "system" and held.role in {"assistant", "tool"} and "late-system" in self.problems:
+        elif role == "system" and (held.carries_results or held.role == "assistant") and "late-system" in self.problems:
             self.tell("late-system", "")
 
     def _insert(self, role: str) -> None:

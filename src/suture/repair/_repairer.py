@@ -177,7 +177,7 @@ class _Growing:
         """Return what is settled, what is not, and what was found about the latter."""
         if not self._fits:
             return list(paired.messages[: paired.cut]), list(paired.messages[paired.cut :]), []
-        origins = paired.origins or range(self._boundary, len(self.raw))
+        origins = range(self._boundary, len(self.raw)) if paired.origins is None else paired.origins
         pairs = list(zip(paired.messages, origins, strict=True))
         for message, origin in islice(pairs, paired.cut):
             self._fitter.feed(message, origin)

@@ -1,0 +1,42 @@
+"""`Refusal`: why a command cannot do its work, as the one line that the user sees."""
+
+__all__ = ["CutOff", "Refusal", "kind_of"]
+
+
+class Refusal(Exception):
+    """What is wrong, and where, from the outside in. It never leaves the command line.
+
+    >>> str(Refusal("expected a string", "content").within("log.json", "message 3"))
+    'log.json, message 3, content: expected a string'
+    """
+
+    def __init__(self, reason: str, *places: str) -> None:
+        super().__init__(reason, *places)
+        self.reason = reason
+        self.places = tuple(place for place in places if place)
+
+    def within(self, *places: str) -> "Refusal":
+        """Return the same refusal, said from further outside."""
+        return type(self)(self.reason, *places, *self.places)
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.places)}: {self.reason}" if self.places else self.reason
+
+
+class CutOff(Refusal):
+    """JSON that ends before it is whole, and so may go on in the next line.
+
+    >>> issubclass(CutOff, Refusal)
+    True
+    """
+
+
+def kind_of(value: object) -> str:
+    """Return what a JSON value is, in a word.
+
+    >>> kind_of(None), kind_of({}), kind_of("x")
+    ('null', 'object', 'str')
+    """
+    if value is None:
+        return "null"
+    return "object" if isinstance(value, dict) else type(value).__name__

@@ -1,0 +1,61 @@
+"""`suture check`: say what a provider would refuse. Exit status 0 if nothing, 1 if something.
+
+On a terminal each report is shown as it is found; in a pipe nothing is written unless the whole input could
+be read.
+"""
+
+import sys
+from argparse import Namespace
+from contextlib import ExitStack
+
+import msgspec
+
+from suture.cli._conversation import Conversation
+from suture.cli._progress import progress_on
+from suture.cli._read import open_source, read_conversations
+from suture.cli._screen import screen_for
+from suture.cli._write import open_output
+from suture.pairing import Report
+from suture.repair import check
+
+__all__ = ["run"]
+
+
+def run(asked: Namespace) -> int:
+    """Check every conversation of a file and print what was found."""
+    found = 0
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
+        output = open_output(None)
+        stack.callback(output.discard)
+        progress = stack.enter_context(progress_on(source))
+
+        def write_line(line: str) -> None:
+            output.write(f"{line}\n".encode(errors="backslashreplace"))
+
+        screen = screen_for(sys.stdout, write_line)
+        many = False
+        for conversation in read_conversations(source):
+            report = _check(conversation, asked)
+            many = conversation.many
+            found += not report.acceptable
+            if asked.json:
+                output.write(
+                    msgspec.json.encode({"line": conversation.line, "report": report.to_dict()}) + b"\n"
+                )
+            elif not (many and report.acceptable):
+                with progress.paused():
+                    screen.report(report, conversation.title)
+            progress.step()
+        progress.close()
+        if many and not asked.json:
+            screen.say(f"{progress.told}: {progress.count - found} acceptable, {found} with findings")
+        output.finish()
+        output.publish()
+    return 1 if found else 0
+
+
+def _check(conversation: Conversation, asked: Namespace) -> Report:
+    with conversation.located():
+        messages = conversation.take(asked.wire)
+        return check(messages, wire=asked.wire, profile=asked.profile, tail=asked.tail)

@@ -1,0 +1,157 @@
+"""`suture repair`: write the repaired history, in the container and wire it came in.
+
+What was done is told to a person on standard output if the history goes to a file (with a view of before
+and after, on a terminal), else on standard error, if that is a terminal. Exit status 0, or 1 if something
+could not be mended.
+"""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from suture.cli._conversation import Conversation
+from suture.cli._outline import compare
+from suture.cli._progress import progress_on
+from suture.cli._read import Source, open_source, read_conversations
+from suture.cli._refusal import Refusal
+from suture.cli._screen import Screen, screen_for
+from suture.cli._visible import visible
+from suture.cli._write import Output, open_output
+from suture.repair import Repaired, repair
+
+__all__ = ["run"]
+
+_VIEWS = 10
+"""How many conversations of one file are shown before and after."""
+
+
+def run(asked: Namespace) -> int:
+    """Repair every conversation of a file and write them all."""
+    if asked.output == "-":
+        asked.output = None
+    _check_paths(asked)
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
+        job = _Job(asked, source, stack)
+        for conversation in read_conversations(source):
+            job.mend(conversation)
+        job.finish()
+    if job.unresolved:
+        told = f"suture: {source.name}, {job.first_unresolved}"
+        if job.unresolved > 1:
+            told += f" (and {job.unresolved - 1} more)"
+        print(visible(told), file=sys.stderr)
+    return 1 if job.unresolved else 0
+
+
+class _Job:
+    """The repair of one file: where everything goes, and what has been counted so far."""
+
+    def __init__(self, asked: Namespace, source: Source, stack: ExitStack) -> None:
+        self._asked = asked
+        self._outputs: list[Output] = []
+        self._stack = stack
+        self._history = self._open(asked.output)
+        self._report = self._open(asked.report) if asked.report is not None else None
+        self._screen = self._choose_screen()
+        self._progress = stack.enter_context(progress_on(source))
+        self.changed = self.unresolved = 0
+        self.first_unresolved = ""
+
+    def mend(self, conversation: Conversation) -> None:
+        """Repair one conversation, write it, and tell of it."""
+        asked = self._asked
+        with conversation.located():
+            taken = conversation.take(asked.wire)
+            repaired = repair(
+                taken,
+                wire=asked.wire,
+                profile=asked.profile,
+                tail=asked.tail,
+                orphans=asked.orphans,
+                language=asked.language,
+            )
+            self._history.write(conversation.encode(conversation.give(taken, repaired.messages)))
+        if self._report is not None:
+            self._report.write(_record(conversation, repaired))
+        if self._screen is not None and not repaired.report.acceptable:
+            with self._progress.paused():
+                self._show(self._screen, conversation.title, taken, repaired)
+        self._count(conversation, repaired)
+        self._progress.step()
+
+    def finish(self) -> None:
+        """Let everything be seen at once."""
+        self._progress.close()
+        if self._screen is not None:
+            count = self._progress.count
+            told = f"{count} conversation{'s' * (count != 1)}, {self.changed} changed"
+            self._screen.say(f"{told}; written to {self._asked.output}" if self._asked.output else told)
+        for output in self._outputs:
+            output.finish()
+        for output in self._outputs:
+            output.publish()
+
+    def _open(self, path: str | None) -> Output:
+        output = open_output(path)
+        self._stack.callback(output.discard)
+        self._outputs.append(output)
+        return output
+
+    def _choose_screen(self) -> Screen | None:
+        if self._asked.output is None:
+            return screen_for(sys.stderr) if sys.stderr.isatty() else None
+        if self._asked.report == "-":
+            return None
+        told = self._open(None)
+
+        def write_line(line: str) -> None:
+            told.write(f"{line}\n".encode(errors="backslashreplace"))
+
+        return screen_for(sys.stdout, write_line)
+
+    def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
+        screen.report(repaired.report, title)
+        viewed = repaired.changed and self.changed < _VIEWS
+        if viewed and self._asked.output is not None and sys.stdout.isatty():
+            old, new = compare(before, repaired.messages, repaired.report.wire)
+            screen.history("before", old)
+            screen.history("after", new)
+
+    def _count(self, conversation: Conversation, repaired: Repaired[Any]) -> None:
+        self.changed += repaired.changed
+        if repaired.unresolved and not self.unresolved:
+            finding = repaired.unresolved[0]
+            places = [place for place in (conversation.title, f"message {finding.index}") if place]
+            self.first_unresolved = f"{', '.join(places)}: not mended: {finding.problem}; {finding.says}"
+        self.unresolved += len(repaired.unresolved)
+
+
+def _record(conversation: Conversation, repaired: Repaired[Any]) -> bytes:
+    """Return the line that `--report` has for a conversation."""
+    record = {
+        "line": conversation.line,
+        "changed": repaired.changed,
+        "report": repaired.report.to_dict(),
+        "pending": msgspec.to_builtins(repaired.pending),
+    }
+    return msgspec.json.encode(record) + b"\n"
+
+
+def _check_paths(asked: Namespace) -> None:
+    """Refuse to write two things to one place, or the report over the history."""
+    if asked.report is None:
+        return
+    if asked.report == "-":
+        if asked.output is None:
+            raise Refusal("the history and the report cannot both go to standard output; give -o")
+        return
+    report = os.path.realpath(asked.report)
+    for other in (asked.output, asked.file):
+        if other is not None and other != "-" and os.path.realpath(other) == report:
+            raise Refusal("the report would be written over the history", asked.report)
