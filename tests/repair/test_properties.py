@@ -61,7 +61,7 @@ def numbered(history: Sequence[Step]) -> list[Step]:
 
 histories = st.lists(steps, max_size=9).map(numbered)
 everywhere = pytest.mark.parametrize(("wire", "profile"), PAIRS, ids=[f"{wire}-{profile}" for wire, profile in PAIRS])
-thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def real_texts(history: Sequence[Step]) -> list[str]:

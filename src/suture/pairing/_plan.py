@@ -146,7 +146,10 @@ class _Planning:
         if self.options.set_like:
             return True
         in_place = indexes == set(range(turn.last + 1, turn.last + 1 + len(indexes)))
-        return in_place and sum(self.counts[index] for index in indexes) == len(given)
+        if not in_place or sum(self.counts[index] for index in indexes) != len(given):
+            return False
+        before_the_last = sorted(indexes)[:-1]
+        return not any(self.wire.is_loose(self.messages[index], self.counts[index]) for index in before_the_last)
 
     def _change(self, turn: Turn, keeps: bool) -> None:
         """Put the results of `turn` behind it in call order, a placeholder where one is missing."""
@@ -163,7 +166,7 @@ class _Planning:
             elif not keeps:
                 pieces += self._answer(turn, slot, position)
         if len(self.findings) == before and not turn.surplus:
-            self._tell(turn.first, "out-of-order", turn.slots[0], "results put in call order")
+            self._tell(turn.first, "out-of-order", turn.slots[0], "results put together, in call order")
         self.carried[turn.last] = pieces
 
     def _tell_move(self, turn: Turn, slot: Slot, reference: Reference, run_end: int) -> None:

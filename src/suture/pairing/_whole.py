@@ -43,6 +43,8 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: b
                         waiting.remove(key)
                     else:
                         return False
+                if waiting and wire.is_loose(messages[index], len(results)):
+                    return False
             next_place = index + 1
     return not waiting
 

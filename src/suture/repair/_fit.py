@@ -30,6 +30,7 @@ class _Open(NamedTuple):
     call: Call
     key: Key
     id: str
+    turn: int
 
 
 class Fitter:
@@ -54,6 +55,8 @@ class Fitter:
         self._open: list[_Open] = []
         self._media: list[Any] = []
         self._origin = 0
+        self._turn = 0
+        self._last_role = ""
 
     def fork(self) -> "Fitter":
         """Return a fitter that goes on from here and leaves this one as it is."""
@@ -61,7 +64,8 @@ class Fitter:
         twin._ids = self._ids.fork() if self._ids is not None else None
         twin._items = self._items.fork() if self._items is not None else None
         twin._outlet = self._outlet.fork(twin._note)
-        twin._open, twin._media, twin._origin = list(self._open), list(self._media), self._origin
+        twin._open, twin._media = list(self._open), list(self._media)
+        twin._origin, twin._turn, twin._last_role = self._origin, self._turn, self._last_role
         return twin
 
     @property
@@ -81,6 +85,7 @@ class Fitter:
         view = self.wire.view(message, origin)
         if not view.results:
             self._show_media()
+        self._begin_turn(view)
         fitted = self._fit_item(message, view)
         fitted = self._fit_calls_and_results(fitted, view)
         fitted = self._lift_media(fitted, view)
@@ -99,21 +104,30 @@ class Fitter:
 
     # Calls and results
 
+    def _begin_turn(self, view: View) -> None:
+        """Notice a new turn: a message with calls, or where a message is one item, the first of a run of the model's."""
+        if self.wire.set_like:
+            begins = view.role == "assistant" and self._last_role != "assistant"
+        else:
+            begins = bool(view.calls)
+        self._last_role = view.role
+        if begins:
+            self._turn += 1
+            if not self.wire.set_like:
+                self._open = []
+            if self._ids is not None:
+                self._ids.begin_turn()
+
     def _fit_calls_and_results(self, message: Any, view: View) -> Any:
         calls = self._call_edits(view) if view.calls else {}
         results = self._result_edits(view) if view.results else {}
         return self.wire.edit(message, calls, results) if calls or results else message
 
     def _call_edits(self, view: View) -> dict[int, CallEdit]:
-        goes_on = self.wire.set_like and self._outlet.last_role == "assistant"
-        if not self.wire.set_like:
-            self._open = []
-        if self._ids is not None and not goes_on:
-            self._ids.begin_turn()
         edits: dict[int, CallEdit] = {}
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
-            self._open.append(_Open(call, self.wire.key(call), given or call.id))
+            self._open.append(_Open(call, self.wire.key(call), given or call.id, self._turn))
             edit = CallEdit(given, self._name(call, signed=view.signed), self._bad_arguments(call, signed=view.signed))
             if edit != CallEdit():
                 edits[position] = edit
@@ -164,7 +178,8 @@ class Fitter:
             fitting = [call for call in self._open if call.key == key]
             fitting = [call for call in fitting if result.name and call.call.name == result.name] or fitting
         else:
-            fitting = [call for call in self._open if not result.name or call.call.name == result.name]
+            latest = [call for call in self._open if call.turn == self._turn]
+            fitting = [call for call in latest if not result.name or call.call.name == result.name]
         if not fitting:
             return None
         self._open.remove(fitting[0])

@@ -56,13 +56,6 @@ class Outlet:
         twin._held, twin._calls = self._held, list(self._calls)
         return twin
 
-    @property
-    def last_role(self) -> str:
-        """The role of the last message, empty at the start."""
-        if self._calls:
-            return "assistant"
-        return self._held.role if self._held is not None else ""
-
     def put(self, message: Any, view: View) -> None:
         """Take the next message."""
         if "text-between-calls" not in self.problems:

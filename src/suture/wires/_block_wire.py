@@ -99,6 +99,10 @@ class BlockWire(Wire):
             empty = empty and kind == TEXT and not self.block_text(block).strip()
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
 
+    def is_loose(self, message: Any, results: int) -> bool:
+        """Tell whether `message` holds anything beside its `results` results."""
+        return len(self.blocks(message)) > results
+
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with these calls and results changed."""
 

@@ -203,6 +203,10 @@ class Wire(ABC):
         """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
         return True
 
+    def is_loose(self, message: Any, results: int) -> bool:  # noqa: ARG002 - only blocks can share a message
+        """Tell whether `message` holds anything beside its `results` results."""
+        return False
+
     def has_id(self, call: Call) -> bool:  # noqa: ARG002 - a wire may have forms without
         """Tell whether a call of this form carries an id at all."""
         return True
