@@ -62,13 +62,13 @@ def _agentic(step: Step) -> list[AgenticMessage]:
             blocks = (Reasoning(text="hm", signature="s"), AssistantGenText(text=text))
             return [AgenticMessage("assistant", blocks)]
         case ("turn", calls):
-            return [AgenticMessage("assistant", [FunctionToolCall(call_id=i, name=n, arguments=a) for i, n, a in calls])]
+            return [
+                AgenticMessage("assistant", [FunctionToolCall(call_id=i, name=n, arguments=a) for i, n, a in calls])
+            ]
         case ("result", call_id, name, text):
             return [AgenticMessage.tool_result(call_id, name, text)]
         case ("mixed", results, text):
-            carried = [
-                FunctionToolResult(call_id=i, name=n, content=(UserInputText(text=t),)) for i, n, t in results
-            ]
+            carried = [FunctionToolResult(call_id=i, name=n, content=(UserInputText(text=t),)) for i, n, t in results]
             return [AgenticMessage("user", (*carried, UserInputText(text=text)))]
     raise AssertionError(step)
 
@@ -99,7 +99,10 @@ def _responses(step: Step) -> list[dict[str, Any]]:
         case ("say", text):
             return [{"role": "assistant", "content": text}]
         case ("think", text):
-            return [{"type": "reasoning", "summary": [], "encrypted_content": "e"}, {"role": "assistant", "content": text}]
+            return [
+                {"type": "reasoning", "summary": [], "encrypted_content": "e"},
+                {"role": "assistant", "content": text},
+            ]
         case ("turn", calls):
             return [{"type": "function_call", "call_id": i, "name": n, "arguments": a} for i, n, a in calls]
         case ("result", call_id, _, text):
@@ -123,7 +126,12 @@ def _anthropic(step: Step) -> list[dict[str, Any]]:
             uses = [{"type": "tool_use", "id": i, "name": n, "input": arguments_value(a)} for i, n, a in calls]
             return [{"role": "assistant", "content": uses}]
         case ("result", call_id, _, text):
-            return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": text}]}]
+            return [
+                {
+                    "role": "user",
+                    "content": [{"type": "tool_result", "tool_use_id": call_id, "content": text}],
+                }
+            ]
         case ("mixed", results, text):
             blocks = [{"type": "tool_result", "tool_use_id": i, "content": t} for i, _, t in results]
             return [{"role": "user", "content": [*blocks, {"type": "text", "text": text}]}]
@@ -171,7 +179,12 @@ def _bedrock(step: Step) -> list[dict[str, Any]]:
             uses = [{"toolUse": {"toolUseId": i, "name": n, "input": arguments_value(a)}} for i, n, a in calls]
             return [{"role": "assistant", "content": uses}]
         case ("result", call_id, _, text):
-            return [{"role": "user", "content": [{"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}]}]
+            return [
+                {
+                    "role": "user",
+                    "content": [{"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}],
+                }
+            ]
         case ("mixed", results, text):
             blocks = [{"toolResult": {"toolUseId": i, "content": [{"text": t}]}} for i, _, t in results]
             return [{"role": "user", "content": [*blocks, {"text": text}]}]
@@ -195,7 +208,10 @@ def write(wire: str, steps: Sequence[Step]) -> list[Any]:
 
 
 def atoms(message: Any) -> list[tuple[Any, ...]]:
-    """Return what a message of any wire says, block by block: ("call", id, name) · ("result", id, text) · ("text", role, text)."""
+    """Return what a message of any wire says, block by block.
+
+    ("call", id, name) · ("result", id, text) · ("text", role, text)
+    """
     if isinstance(message, Message):
         return list(_message_atoms(message))
     if isinstance(message, AgenticMessage):

@@ -56,7 +56,11 @@ def anthropic_complaint(messages: list[dict[str, Any]]) -> str:
         if (uses and role != "assistant") or kinds[len(kinds) - len(uses) :] != ["tool_use"] * len(uses):
             return f"calls not last: {kinds}"
         for use in uses:
-            if not re.fullmatch(r"[a-zA-Z0-9_-]+", use["id"]) or use["id"] in seen or not isinstance(use["input"], dict):
+            if (
+                not re.fullmatch(r"[a-zA-Z0-9_-]+", use["id"])
+                or use["id"] in seen
+                or not isinstance(use["input"], dict)
+            ):
                 return f"call {use}"
             seen.add(use["id"])
         open_ids = [use["id"] for use in uses]

@@ -58,7 +58,29 @@ _HOMES = {
     "using_language": "language",
 }
 
-__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [
+    "AgenticMessage",
+    "AmbiguousWireError",
+    "Cause",
+    "ConfigError",
+    "Displaced",
+    "Finding",
+    "HistoryError",
+    "InputError",
+    "Message",
+    "Pending",
+    "Repaired",
+    "Repairer",
+    "Report",
+    "SchemaVersionError",
+    "SutureError",
+    "ToolCall",
+    "UnknownWireError",
+    "check",
+    "repair",
+    "set_language",
+    "using_language",
+]
 
 
 class _Lazy(ModuleType):

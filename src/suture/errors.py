@@ -71,9 +71,7 @@ class AmbiguousWireError(InputError):
     def __init__(self, candidates: tuple[str, ...]) -> None:
         self.candidates = candidates
         names = ", ".join(candidates)
-        super().__init__(
-            f"these messages could be any of {names}, and the results would differ; say which with wire="
-        )
+        super().__init__(f"these messages could be any of {names}, and the results would differ; say which with wire=")
 
 
 class SchemaVersionError(InputError):

@@ -3,7 +3,7 @@
 Engines take `language=` and read nothing ambient; only the public entry points ask `current_language()`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, get_args
@@ -54,7 +54,7 @@ def set_language(language: str) -> None:
 
 
 @contextmanager
-def using_language(language: str) -> Iterator[None]:
+def using_language(language: str) -> Generator[None, None, None]:
     """Use `language` inside the block, in this thread or task only.
 
     >>> with using_language("zh"):

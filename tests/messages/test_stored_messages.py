@@ -154,9 +154,10 @@ def test_an_error_while_reading_carries_the_message_and_the_path():
     assert (caught.value.index, caught.value.path) == (1, "tool_calls[1].id")
 
 
-def test_json_nested_beyond_all_measure_is_refused():
+@pytest.mark.parametrize("kind", [b"", b'"kind":"message",'])
+def test_json_nested_beyond_all_measure_is_refused(kind):
     for levels in (100_000, 900, 201):
-        data = b'[{"role":"user","extra":{"a":' + b"[" * levels + b"0" + b"]" * levels + b"}}]"
+        data = b"[{" + kind + b'"role":"user","extra":{"a":' + b"[" * levels + b"0" + b"]" * levels + b"}}]"
         with pytest.raises(InputError, match="nested"):
             from_json(data)
 
@@ -172,9 +173,10 @@ def test_json_nested_beyond_all_measure_is_refused():
         (b"\x81\xa1a", "truncated"),
     ],
 )
-def test_msgpack_that_holds_more_than_json_can_is_refused_when_it_is_read(extra, complaint):
+@pytest.mark.parametrize("head", [b"\x91\x82", b"\x91\x83\xa4kind\xa7message"])
+def test_msgpack_that_holds_more_than_json_can_is_refused_when_it_is_read(head, extra, complaint):
     with pytest.raises(InputError, match=complaint):
-        from_msgpack(b"\x91\x82\xa4role\xa4user\xa5extra" + extra)
+        from_msgpack(head + b"\xa4role\xa4user\xa5extra" + extra)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Every small history there is, over an alphabet of roles, ids and parallel calls: acceptable afterwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -24,7 +24,10 @@ ALPHABET: tuple[Step, ...] = (
     ("result", "", "", "r"),
     ("result", "z", "", "r"),
 )
-VALIDATORS: dict[str, Callable[[list[Any]], str]] = {"openai-chat": chat_complaint, "anthropic": anthropic_complaint}
+VALIDATORS: dict[str, Callable[[list[Any]], str]] = {
+    "openai-chat": chat_complaint,
+    "anthropic": anthropic_complaint,
+}
 
 
 def history(symbols: tuple[Step, ...]) -> list[Step]:
@@ -37,30 +40,26 @@ def complaint(wire: str, steps: list[Step]) -> str:
     messages = write(wire, steps)
     before = repr(messages)
     fixed = suture.repair(messages, wire=wire)
-    if repr(messages) != before:
-        return "the input changed"
-    if fixed.unresolved or not suture.check(fixed.messages, wire=wire).acceptable:
-        return f"not acceptable: {suture.check(fixed.messages, wire=wire)}"
-    if said := VALIDATORS[wire](list(fixed.messages)):
-        return said
-    if suture.repair(fixed.messages, wire=wire).messages is not fixed.messages:
-        return "not idempotent"
-    if not fixed.changed and fixed.messages is not messages:
-        return "unchanged, yet another list"
     told = str(flat(fixed.messages)) + str([item.content for item in fixed.report.displaced])
-    lost = [step[3] for step in steps if step[0] == "result" and step[3] not in told]
-    if lost:
-        return f"lost {lost}"
-    if len([atom for atom in flat(messages) if atom[0] == "call"]) != len(
-        [atom for atom in flat(fixed.messages) if atom[0] == "call"]
-    ):
-        return "a call was lost or invented"
     grown = suture.Repairer[Any](wire=wire)
     for message in messages:
         grown.extend([message])
-    if grown.messages != fixed.messages or grown.report != fixed.report:
-        return "grown one by one it differs"
-    return ""
+    claims = {
+        "the input changed": repr(messages) != before,
+        "not acceptable": bool(fixed.unresolved) or not suture.check(fixed.messages, wire=wire).acceptable,
+        "refused by the independent validator": bool(VALIDATORS[wire](list(fixed.messages))),
+        "not idempotent": suture.repair(fixed.messages, wire=wire).messages is not fixed.messages,
+        "unchanged, yet another list": not fixed.changed and fixed.messages is not messages,
+        "a result was lost": any(step[3] not in told for step in steps if step[0] == "result"),
+        "a call was lost or invented": calls_in(messages) != calls_in(fixed.messages),
+        "grown one by one it differs": grown.messages != fixed.messages or grown.report != fixed.report,
+    }
+    return ", ".join(claim for claim, holds in claims.items() if holds)
+
+
+def calls_in(messages: Sequence[Any]) -> int:
+    """Return how many calls a history holds."""
+    return sum(atom[0] == "call" for atom in flat(messages))
 
 
 def sweep(wire: str, length: int) -> int:
@@ -75,7 +74,9 @@ def sweep(wire: str, length: int) -> int:
 
 
 @pytest.mark.parametrize("wire", VALIDATORS)
-def test_every_history_of_up_to_four_messages_is_acceptable_after_repair(wire: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_history_of_up_to_four_messages_is_acceptable_after_repair(
+    wire: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """All of them, with an independent validator for each wire."""
     counts = [sweep(wire, length) for length in range(5)]
     with capsys.disabled():
@@ -85,7 +86,9 @@ def test_every_history_of_up_to_four_messages_is_acceptable_after_repair(wire: s
 
 @pytest.mark.soak
 @pytest.mark.parametrize("wire", VALIDATORS)
-def test_every_history_of_five_messages_is_acceptable_after_repair(wire: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_history_of_five_messages_is_acceptable_after_repair(
+    wire: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The same, one message further."""
     count = sweep(wire, 5)
     with capsys.disabled():

@@ -67,7 +67,10 @@ thorough = settings(max_examples=150, deadline=None, suppress_health_check=[Heal
 def real_texts(history: Sequence[Step]) -> list[str]:
     """Return the marks of all real results."""
     carried = [
-        result for step in history if step[0] in {"result", "mixed"} for result in (step[1] if step[0] == "mixed" else [step[1:]])
+        result
+        for step in history
+        if step[0] in {"result", "mixed"}
+        for result in (step[1] if step[0] == "mixed" else [step[1:]])
     ]
     return [text for _, _, text in carried if text.startswith("real-")]
 
@@ -78,13 +81,15 @@ def real_texts(history: Sequence[Step]) -> list[str]:
 def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     wire: str, profile: str, history: list[Step], tail: Any, orphans: Any
 ) -> None:
-    """Acceptable afterwards or told as pending or unresolved; idempotent; deterministic; nothing lost; input unchanged."""
+    """Acceptable afterwards or told as unresolved; idempotent; deterministic; nothing lost; input unchanged."""
     messages = write(wire, history)
     before = copy.deepcopy(messages)
     fixed = suture.repair(messages, wire=wire, profile=profile, tail=tail, orphans=orphans)
     assert messages == before
     left = suture.check(fixed.messages, wire=wire, profile=profile, tail=tail)
-    assert {finding.problem for finding in left.findings} <= {finding.problem for finding in fixed.unresolved}, str(left)
+    assert {finding.problem for finding in left.findings} <= {finding.problem for finding in fixed.unresolved}, str(
+        left
+    )
     assert all(not finding.mended for finding in left.findings), str(left)
     again = suture.repair(fixed.messages, wire=wire, profile=profile, tail=tail, orphans=orphans)
     assert again.messages is fixed.messages
@@ -128,13 +133,16 @@ def test_message_and_agentic_agree(profile: str, history: list[Step]) -> None:
     """The same calls, results and texts in the same order; how they are put into messages may differ."""
     shapes = {wire: suture.repair(write(wire, history), wire=wire, profile=profile) for wire in ("message", "agentic")}
     said = {
-        wire: [atom for atom in flat(fixed.messages) if atom not in {("text", "assistant", "hm")}]
+        wire: [atom for atom in flat(fixed.messages) if atom != ("text", "assistant", "hm")]
         for wire, fixed in shapes.items()
     }
     assert said["message"] == said["agentic"]
     paired = {
-        wire: [(finding.index, finding.problem) for finding in fixed.report.findings if finding.rule.split(".")[1] in
-               {"answered", "has-call", "single-result", "adjacent"}]
+        wire: [
+            (finding.index, finding.problem)
+            for finding in fixed.report.findings
+            if finding.rule.split(".")[1] in {"answered", "has-call", "single-result", "adjacent"}
+        ]
         for wire, fixed in shapes.items()
     }
     assert paired["message"] == paired["agentic"]

@@ -95,9 +95,7 @@ class UserInputFile(File, tag="user_input_file"):
     """A file for the model, with its `name`."""
 
 
-UserInputBlock: TypeAlias = (
-    UserInputText | UserInputImage | UserInputAudio | UserInputVideo | UserInputFile | Opaque
-)
+UserInputBlock: TypeAlias = UserInputText | UserInputImage | UserInputAudio | UserInputVideo | UserInputFile | Opaque
 """What may stand in a user message beside tool results, and inside a tool result."""
 
 

@@ -58,7 +58,5 @@ class ToolSearchPart(Piece, tag="tool_search_result"):
     tools: tuple[ToolInfo, ...] = ()
 
 
-Part: TypeAlias = (
-    TextPart | ImagePart | AudioPart | VideoPart | FilePart | ReasoningPart | ToolSearchPart | Opaque
-)
+Part: TypeAlias = TextPart | ImagePart | AudioPart | VideoPart | FilePart | ReasoningPart | ToolSearchPart | Opaque
 """One part of a multimodal message."""

@@ -67,9 +67,7 @@ def disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
             return piece
         kind = piece["data"]["type"]
         if kind in known:
-            reason = (
-                f"an Opaque of the known type {kind!r} would be read back as that; make one of those instead"
-            )
+            reason = f"an Opaque of the known type {kind!r} would be read back as that; make one of those instead"
             raise InputError(reason, index=index, path=path)
         return piece["data"]
 

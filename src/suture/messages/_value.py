@@ -53,9 +53,7 @@ _RULES: dict[type[Value], tuple[_Rule, ...]] = {}
 
 
 def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
-    rules = tuple(
-        _rule(_Field(kind.__name__, info.name), info) for info in fields(kind) if info.type is not Any
-    )
+    rules = tuple(_rule(_Field(kind.__name__, info.name), info) for info in fields(kind) if info.type is not Any)
     _RULES[kind] = rules
     return rules
 
@@ -110,9 +108,7 @@ def _one_of(field: _Field, choices: tuple[str, ...]) -> Callable[[Any], Any]:
 def _text(field: _Field) -> Callable[[Any], Any]:
     def admit(given: Any) -> Any:
         # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is.
-        return (
-            str.__str__(given) if isinstance(given, str) else field.refuse(_NAMES[str], type(given).__name__)
-        )
+        return str.__str__(given) if isinstance(given, str) else field.refuse(_NAMES[str], type(given).__name__)
 
     return admit
 

@@ -2,7 +2,7 @@
 
 from suture.pairing._assign import OutsideError
 from suture.pairing._causes import UNKNOWN_TOOL, Cause, is_builtin_text, label, placeholder_text
-from suture.pairing._plan import PairOptions, Paired, pair
+from suture.pairing._plan import Paired, PairOptions, pair
 from suture.pairing._report import Displaced, Finding, Pending, Report
 from suture.pairing._whole import is_whole
 

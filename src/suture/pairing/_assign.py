@@ -82,7 +82,11 @@ class Assignment:
 
 
 def assign(
-    wire: Wire, messages: Sequence[Any], start: int, is_placeholder: IsPlaceholder, known: frozenset[Key] | set[Key]
+    wire: Wire,
+    messages: Sequence[Any],
+    start: int,
+    is_placeholder: IsPlaceholder,
+    known: frozenset[Key] | set[Key],
 ) -> Assignment:
     """Give each result of `messages[start:]` to its call; `known` are the keys of calls before `start`."""
     gathering = _Gathering(wire, messages, start, known)

@@ -33,11 +33,13 @@ class Cause(StrEnum):
 
 _TEXTS: dict[Language, dict[Cause, str]] = {
     "en": {
-        Cause.INTERRUPTED: "Tool call {name} with id {id} was canceled - another message came in before it could be completed.",
+        Cause.INTERRUPTED: "Tool call {name} with id {id} was canceled - "
+        "another message came in before it could be completed.",
         Cause.MALFORMED: "Tool call {name} with id {id} was not run - its arguments were malformed or cut off.",
         Cause.REJECTED: "Tool call {name} with id {id} was not run - it was rejected.",
         Cause.STOPPED: "Tool call {name} with id {id} was stopped before it finished - the run was canceled.",
-        Cause.UNKNOWN: "Tool call {name} with id {id} has no recorded result - it may or may not have run. Check before running it again.",
+        Cause.UNKNOWN: "Tool call {name} with id {id} has no recorded result - it may or may not have run. "
+        "Check before running it again.",
         Cause.COMPACTED: "The result of tool call {name} with id {id} was removed to save context.",
     },
     "zh": {
@@ -56,7 +58,7 @@ _SPELLINGS = str.maketrans({"（": "(", "）": ")", "，": ","})
 def label(text: str) -> str:
     """Return a name or id as it may stand in a text: no control characters, at most 64 characters.
 
-    >>> label("a\\x1b[31mb")
+    >>> label("a" + chr(27) + "[31mb")
     'a[31mb'
     """
     if not text.isprintable():
@@ -79,8 +81,8 @@ def is_builtin_text(text: str, name: str | None, call_id: str) -> Cause | None:
 
     Without a name (a result whose call is gone), any name will do.
 
-    >>> is_builtin_text("Tool call f with id a was cancelled - another message came in before it could be completed.", "f", "a")
-    <Cause.INTERRUPTED: 'interrupted'>
+    >>> is_builtin_text("Tool call f with id a was not run - it was rejected.", "f", "a")
+    <Cause.REJECTED: 'rejected'>
     >>> is_builtin_text("42", "f", "a") is None
     True
     """

@@ -105,10 +105,10 @@ class _Planning:
         for turn in self.found.turns:
             keeps = self._keeps_tail(turn)
             indexes = {slot.given.index for slot in turn.slots if slot.given is not None}
-            if self._is_whole(turn, indexes, keeps):
+            if self._is_whole(turn, indexes, keeps=keeps):
                 whole |= indexes
             else:
-                self._change(turn, keeps)
+                self._change(turn, keeps=keeps)
             if keeps:
                 self._leave_open(turn)
         for index in self.counts:
@@ -125,16 +125,14 @@ class _Planning:
             return False
         orphaned = {reference.index for reference in self.found.orphans}
         return all(
-            index in self.counts
-            and index not in orphaned
-            and not self.wire.view(self.messages[index], index).loose
+            index in self.counts and index not in orphaned and not self.wire.view(self.messages[index], index).loose
             for index in range(self.found.turns[-1].last + 1, len(self.messages))
         )
 
     def _keeps_tail(self, turn: Turn) -> bool:
         return self.options.tail == "keep" and self.tail_is_open and turn is self.found.turns[-1]
 
-    def _is_whole(self, turn: Turn, indexes: set[int], keeps: bool) -> bool:
+    def _is_whole(self, turn: Turn, indexes: set[int], *, keeps: bool) -> bool:
         given = [slot.given for slot in turn.slots if slot.given is not None]
         if turn.surplus or (len(given) < len(turn.slots) and not keeps):
             return False
@@ -151,7 +149,7 @@ class _Planning:
         before_the_last = sorted(indexes)[:-1]
         return not any(self.wire.is_loose(self.messages[index], self.counts[index]) for index in before_the_last)
 
-    def _change(self, turn: Turn, keeps: bool) -> None:
+    def _change(self, turn: Turn, *, keeps: bool) -> None:
         """Put the results of `turn` behind it in call order, a placeholder where one is missing."""
         run_end = turn.last + 1
         mine = {slot.given.index for slot in turn.slots if slot.given is not None}
@@ -194,7 +192,9 @@ class _Planning:
         if self.options.generator is not None:
             text = self.options.generator(name, call_id, cause)
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
-                raise ConfigError(f"generator returned {type(text).__name__}; it must be a plain function that returns text")
+                raise ConfigError(
+                    f"generator returned {type(text).__name__}; it must be a plain function that returns text"
+                )
             if text:
                 return text
         return placeholder_text(cause, name, call_id, self.options.language)
@@ -226,7 +226,11 @@ class _Planning:
             return
         if self.options.orphans == "text":
             told = Finding(
-                index=reference.index, problem="orphan", call_id=result.id, name=result.name, done="kept as user text"
+                index=reference.index,
+                problem="orphan",
+                call_id=result.id,
+                name=result.name,
+                done="kept as user text",
             )
             shown = orphan_text(text, result.name, result.id, self.options.language)
             self.kept[reference.index][reference.position] = shown
@@ -278,7 +282,14 @@ class _Planning:
         builder.copy_to(len(self.messages))
         findings = tuple(sorted(self.findings, key=lambda finding: finding.index))
         return Paired(
-            builder.built, builder.origins, boundary, cut, findings, tuple(self.displaced), tuple(self.pending), keys
+            builder.built,
+            builder.origins,
+            boundary,
+            cut,
+            findings,
+            tuple(self.displaced),
+            tuple(self.pending),
+            keys,
         )
 
     def _boundary(self) -> int:

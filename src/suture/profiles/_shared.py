@@ -31,7 +31,11 @@ def legal_id(name: str, says: str, source: str) -> Rule:
 def unique_id(name: str, says: str, source: str) -> Rule:
     """Ids are not used twice."""
     return Rule(
-        id=f"{name}.id-unique", problems=("repeated-id",), says=says, source=source, operation=Operation.RENAME_ID
+        id=f"{name}.id-unique",
+        problems=("repeated-id",),
+        says=says,
+        source=source,
+        operation=Operation.RENAME_ID,
     )
 
 
@@ -60,7 +64,11 @@ def call_named(name: str, source: str) -> Rule:
 def name_form(name: str, says: str, source: str) -> Rule:
     """Tool names look as the provider demands; they cannot be changed for the user."""
     return Rule(
-        id=f"{name}.name-form", problems=("illegal-name",), says=says, source=source, operation=Operation.UNREPAIRABLE
+        id=f"{name}.name-form",
+        problems=("illegal-name",),
+        says=says,
+        source=source,
+        operation=Operation.UNREPAIRABLE,
     )
 
 

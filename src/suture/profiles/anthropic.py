@@ -15,7 +15,7 @@ ANTHROPIC = Profile(
             answered="400: 'tool_use ids were found without tool_result blocks immediately after'",
             orphaned="400: 'unexpected tool_use_id found in tool_result blocks'",
             single="400: 'each tool_use must have a single result'",
-            adjacent="400: 'Each tool_use block must have a corresponding tool_result block in the next message' (crush#3439)",
+            adjacent="400: 'Each tool_use block must have a corresponding tool_result block in the next message' ",
         ),
         Rule(
             id="anthropic.one-result-message",

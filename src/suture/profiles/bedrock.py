@@ -22,13 +22,28 @@ BEDROCK = Profile(
         shared.starts_with_user("bedrock", "400: 'A conversation must start with a user message'"),
         shared.results_first("bedrock", "400: 'Did not find N tool_result block(s) at the beginning of this message'"),
         shared.text_first("bedrock", "Claude on Bedrock has Anthropic's rule"),
-        shared.legal_id("bedrock", "An id has 1 to 64 letters, digits, _ and -.", "Converse reference, ToolResultBlock.toolUseId"),
-        shared.unique_id("bedrock", "An id is used once in a request.", "Claude on Bedrock: 'tool_use ids must be unique'"),
-        shared.arguments_object("bedrock", "400: 'The format of the value at messages.N.content.M.toolUse.input is invalid. Provide a json object'"),
+        shared.legal_id(
+            "bedrock",
+            "An id has 1 to 64 letters, digits, _ and -.",
+            "Converse reference, ToolResultBlock.toolUseId",
+        ),
+        shared.unique_id(
+            "bedrock", "An id is used once in a request.", "Claude on Bedrock: 'tool_use ids must be unique'"
+        ),
+        shared.arguments_object(
+            "bedrock",
+            "400: 'The format of the value at messages.N.content.M.toolUse.input is invalid. Provide a json object'",
+        ),
         shared.call_named("bedrock", "Converse reference, ToolUseBlock.name"),
-        shared.name_form("bedrock", "A tool's name has 1 to 64 letters, digits, _ and -.", "Converse reference, ToolUseBlock.name"),
+        shared.name_form(
+            "bedrock",
+            "A tool's name has 1 to 64 letters, digits, _ and -.",
+            "Converse reference, ToolUseBlock.name",
+        ),
         shared.blank_text("bedrock", "400: 'The text field in the ContentBlock object is blank'"),
-        shared.empty_error("bedrock", "400: 'The content field at toolResult cannot be empty when status value is error'"),
+        shared.empty_error(
+            "bedrock", "400: 'The content field at toolResult cannot be empty when status value is error'"
+        ),
         shared.empty_message("bedrock", "400: 'The content field in the Message object is empty'"),
     ),
 )

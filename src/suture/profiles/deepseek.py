@@ -33,6 +33,8 @@ DEEPSEEK = Profile(
         shared.results_first("deepseek", "as Chat Completions"),
         shared.media_outside("deepseek", "as Chat Completions"),
         shared.empty_message("deepseek", "an empty assistant message breaks the pair (billion-context#766)"),
-        shared.reasoning_field("deepseek", "400: 'Missing reasoning_content field in the assistant message' (continue#11285)"),
+        shared.reasoning_field(
+            "deepseek", "400: 'Missing reasoning_content field in the assistant message' (continue#11285)"
+        ),
     ),
 )

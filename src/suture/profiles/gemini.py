@@ -16,9 +16,18 @@ GEMINI = Profile(
             single="400: 'the number of function response parts is equal to the number of function call parts'",
             adjacent="400: 'function response turn comes immediately after a function call turn' (gemini-cli#28407)",
         ),
-        shared.roles_alternate("gemini", "400: 'function call turn comes immediately after a user turn or after a function response turn'"),
-        shared.starts_with_user("gemini", "400: 'function call turn comes immediately after a user turn' (Antigravity-Manager#3396)"),
-        shared.results_first("gemini", "the function response turn is the one right after the call turn (gemini-cli history hardening)"),
+        shared.roles_alternate(
+            "gemini",
+            "400: 'function call turn comes immediately after a user turn or after a function response turn'",
+        ),
+        shared.starts_with_user(
+            "gemini",
+            "400: 'function call turn comes immediately after a user turn' (Antigravity-Manager#3396)",
+        ),
+        shared.results_first(
+            "gemini",
+            "the function response turn is the one right after the call turn (gemini-cli history hardening)",
+        ),
         shared.arguments_object("gemini", "args is a Struct"),
         shared.call_named("gemini", "functionCall.name is required"),
         Rule(

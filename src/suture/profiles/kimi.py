@@ -26,7 +26,8 @@ KIMI = Profile(
         shared.media_outside("kimi", "as Chat Completions"),
         shared.empty_message("kimi", "as Chat Completions"),
         shared.reasoning_field(
-            "kimi", "400: 'thinking is enabled but reasoning_content is missing in assistant tool call message'"
+            "kimi",
+            "400: 'thinking is enabled but reasoning_content is missing in assistant tool call message'",
         ),
     ),
 )

@@ -24,10 +24,16 @@ MISTRAL = Profile(
             "mistral-common: 'Tool call id must be a-z, A-Z, 0-9, with a length of 9'",
         ),
         shared.unique_id(
-            "mistral", "Ids differ within one message.", "mistral-common: 'Duplicate tool call id in assistant message'"
+            "mistral",
+            "Ids differ within one message.",
+            "mistral-common: 'Duplicate tool call id in assistant message'",
         ),
         shared.call_named("mistral", "mistral-common: function name pattern"),
-        shared.name_form("mistral", "A tool's name has 1 to 64 letters, digits, _ and -.", "mistral-common: function name pattern"),
+        shared.name_form(
+            "mistral",
+            "A tool's name has 1 to 64 letters, digits, _ and -.",
+            "mistral-common: function name pattern",
+        ),
         shared.arguments_object("mistral", "mistral-common parses the arguments"),
         shared.results_first("mistral", "a tool message follows its call; code 3230"),
         shared.media_outside("mistral", "tool content is text before tokenizer v15"),

@@ -46,6 +46,8 @@ OPENAI_RESPONSES = Profile(
         ),
         shared.call_named("openai-responses", "400: name 'empty string'"),
         shared.arguments_object("openai-responses", "strict clones parse the arguments"),
-        shared.empty_message("openai-responses", "an assistant message without content says nothing (billion-context#766)"),
+        shared.empty_message(
+            "openai-responses", "an assistant message without content says nothing (billion-context#766)"
+        ),
     ),
 )

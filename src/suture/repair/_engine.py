@@ -117,11 +117,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def report(self, findings: Sequence[Finding], displaced: Sequence[Displaced]) -> Report:
         """Return a report that names this wire and profile."""
         return Report(
-            wire=self.wire.name, profile=self.profile.name, findings=tuple(findings), displaced=tuple(displaced)
+            wire=self.wire.name,
+            profile=self.profile.name,
+            findings=tuple(findings),
+            displaced=tuple(displaced),
         )
 
 
-def repair(
+def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
     messages: Sequence[M],
     *,
     wire: str | None = None,
@@ -188,7 +191,7 @@ def check(
     return msgspec.structs.replace(report, displaced=())
 
 
-def make_options(  # noqa: PLR0913 - the choices of `repair`, one by one
+def make_options(
     *,
     tail: str = "cancel",
     orphans: str = "text",
@@ -282,7 +285,7 @@ def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause], str]
     from inspect import Parameter, signature  # noqa: PLC0415 - only those who bring a generator pay for it
 
     try:
-        parameters = signature(generator).parameters
+        parameters = dict(signature(generator).parameters)
     except (TypeError, ValueError):
         parameters = {}
     takes_cause = "cause" in parameters or any(item.kind is Parameter.VAR_KEYWORD for item in parameters.values())

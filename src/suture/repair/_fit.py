@@ -21,7 +21,10 @@ from suture.wires import BlockWire, Call, CallEdit, Key, Result, ResultEdit, Vie
 
 __all__ = ["Fitter"]
 
-_FILLERS: dict[Language, str] = {"en": "(the tool failed without a message)", "zh": "(工具执行失败,没有返回信息)"}
+_FILLERS: dict[Language, str] = {
+    "en": "(the tool failed without a message)",
+    "zh": "(工具执行失败,没有返回信息)",
+}
 
 
 class _Open(NamedTuple):
@@ -45,7 +48,8 @@ class Fitter:
     """
 
     def __init__(self, wire: Wire, profile: Profile, language: Language) -> None:
-        self.wire, self.profile, self.language = wire, profile, language
+        self.wire, self.profile = wire, profile
+        self.language: Language = language
         self.rules = profile.rules_for(wire.name)
         self.findings: list[Finding] = []
         self._edited = False
@@ -105,11 +109,9 @@ class Fitter:
     # Calls and results
 
     def _begin_turn(self, view: View) -> None:
-        """Notice a new turn: a message with calls, or where a message is one item, the first of a run of the model's."""
-        if self.wire.set_like:
-            begins = view.role == "assistant" and self._last_role != "assistant"
-        else:
-            begins = bool(view.calls)
+        """Notice a new turn: a message with calls; among items, the first of a run of the model's."""
+        first_of_run = view.role == "assistant" and self._last_role != "assistant"
+        begins = first_of_run if self.wire.set_like else bool(view.calls)
         self._last_role = view.role
         if begins:
             self._turn += 1

@@ -1,6 +1,7 @@
 """Ids that a provider accepts, made from those it does not: injective, deterministic, in message order."""
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import MutableMapping
 
 from suture.profiles import IdForm
 
@@ -20,16 +21,20 @@ class Ids:
     ('ok', False)
     """
 
-    def __init__(self, form: IdForm, parent: "Ids | None" = None) -> None:
+    def __init__(self, form: IdForm) -> None:
         self.form = form
-        self._owners: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-        self._parent = parent
-        self._used: set[str] = set() if parent is None else set(parent._used)
+        self._owners: MutableMapping[str, str] = {}
+        """Whose each id is: the original it stands for."""
+        self._counts: MutableMapping[str, int] = {}
+        self._used: set[str] = set()
+        """The ids of the turn at hand."""
 
     def fork(self) -> "Ids":
         """Return a copy whose changes stay its own."""
-        return Ids(self.form, self)
+        twin = Ids(self.form)
+        twin._owners, twin._counts = ChainMap({}, self._owners), ChainMap({}, self._counts)
+        twin._used = set(self._used)
+        return twin
 
     def begin_turn(self) -> None:
         """Say that the calls that follow are of a new turn."""
@@ -37,7 +42,7 @@ class Ids:
 
     def give(self, original: str) -> str:
         """Return the id for the next call whose own id is `original`."""
-        count = self._look(self._counts, "_counts", original) or 0
+        count = self._counts.get(original, 0)
         self._counts[original] = count + 1
         given = original
         salt = 0
@@ -51,18 +56,12 @@ class Ids:
     def _is_free(self, given: str, original: str) -> bool:
         if not self.form.accepts(given):
             return False
-        owner = self._look(self._owners, "_owners", given)
+        owner = self._owners.get(given)
         if owner is None:
             return True
         if given != original or owner != original:
             return False
         return self.form.scope != "history" and (self.form.scope != "turn" or given not in self._used)
-
-    def _look(self, own: Mapping[str, object], name: str, key: str) -> "object | None":
-        found = own.get(key)
-        if found is None and self._parent is not None:
-            return self._parent._look(getattr(self._parent, name), name, key)
-        return found
 
     def _derive(self, original: str, count: int, salt: int) -> str:
         from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it

@@ -1,5 +1,7 @@
 """Rules of a flat list of items: an item id is used once, and reasoning is followed by what it produced."""
 
+from collections import ChainMap
+from collections.abc import MutableMapping
 from typing import Any
 
 from suture.wires import Wire
@@ -20,15 +22,16 @@ class ItemRules:
     True
     """
 
-    def __init__(self, wire: Wire, parent: "ItemRules | None" = None) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._parent = parent
-        self._seen: set[str] = set()
-        self._wants_follower = parent is not None and parent._wants_follower
+        self._seen: MutableMapping[str, None] = {}
+        self._wants_follower = False
 
     def fork(self) -> "ItemRules":
         """Return a copy whose changes stay its own."""
-        return ItemRules(self._wire, self)
+        twin = ItemRules(self._wire)
+        twin._seen, twin._wants_follower = ChainMap({}, self._seen), self._wants_follower
+        return twin
 
     def is_lone(self, item: Any) -> bool:
         """Tell whether the item before wanted one that this is not."""
@@ -44,10 +47,6 @@ class ItemRules:
         item_id = self._wire.item_id(item)
         if not item_id:
             return False
-        if self._has_seen(item_id):
-            return True
-        self._seen.add(item_id)
-        return False
-
-    def _has_seen(self, item_id: str) -> bool:
-        return item_id in self._seen or (self._parent is not None and self._parent._has_seen(item_id))
+        repeated = item_id in self._seen
+        self._seen[item_id] = None
+        return repeated

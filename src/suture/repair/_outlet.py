@@ -43,7 +43,8 @@ class Outlet:
     def __init__(
         self, wire: Wire, problems: Collection[str], language: Language, tell: Callable[[str, str], None]
     ) -> None:
-        self.wire, self.problems, self.language, self.tell = wire, problems, language, tell
+        self.wire, self.problems, self.tell = wire, problems, tell
+        self.language: Language = language
         self.changed = False
         self.out: list[Any] = []
         self._held: _Held | None = None

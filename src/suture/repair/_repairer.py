@@ -34,7 +34,7 @@ class Repairer(Generic[M]):
     ['assistant', 'tool', 'user']
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the choices of `repair`
         self,
         messages: Iterable[M] = (),
         *,

@@ -54,6 +54,9 @@ WIRES = tuple(_WIRES)
 """The names of all wires."""
 
 
+_NO_MESSAGES: frozenset[type[Any]] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
+
+
 def get_wire(name: str) -> Wire:
     """Return the wire called `name`.
 
@@ -89,9 +92,9 @@ def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tup
     candidates = [_WIRES[name] for name in names]
     for index in range(start, len(messages)):
         message = messages[index]
-        if message is None or isinstance(message, str | bytes | int | float | list | tuple):
-            found = "null" if message is None else type(message).__name__
-            raise InputError(f"expected a message, found {found}", index=index)
+        shape: type[Any] = type(message)
+        if shape in _NO_MESSAGES:
+            raise InputError(f"expected a message, found {'null' if message is None else shape.__name__}", index=index)
         if len(candidates) == 1:
             break
         verdicts = [(wire, wire.claims(message)) for wire in candidates]

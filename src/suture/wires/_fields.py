@@ -2,12 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeGuard
 
 from suture.errors import InputError
 from suture.messages import check_plain
 
-__all__ = ["check_value", "get", "has", "listed", "put", "text_of", "without"]
+__all__ = ["check_value", "get", "given", "has", "is_list", "is_map", "listed", "put", "text_of", "without"]
+
+
+def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether `thing` is a mapping, of names as JSON has them.
+
+    >>> is_map({}), is_map([])
+    (True, False)
+    """
+    return isinstance(thing, dict) or isinstance(thing, Mapping)  # noqa: SIM101 - the first is far cheaper
+
+
+def is_list(thing: Any) -> TypeGuard[Sequence[Any]]:
+    """Tell whether `thing` is a list or a tuple.
+
+    >>> is_list([]), is_list("text")
+    (True, False)
+    """
+    return isinstance(thing, list | tuple)
 
 
 def get(thing: Any, name: str) -> Any:
@@ -16,10 +34,8 @@ def get(thing: Any, name: str) -> Any:
     >>> get({"a": 1}, "a"), get({"a": 1}, "b"), get("text", "b")
     (1, None, None)
     """
-    if isinstance(thing, dict):
-        return thing.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if isinstance(thing, Mapping):
-        return thing.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if is_map(thing):
+        return thing.get(name)
     return getattr(thing, name, None)
 
 
@@ -29,7 +45,7 @@ def has(thing: Any, name: str) -> bool:
     >>> has({"a": None}, "a"), has({}, "a")
     (True, False)
     """
-    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
+    return name in thing if is_map(thing) else hasattr(thing, name)
 
 
 def put(thing: Any, **fields: Any) -> Any:
@@ -38,7 +54,7 @@ def put(thing: Any, **fields: Any) -> Any:
     >>> put({"a": 1}, a=2)
     {'a': 2}
     """
-    if isinstance(thing, Mapping):
+    if is_map(thing):
         return {**thing, **fields}
     copier = getattr(thing, "model_copy", None)
     if copier is not None:
@@ -49,14 +65,23 @@ def put(thing: Any, **fields: Any) -> Any:
     return twin
 
 
+def given(**fields: Any) -> dict[str, Any]:
+    """Return those of `fields` that are not `None`.
+
+    >>> given(id="a", name=None)
+    {'id': 'a'}
+    """
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def without(thing: Any, name: str) -> Any:
     """Return a shallow copy of `thing` without the field `name` (an object's is set to `None`).
 
     >>> without({"a": 1, "b": 2}, "b")
     {'a': 1}
     """
-    if isinstance(thing, Mapping):
-        return {key: value for key, value in thing.items() if key != name}  # pyright: ignore[reportUnknownVariableType]
+    if is_map(thing):
+        return {key: value for key, value in thing.items() if key != name}
     return put(thing, **{name: None})
 
 
@@ -84,12 +109,12 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
     >>> listed([{"a": 1}], 0, "content")
     [{'a': 1}]
     """
-    if not isinstance(value, list | tuple):
+    if not is_list(value):
         raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
-    for place, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for place, item in enumerate(value):
         if item is None or isinstance(item, str | int | float | bytes | list | tuple):
             raise InputError(f"expected an object, found {_type(item)}", index=index, path=f"{path}[{place}]")
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def check_value(value: Any, index: int | None, path: str) -> None:

@@ -199,15 +199,15 @@ class Wire(ABC):
         arguments = call.arguments
         return is_object_text(arguments) if isinstance(arguments, str) else isinstance(arguments, Mapping)
 
-    def can_answer(self, call: Call) -> bool:  # noqa: ARG002 - a wire may refuse by kind
+    def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
         return True
 
-    def is_loose(self, message: Any, results: int) -> bool:  # noqa: ARG002 - only blocks can share a message
+    def is_loose(self, message: Any, results: int) -> bool:
         """Tell whether `message` holds anything beside its `results` results."""
         return False
 
-    def has_id(self, call: Call) -> bool:  # noqa: ARG002 - a wire may have forms without
+    def has_id(self, call: Call) -> bool:
         """Tell whether a call of this form carries an id at all."""
         return True
 
@@ -224,9 +224,7 @@ class Wire(ABC):
         """Return the text of a result, and whether that is all of it."""
 
     @abstractmethod
-    def edit(
-        self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]
-    ) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with the calls and results at these positions changed."""
 
     @abstractmethod

@@ -19,13 +19,14 @@ from suture.messages import (
     UserInputVideo,
 )
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, key_of
 
 __all__ = ["AgenticWire"]
 
-_KINDS: dict[type, str] = {
+_KINDS: dict[Any, str] = {
     FunctionToolCall: CALL,
     FunctionToolResult: RESULT,
     ToolSearchResult: RESULT,
@@ -63,10 +64,10 @@ class AgenticWire(BlockWire):
             results: list[Any] = []
             assistant = message.role == "assistant"
             for block in message.content_blocks:
-                kind = _KINDS.get(type(block))
-                if kind == CALL and assistant:
-                    calls.append(block.call_id or key_of("", block.name))
-                elif kind == RESULT:
+                if isinstance(block, FunctionToolCall):
+                    if assistant:
+                        calls.append(block.call_id or key_of("", block.name))
+                elif isinstance(block, FunctionToolResult | ToolSearchResult):
                     results.append(block.call_id or key_of("", block.name))
             if calls or results:
                 add((index, tuple(calls), tuple(results)))
@@ -127,14 +128,12 @@ class AgenticWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""
-        fields = {"call_id": edit.id, "name": edit.name, "arguments": "{}" if edit.arguments else None}
-        return replace(block, **{name: value for name, value in fields.items() if value is not None})
+        return replace(block, **given(call_id=edit.id, name=edit.name, arguments="{}" if edit.arguments else None))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a result block with `edit` done to it."""
         content = None if edit.text is None else (UserInputText(text=edit.text),)
-        fields = {"call_id": edit.id, "name": edit.name, "content": content}
-        return replace(block, **{name: value for name, value in fields.items() if value is not None})
+        return replace(block, **given(call_id=edit.id, name=edit.name, content=content))
 
     def make_result(self, piece: Piece) -> Any:
         """Return a marked error result for the call of `piece`."""
@@ -153,7 +152,7 @@ class AgenticWire(BlockWire):
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
         """Return a new message."""
-        return AgenticMessage(role, tuple(blocks))
+        return AgenticMessage("assistant" if role == "assistant" else "user", tuple(blocks))
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other blocks."""

@@ -1,10 +1,10 @@
 """Anthropic's Messages API: `tool_use` blocks in assistant messages, `tool_result` blocks in the next user message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, listed, put, text_of
+from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit
 
 __all__ = ["AnthropicWire"]
@@ -19,7 +19,9 @@ _KINDS = {
     "document": MEDIA,
 }
 _ROLES = frozenset(("user", "assistant", "system"))
-_OWN_TYPES = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"))
+_OWN_TYPES = frozenset(
+    ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
+)
 _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
 
 
@@ -39,8 +41,7 @@ class AnthropicWire(BlockWire):
         records: list[Record] = []
         for index in range(start, stop):
             message = messages[index]
-            content = message.get("content") if type(message) is dict else None
-            if type(content) is str and message.get("role") in _ROLES:
+            if isinstance(get(message, "content"), str) and get(message, "role") in _ROLES:
                 continue
             record = self.record(message, index)
             if record is not None:
@@ -52,12 +53,12 @@ class AnthropicWire(BlockWire):
         role = get(message, "role")
         if role not in _ROLES or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
             return False
-        if not isinstance(message, Mapping):
+        if not is_map(message):
             return True if type(message).__module__.startswith("anthropic.") else None
-        content = message.get("content")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if not isinstance(content, list):
+        content = message.get("content")
+        if not is_list(content):
             return None if isinstance(content, str) else False
-        kinds = {get(block, "type") for block in content}  # pyright: ignore[reportUnknownVariableType]
+        kinds = {get(block, "type") for block in content}
         if kinds & _OWN_TYPES or any(str(kind).endswith("_tool_result") for kind in kinds):
             return True
         return None if kinds <= {"text"} else False
@@ -117,13 +118,11 @@ class AnthropicWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `tool_use` block with `edit` done to it."""
-        fields = {"id": edit.id, "name": edit.name, "input": {} if edit.arguments else None}
-        return put(block, **{name: value for name, value in fields.items() if value is not None})
+        return put(block, **given(id=edit.id, name=edit.name, input={} if edit.arguments else None))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `tool_result` block with `edit` done to it."""
-        fields = {"tool_use_id": edit.id, "content": edit.text}
-        return put(block, **{name: value for name, value in fields.items() if value is not None})
+        return put(block, **given(tool_use_id=edit.id, content=edit.text))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error result for the call of `piece`."""

@@ -1,10 +1,10 @@
 """Amazon Bedrock's Converse: blocks are objects with one key; `toolUse` pairs with `toolResult`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, listed, put, text_of
+from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
@@ -36,14 +36,11 @@ class BedrockWire(BlockWire):
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
         content = get(message, "content")
-        if not isinstance(message, Mapping) or get(message, "role") not in _ROLES or not isinstance(content, list):
+        if not is_map(message) or get(message, "role") not in _ROLES or not is_list(content):
             return False
         if not content:
             return None
-        return all(
-            isinstance(block, Mapping) and "type" not in block and any(key in _KINDS for key in block)  # pyright: ignore[reportUnknownVariableType]
-            for block in content  # pyright: ignore[reportUnknownVariableType]
-        )
+        return all(is_map(block) and "type" not in block and any(key in _KINDS for key in block) for block in content)
 
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`."""
@@ -84,8 +81,7 @@ class BedrockWire(BlockWire):
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result of a `toolResult` block."""
         result = self._inner(block, "toolResult", index)
-        content = get(result, "content")
-        content = [] if content is None else listed(content, index, "content.toolResult.content")
+        content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         return Result(text_of(result, "toolUseId", index), "", (content, get(result, "status") == "error"))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
@@ -105,15 +101,13 @@ class BedrockWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `toolUse` block with `edit` done to it."""
-        fields = {"toolUseId": edit.id, "name": edit.name, "input": {} if edit.arguments else None}
-        given = {name: value for name, value in fields.items() if value is not None}
-        return put(block, toolUse=put(get(block, "toolUse"), **given))
+        fields = given(toolUseId=edit.id, name=edit.name, input={} if edit.arguments else None)
+        return put(block, toolUse=put(get(block, "toolUse"), **fields))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `toolResult` block with `edit` done to it."""
-        fields = {"toolUseId": edit.id, "content": None if edit.text is None else [{"text": edit.text}]}
-        given = {name: value for name, value in fields.items() if value is not None}
-        return put(block, toolResult=put(get(block, "toolResult"), **given))
+        fields = given(toolUseId=edit.id, content=None if edit.text is None else [{"text": edit.text}])
+        return put(block, toolResult=put(get(block, "toolResult"), **fields))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error result for the call of `piece`."""
@@ -135,6 +129,6 @@ class BedrockWire(BlockWire):
 
     def _inner(self, block: Any, field: str, index: int | None) -> Any:
         inner = get(block, field)
-        if not isinstance(inner, Mapping):
+        if not is_map(inner):
             raise self.fault(index, f"content.{field}", "expected an object")
-        return inner  # pyright: ignore[reportUnknownVariableType]
+        return inner

@@ -5,10 +5,10 @@ in camel case (REST) or snake case (the SDK); both are read, and a changed part 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, has, listed, put, text_of
+from suture.wires._fields import check_value, get, given, has, is_map, listed, put, text_of
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
@@ -30,7 +30,7 @@ class GeminiWire(BlockWire):
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is a content: it alone has parts."""
-        if isinstance(message, Mapping):
+        if is_map(message):
             return "parts" in message
         return has(message, "parts") and has(message, "role")
 
@@ -74,7 +74,7 @@ class GeminiWire(BlockWire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are an object; a call without any is fine here."""
-        return call.arguments is None or isinstance(call.arguments, Mapping)
+        return call.arguments is None or is_map(call.arguments)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call of a `functionCall` part."""
@@ -91,20 +91,19 @@ class GeminiWire(BlockWire):
         """Return the text of a result, and whether that is all of it."""
         response, parts = result.content
         text = json_text(response)
-        if isinstance(response, Mapping) and len(response) == 1:  # pyright: ignore[reportUnknownArgumentType]
-            value = next(iter(response.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
+        if is_map(response) and len(response) == 1:
+            value = next(iter(response.values()))
             text = value if isinstance(value, str) else text
         return text, not parts
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `functionCall` part with `edit` done to it."""
-        fields = {"id": edit.id, "name": edit.name, "args": {} if edit.arguments else None}
-        return _rewrite(block, "functionCall", fields)
+        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args={} if edit.arguments else None))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `functionResponse` part with `edit` done to it."""
-        fields = {"id": edit.id, "name": edit.name, "response": None if edit.text is None else {"result": edit.text}}
-        return _rewrite(block, "functionResponse", fields)
+        response = None if edit.text is None else {"result": edit.text}
+        return _rewrite(block, "functionResponse", given(id=edit.id, name=edit.name, response=response))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error response for the call of `piece`."""
@@ -123,10 +122,11 @@ class GeminiWire(BlockWire):
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
-        if not isinstance(message, Mapping):
-            own = next((type(part) for part in self.blocks(message) if not isinstance(part, Mapping)), None)
+        if not is_map(message):
+            own: Any = next((part for part in self.blocks(message) if not is_map(part)), None)
             if own is not None:
-                blocks = [own.model_validate(part) if isinstance(part, Mapping) else part for part in blocks]
+                made = cast("Any", type(own))
+                blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
         return put(message, parts=list(blocks))
 
     def _inner(self, block: Any, field: str, index: int | None) -> Any:
@@ -147,5 +147,4 @@ def _either(block: Any, field: str) -> Any:
 
 def _rewrite(block: Any, field: str, fields: Mapping[str, Any]) -> Any:
     own = field if get(block, field) is not None else _snake(field)
-    given = {name: value for name, value in fields.items() if value is not None}
-    return put(block, **{own: put(get(block, own), **given)})
+    return put(block, **{own: put(get(block, own), **fields)})

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from suture.messages import ImagePart, AudioPart, FilePart, Message, ReasoningPart, TextPart, VideoPart
+from suture.messages import AudioPart, FilePart, ImagePart, Message, ReasoningPart, TextPart, VideoPart
+from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire, key_of
@@ -69,7 +70,7 @@ class MessageWire(Wire):
         """Return the text of a result, and whether that is all of it."""
         content, parts, _ = result.content
         texts = [part.text for part in parts if isinstance(part, TextPart)]
-        rest = [part for part in parts if not isinstance(part, TextPart | _MEDIA)]  # pyright: ignore[reportUnknownVariableType]
+        rest = [part for part in parts if not isinstance(part, TextPart | _MEDIA)]
         told = [content] if content else []
         text = "\n".join([*told, *texts, *(json_text(part) for part in rest)])
         return text, len(texts) + len(rest) == len(parts)
@@ -89,8 +90,7 @@ class MessageWire(Wire):
             message = replace(message, tool_calls=tuple(changed))
         if results:
             edit = results[0]
-            fields = {"tool_call_id": edit.id, "tool_name": edit.name, "content": edit.text}
-            message = replace(message, **{name: value for name, value in fields.items() if value is not None})
+            message = replace(message, **given(tool_call_id=edit.id, tool_name=edit.name, content=edit.text))
         return message
 
     def carry(self, pieces: Sequence[Piece]) -> list[Any]:
@@ -103,7 +103,7 @@ class MessageWire(Wire):
 
     def speak(self, role: str, text: str) -> Any:
         """Return a new message that says `text`."""
-        return Message(role, text)  # pyright: ignore[reportArgumentType]
+        return Message("assistant" if role == "assistant" else "user", text)
 
     def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
         """Return a tool message with its media replaced by a note, and those media."""
@@ -120,8 +120,7 @@ class MessageWire(Wire):
 
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
-    fields = {"id": edit.id, "name": edit.name, "arguments": "{}" if edit.arguments else None}
-    return replace(call, **{name: value for name, value in fields.items() if value is not None})
+    return replace(call, **given(id=edit.id, name=edit.name, arguments="{}" if edit.arguments else None))
 
 
 def _placeholder(piece: Piece) -> Message:

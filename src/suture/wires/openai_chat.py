@@ -7,7 +7,7 @@ one call a message.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from suture.wires._fields import check_value, get, has, listed, put, text_of, without
+from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, without
 from suture.wires._mark import media_note
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire
 
@@ -44,13 +44,13 @@ class OpenAIChatWire(Wire):
         index = start - 1
         for message in messages[start:stop]:
             index += 1
-            if type(message) is dict:
+            if message.__class__ is dict:
                 role = message.get("role")
                 if role in _QUIET:
                     continue
                 if role == "tool":
                     key = message.get("tool_call_id")
-                    if type(key) is str and key:
+                    if key.__class__ is str and key:
                         add((index, (), (key,)))
                         continue
                 elif role == "assistant":
@@ -58,7 +58,7 @@ class OpenAIChatWire(Wire):
                     if calls is None:
                         if message.get("function_call") is None:
                             continue
-                    elif type(calls) is list:
+                    elif calls.__class__ is list:
                         keys = _keys(calls)
                         if keys:
                             add((index, keys, ()))
@@ -75,14 +75,14 @@ class OpenAIChatWire(Wire):
             return False
         if role in {"tool", "function"} or any(get(message, field) is not None for field in _OWN_FIELDS):
             return True
-        if isinstance(message, Mapping) and "parts" in message:
+        if is_map(message) and "parts" in message:
             return False
         content = get(message, "content")
         if content is None:
             return role == "assistant" or None
         if isinstance(content, str):
-            return True if not isinstance(message, Mapping) else None
-        kinds = {get(part, "type") for part in content} if isinstance(content, list) else {None}  # pyright: ignore[reportUnknownVariableType]
+            return None if is_map(message) else True
+        kinds = {get(part, "type") for part in content} if is_list(content) else {None}
         if not kinds <= _OWN_PARTS:
             return False
         return True if kinds - {"text"} else None
@@ -101,7 +101,11 @@ class OpenAIChatWire(Wire):
             if index is not None:
                 check_value(parts, index, "content")
         if role == "tool":
-            return View("tool", (), (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),))
+            return View(
+                "tool",
+                (),
+                (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),),
+            )
         if role == "function":
             return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
         if role != "assistant":
@@ -138,8 +142,7 @@ class OpenAIChatWire(Wire):
         if results:
             edit = results[0]
             own_id = None if get(message, "role") == "function" else edit.id
-            fields = {"tool_call_id": own_id, "name": edit.name, "content": edit.text}
-            message = put(message, **{name: value for name, value in fields.items() if value is not None})
+            message = put(message, **given(tool_call_id=own_id, name=edit.name, content=edit.text))
         return message
 
     def carry(self, pieces: Sequence[Piece]) -> list[Any]:
@@ -157,13 +160,13 @@ class OpenAIChatWire(Wire):
     def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
         """Return a tool message with its media replaced by a note, and those media."""
         content = get(message, "content")
-        if not isinstance(content, list):
+        if not is_list(content):
             return message, ()
-        media = [part for part in content if get(part, "type") not in {"text", "refusal"}]  # pyright: ignore[reportUnknownVariableType]
+        media = [part for part in content if get(part, "type") not in {"text", "refusal"}]
         if not media:
             return message, ()
-        kept = [part for part in content if get(part, "type") in {"text", "refusal"}]  # pyright: ignore[reportUnknownVariableType]
-        note = {"type": "text", "text": media_note(len(media))}  # pyright: ignore[reportUnknownArgumentType]
+        kept = [part for part in content if get(part, "type") in {"text", "refusal"}]
+        note = {"type": "text", "text": media_note(len(media))}
         return put(message, content=[*kept, note]), media
 
     def show_media(self, media: Sequence[Any]) -> Any:
@@ -176,7 +179,7 @@ class OpenAIChatWire(Wire):
 
     def tidy(self, message: Any) -> Any:
         """Return `message` without an empty list of calls."""
-        empty = isinstance(message, Mapping) and has(message, "tool_calls") and get(message, "tool_calls") == []
+        empty = is_map(message) and "tool_calls" in message and message["tool_calls"] == []
         return without(message, "tool_calls") if empty else message
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
@@ -184,7 +187,7 @@ class OpenAIChatWire(Wire):
         if calls:
             listed(calls, index, "tool_calls")
             return tuple([_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(calls)])
-        if calls is not None and not isinstance(calls, list | tuple):
+        if calls is not None and not is_list(calls):
             raise self.fault(index, "tool_calls", f"expected a list, found {type(calls).__name__}")
         old = get(message, "function_call")
         if old is None:
@@ -197,10 +200,10 @@ def _keys(calls: list[Any]) -> tuple[Any, ...] | None:
     """Return the keys of ordinary calls with ids; `None` where any is out of the ordinary."""
     keys: list[Any] = []
     for call in calls:
-        if type(call) is not dict:
+        if call.__class__ is not dict:
             return None
         key = call.get("id")
-        if type(key) is not str or not key:
+        if key.__class__ is not str or not key:
             return None
         keys.append(key)
     return tuple(keys)
@@ -217,7 +220,9 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
 
 def _speaks(message: Any) -> bool:
     """Tell whether an assistant message without calls and text says something in another way."""
-    return any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_content", "reasoning_details"))
+    return any(
+        get(message, field) is not None for field in ("refusal", "audio", "reasoning_content", "reasoning_details")
+    )
 
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
@@ -229,9 +234,8 @@ def _write_call(call: Any, edit: CallEdit) -> Any:
 
 
 def _write_function(function: Any, edit: CallEdit) -> Any:
-    fields = {"name": edit.name, "arguments": "{}" if edit.arguments else None}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return put(function, **given) if given else function
+    fields = given(name=edit.name, arguments="{}" if edit.arguments else None)
+    return put(function, **fields) if fields else function
 
 
 def _placeholder(piece: Piece) -> Any:

@@ -7,9 +7,21 @@ ours, and an output that names a tool but no call is an event from outside, not 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from suture.wires._fields import check_value, get, listed, put, text_of, without
+from suture.wires._fields import check_value, get, is_list, listed, put, text_of, without
 from suture.wires._text import json_text
-from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire, is_object_text, key_of
+from suture.wires._wire import (
+    Call,
+    CallEdit,
+    Key,
+    Piece,
+    Record,
+    Result,
+    ResultEdit,
+    View,
+    Wire,
+    is_object_text,
+    key_of,
+)
 
 __all__ = ["OpenAIResponsesWire"]
 
@@ -35,7 +47,15 @@ _PAIRS = (
     _Pair("apply_patch", "apply_patch_call", "apply_patch_call_output"),
     _Pair("computer", "computer_call", "computer_call_output"),
     _Pair("tool_search", "tool_search_call", "tool_search_output", payload="tools"),
-    _Pair("mcp_approval", "mcp_approval_request", "mcp_approval_response", call_id="id", output_id="approval_request_id", name="name", payload="approve"),
+    _Pair(
+        "mcp_approval",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        call_id="id",
+        output_id="approval_request_id",
+        name="name",
+        payload="approve",
+    ),
 )
 _CALLS = {pair.call: pair for pair in _PAIRS}
 _OUTPUTS = {pair.output: pair for pair in _PAIRS}
@@ -62,7 +82,7 @@ class OpenAIResponsesWire(Wire):
         records: list[Record] = []
         for index in range(start, stop):
             item = messages[index]
-            if type(item) is dict:
+            if item.__class__ is dict:
                 kind = item.get("type")
                 key = item.get("call_id")
                 if kind == "function_call" and type(key) is str and key:
@@ -80,7 +100,13 @@ class OpenAIResponsesWire(Wire):
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
         kind = get(message, "type")
         if isinstance(kind, str) and kind != "message":
-            known = kind in _CALLS or kind in _OUTPUTS or kind in _FROM_OUTSIDE or kind == "reasoning" or kind.endswith("_call")
+            known = (
+                kind in _CALLS
+                or kind in _OUTPUTS
+                or kind in _FROM_OUTSIDE
+                or kind == "reasoning"
+                or kind.endswith("_call")
+            )
             return known or None
         if get(message, "role") not in _ROLES or any(
             get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
@@ -89,10 +115,10 @@ class OpenAIResponsesWire(Wire):
         content = get(message, "content")
         if isinstance(content, str):
             return True if kind == "message" else None
-        kinds = {get(part, "type") for part in content} if isinstance(content, list) else {None}  # pyright: ignore[reportUnknownVariableType]
+        kinds = {get(part, "type") for part in content} if is_list(content) else {None}
         if not kinds:
             return None
-        return True if kinds <= set(_OWN_PARTS) else False
+        return kinds <= set(_OWN_PARTS)
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of one item."""
@@ -151,8 +177,8 @@ class OpenAIResponsesWire(Wire):
         content = result.content
         if content is None or isinstance(content, str):
             return content or "", True
-        if isinstance(content, list) and all(get(part, "text") is not None for part in content):  # pyright: ignore[reportUnknownVariableType]
-            return "\n".join(text_of(part, "text") for part in content), True  # pyright: ignore[reportUnknownVariableType]
+        if is_list(content) and all(get(part, "text") is not None for part in content):
+            return "\n".join(text_of(part, "text") for part in content), True
         return json_text(content), False
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
@@ -160,7 +186,11 @@ class OpenAIResponsesWire(Wire):
         pair = _CALLS.get(get(message, "type")) or _OUTPUTS[get(message, "type")]
         fields: dict[str, Any] = {}
         for edit in calls.values():
-            fields = {pair.call_id: edit.id, pair.name: edit.name, pair.arguments: "{}" if edit.arguments else None}
+            fields = {
+                pair.call_id: edit.id,
+                pair.name: edit.name,
+                pair.arguments: "{}" if edit.arguments else None,
+            }
         for change in results.values():
             fields = {pair.output_id: change.id, pair.payload: change.text}
         return put(message, **{name: value for name, value in fields.items() if name and value is not None})
