@@ -44,7 +44,7 @@ def _message(step: Step) -> list[Message]:
         case ("think", text):
             return [Message("assistant", text, assistant_gen_multi_content=(ReasoningPart(text="hm", signature="s"),))]
         case ("turn", calls):
-            return [Message("assistant", tool_calls=[ToolCall(id=i, name=n, arguments=a) for i, n, a in calls])]
+            return [Message("assistant", tool_calls=tuple(ToolCall(id=i, name=n, arguments=a) for i, n, a in calls))]
         case ("result", call_id, name, text):
             return [Message.tool(text, call_id, name)]
         case ("mixed", results, text):
@@ -62,9 +62,7 @@ def _agentic(step: Step) -> list[AgenticMessage]:
             blocks = (Reasoning(text="hm", signature="s"), AssistantGenText(text=text))
             return [AgenticMessage("assistant", blocks)]
         case ("turn", calls):
-            return [
-                AgenticMessage("assistant", [FunctionToolCall(call_id=i, name=n, arguments=a) for i, n, a in calls])
-            ]
+            return [AgenticMessage.assistant([FunctionToolCall(call_id=i, name=n, arguments=a) for i, n, a in calls])]
         case ("result", call_id, name, text):
             return [AgenticMessage.tool_result(call_id, name, text)]
         case ("mixed", results, text):
@@ -242,7 +240,7 @@ def _agentic_atom(role: str, block: Any) -> tuple[Any, ...]:
     if isinstance(block, FunctionToolCall):
         return ("call", block.call_id, block.name)
     if isinstance(block, FunctionToolResult):
-        return ("result", block.call_id, "".join(part.text for part in block.content))
+        return ("result", block.call_id, "".join(getattr(part, "text", "") for part in block.content))
     return ("text", role, block.text)
 
 

@@ -37,9 +37,7 @@ def test_the_package_keeps_every_contract():
 
 @pytest.mark.parametrize(("file", "line"), VIOLATIONS)
 def test_a_violation_breaks_a_contract(tmp_path: Path, file: str, line: str):
-    shutil.copytree(
-        ROOT / "src" / "suture", tmp_path / "suture", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(ROOT / "src" / "suture", tmp_path / "suture", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "suture" / file).open("a", encoding="utf-8") as module:
         module.write(f"\n{line}\n")
     result = check_contracts(tmp_path)

@@ -28,9 +28,7 @@ MODULES = sorted(module_name(file) for file in SOURCE.rglob("*.py") if file.stem
 
 def in_order(names: list[str]) -> list[str]:
     """Sort names as ruff sorts `__all__`: constants, then classes, then the rest."""
-    return sorted(
-        names, key=lambda name: (not (len(name) > 1 and name.isupper()), not name[0].isupper(), name)
-    )
+    return sorted(names, key=lambda name: (not (len(name) > 1 and name.isupper()), not name[0].isupper(), name))
 
 
 def written_names(init: Path) -> list[str] | None:
@@ -74,9 +72,7 @@ def test_a_public_name_resolves(name: str):
 @pytest.mark.parametrize("name", sorted({*PUBLIC} & {*ROOMS}))
 def test_a_public_name_that_is_also_a_room_is_never_hidden_by_the_room(name: str):
     script = f"import importlib, suture; importlib.import_module('suture.{name}'); print(type(suture.{name}))"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert "module" not in result.stdout
 
 

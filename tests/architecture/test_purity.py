@@ -99,9 +99,7 @@ print(json.dumps({"changed": changed, "seen": seen}))
 def watched_run(control: str = "") -> dict[str, object]:
     """Repair and check a broken history in a fresh process that notes every audit event with effects."""
     script = WATCHED_RUN.replace("CONTROL", control)
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 

@@ -39,7 +39,5 @@ def test_a_function_is_no_longer_than_50_lines(file: Path):
 
 def test_no_module_has_a_name_that_says_nothing():
     modules = [path for path in PACKAGE.rglob("*") if path.is_dir() or path.suffix == ".py"]
-    named_for_nothing = [
-        relative(path) for path in modules if path.stem.strip("_").lower() in NAMES_THAT_SAY_NOTHING
-    ]
+    named_for_nothing = [relative(path) for path in modules if path.stem.strip("_").lower() in NAMES_THAT_SAY_NOTHING]
     assert named_for_nothing == []

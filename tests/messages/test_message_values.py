@@ -96,9 +96,7 @@ def test_agentic_constructors_wrap_a_text_in_the_block_of_its_role():
 def test_an_agentic_tool_result_is_a_user_message_with_one_result_block():
     message = AgenticMessage.tool_result("c1", "search", [UserInputImage(url="u")], is_error=True)
     assert message.role == "user"
-    assert message.content_blocks == (
-        FunctionToolResult("c1", "search", (UserInputImage(url="u"),), is_error=True),
-    )
+    assert message.content_blocks == (FunctionToolResult("c1", "search", (UserInputImage(url="u"),), is_error=True),)
 
 
 def test_lists_become_tuples_and_mappings_become_read_only():
@@ -222,9 +220,7 @@ def test_a_message_cannot_be_changed(message):
 
 def test_a_text_equal_to_a_default_is_left_out_wherever_it_came_from():
     call = ToolCall("c1", type="functional"[:8])
-    assert to_json([Message.assistant(tool_calls=[call])]) == to_json(
-        [Message.assistant(tool_calls=[ToolCall("c1")])]
-    )
+    assert to_json([Message.assistant(tool_calls=[call])]) == to_json([Message.assistant(tool_calls=[ToolCall("c1")])])
 
 
 @pytest.mark.parametrize("message", [FULL, FULL_AGENTIC])

@@ -31,9 +31,7 @@ _PLAIN = st.recursive(
     max_leaves=6,
 )
 _MAPS = st.dictionaries(_TEXT, _PLAIN, max_size=3)
-_UNKNOWN = st.builds(
-    lambda kind, rest: Opaque({**rest, "type": f"x-{kind}"}), st.text("abc", max_size=4), _MAPS
-)
+_UNKNOWN = st.builds(lambda kind, rest: Opaque({**rest, "type": f"x-{kind}"}), st.text("abc", max_size=4), _MAPS)
 _LEAVES: dict[Any, st.SearchStrategy[Any]] = {
     str: _TEXT,
     int: _INT64,
@@ -58,9 +56,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return _MAPS
     if origin in (Union, UnionType):
         return st.one_of([values_of(arg) for arg in args])
-    given_fields = {
-        field.name: st.deferred(lambda kind=field.type: values_of(kind)) for field in fields(hint)
-    }
+    given_fields = {field.name: st.deferred(lambda kind=field.type: values_of(kind)) for field in fields(hint)}
     return st.builds(hint, **given_fields)
 
 

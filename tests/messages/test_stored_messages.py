@@ -59,9 +59,7 @@ def test_any_iterable_of_messages_can_be_stored():
     assert from_json(to_json(Message.user(text) for text in "ab")) == [Message.user("a"), Message.user("b")]
 
 
-@pytest.mark.parametrize(
-    "data", ['[{"role":"user","content":"hi"}]', b' [ {"content":"hi","role":"user"} ] ']
-)
+@pytest.mark.parametrize("data", ['[{"role":"user","content":"hi"}]', b' [ {"content":"hi","role":"user"} ] '])
 def test_a_bare_array_is_read_too_and_a_message_without_kind_is_a_chat_message(data):
     assert from_json(data) == [Message.user("hi")]
     assert from_json(bytearray(data, "ascii") if isinstance(data, str) else data) == [Message.user("hi")]
@@ -75,9 +73,7 @@ def test_a_message_without_kind_but_with_content_blocks_is_agentic():
 
 
 def test_a_message_given_as_a_dict_is_plain_lists_and_dicts():
-    stored = message_to_dict(
-        Message.assistant("hi", [ToolCall("c1", "f", "{}", extra={"a": (1, 2)})]), index=None
-    )
+    stored = message_to_dict(Message.assistant("hi", [ToolCall("c1", "f", "{}", extra={"a": (1, 2)})]), index=None)
     assert stored == {
         "kind": "message",
         "role": "assistant",
@@ -88,9 +84,7 @@ def test_a_message_given_as_a_dict_is_plain_lists_and_dicts():
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
-@pytest.mark.parametrize(
-    ("read", "encode"), [(from_json, msgspec.json.encode), (from_msgpack, msgspec.msgpack.encode)]
-)
+@pytest.mark.parametrize(("read", "encode"), [(from_json, msgspec.json.encode), (from_msgpack, msgspec.msgpack.encode)])
 def test_another_schema_version_is_refused_and_both_versions_are_named(read, encode, version):
     with pytest.raises(SchemaVersionError, match=rf"schema version {version}; this release reads version 1"):
         read(encode({"schema": version, "messages": {"not": "even a list"}}))
@@ -179,9 +173,7 @@ def test_msgpack_that_holds_more_than_json_can_is_refused_when_it_is_read(head, 
         from_msgpack(head + b"\xa4role\xa4user\xa5extra" + extra)
 
 
-@pytest.mark.parametrize(
-    "write", [to_json, to_msgpack, lambda messages: [message_to_dict(m) for m in messages]]
-)
+@pytest.mark.parametrize("write", [to_json, to_msgpack, lambda messages: [message_to_dict(m) for m in messages]])
 @pytest.mark.parametrize(
     ("message", "place"),
     [
@@ -223,9 +215,7 @@ def test_an_extra_that_contains_itself_is_refused_when_it_is_written():
 
 def test_integers_beyond_64_bits_are_stored_as_json_and_refused_as_msgpack():
     for number in (2**64, -(2**63) - 1):
-        message = Message(
-            "user", user_input_multi_content=(TextPart("a", index=number),), extra={"n": number}
-        )
+        message = Message("user", user_input_multi_content=(TextPart("a", index=number),), extra={"n": number})
         assert from_json(to_json([message])) == [message]
         with pytest.raises(InputError, match=r"message 0, .*an integer too large to be stored"):
             to_msgpack([message])

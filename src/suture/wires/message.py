@@ -70,7 +70,7 @@ class MessageWire(Wire):
         """Return the text of a result, and whether that is all of it."""
         content, parts, _ = result.content
         texts = [part.text for part in parts if isinstance(part, TextPart)]
-        rest = [part for part in parts if not isinstance(part, TextPart | _MEDIA)]
+        rest = [part for part in parts if not isinstance(part, (TextPart, *_MEDIA))]
         told = [content] if content else []
         text = "\n".join([*told, *texts, *(json_text(part) for part in rest)])
         return text, len(texts) + len(rest) == len(parts)

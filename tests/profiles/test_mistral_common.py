@@ -1,0 +1,90 @@
+"""An independent judge: what is repaired for Mistral passes the validator that Mistral publishes."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mistral_common.exceptions import MistralCommonException
+from mistral_common.protocol.instruct.messages import (
+    AssistantMessage,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from mistral_common.protocol.instruct.request import ChatCompletionRequest
+from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
+from mistral_common.protocol.instruct.validator import (
+    MistralRequestValidatorV5,
+    MistralRequestValidatorV11,
+    MistralRequestValidatorV13,
+    ValidationMode,
+)
+
+import suture
+from tests.histories import Step, write
+from tests.repair.test_exhaustive import ALPHABET, history
+from tests.repair.test_properties import histories
+
+FINAL: Step = ("user", "go on")
+
+
+def convert(message: dict[str, Any]) -> Any:
+    """Return a chat message as the judge's own type."""
+    content = message.get("content") or ""
+    match message["role"]:
+        case "system":
+            return SystemMessage(content=content)
+        case "user":
+            return UserMessage(content=content)
+        case "tool":
+            return ToolMessage(content=content, tool_call_id=message["tool_call_id"])
+    calls = [
+        ToolCall(
+            id=call["id"],
+            function=FunctionCall(name=call["function"]["name"], arguments=call["function"]["arguments"]),
+        )
+        for call in message.get("tool_calls") or ()
+    ]
+    return AssistantMessage(content=content or None, tool_calls=calls or None)
+
+
+def verdict(messages: list[dict[str, Any]]) -> str:
+    """Return what Mistral's validator says in serving mode; nothing if it accepts."""
+    request = ChatCompletionRequest[Any](model="m", messages=[convert(message) for message in messages])
+    for validator in (MistralRequestValidatorV5, MistralRequestValidatorV11, MistralRequestValidatorV13):
+        try:
+            validator(ValidationMode.serving).validate_request(request)
+        except MistralCommonException as refusal:
+            return f"{validator.__name__}: {refusal}"
+    return ""
+
+
+def test_the_judge_refuses_what_is_broken() -> None:
+    """Otherwise its approval would mean nothing."""
+    assert verdict(write("openai-chat", [("user", "hi"), ("turn", [("a", "f", "{}")]), FINAL]))
+
+
+def test_every_small_history_passes_after_repair(capsys: pytest.CaptureFixture[str]) -> None:
+    """All histories of up to three messages, followed by what the user says next."""
+    count = 0
+    for length in range(4):
+        for symbols in product(ALPHABET, repeat=length):
+            fixed = suture.repair(
+                write("openai-chat", [*history(symbols), FINAL]), wire="openai-chat", profile="mistral"
+            )
+            assert not verdict(list(fixed.messages)), symbols
+            count += 1
+    with capsys.disabled():
+        print(f"\nmistral-common accepts {count} repaired histories of up to 3 messages")
+    assert count > len(ALPHABET) ** 3
+
+
+@given(steps=histories)
+@settings(max_examples=300, deadline=None)
+def test_generated_histories_pass_after_repair(steps: list[Step]) -> None:
+    """Illegal ids, broken arguments, missing names and all."""
+    fixed = suture.repair(write("openai-chat", [*steps, FINAL]), wire="openai-chat", profile="mistral")
+    assert not fixed.unresolved
+    assert not verdict(list(fixed.messages))
