@@ -7,6 +7,7 @@ over the whole history is ever consulted: ids that restart each round, or never 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from suture.pairing._causes import is_builtin_text
@@ -202,8 +203,12 @@ class _Gathering:
             turn.arrivals.setdefault(key, []).append(reference)
         elif key in self.known:
             raise OutsideError
-        else:
+        elif not self._refers_elsewhere:
             self.strays.append(reference)
+
+    @cached_property
+    def _refers_elsewhere(self) -> bool:
+        return self.wire.refers_elsewhere(self.messages)
 
 
 class _Settling:

@@ -24,7 +24,7 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: b
     """
     if set_like:
         return _is_whole_as_set(wire, messages, start)
-    waiting: list[Any] = []
+    waiting: Sequence[Any] = ()
     next_place = -1
     total = len(messages)
     for begin in range(start, total, CHUNK):
@@ -32,21 +32,31 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: b
             if calls:
                 if waiting or results:
                     return False
-                waiting = list(calls[::-1])
+                waiting = calls
+            elif index != next_place or not waiting:
+                return False
+            elif results == waiting:
+                waiting = ()
             else:
-                if not waiting or index != next_place:
+                left = _without(waiting, results)
+                if left is None or (left and wire.is_loose(messages[index], len(results))):
                     return False
-                for key in results:
-                    if waiting and waiting[-1] == key:
-                        waiting.pop()
-                    elif key in waiting:
-                        waiting.remove(key)
-                    else:
-                        return False
-                if waiting and wire.is_loose(messages[index], len(results)):
-                    return False
+                waiting = left
             next_place = index + 1
     return not waiting
+
+
+def _without(waiting: Sequence[Any], results: Sequence[Any]) -> list[Any] | None:
+    """Return what still waits after `results`, last first; `None` where one of them was not waited for."""
+    left = waiting if isinstance(waiting, list) else list(waiting[::-1])
+    for key in results:
+        if left and left[-1] == key:
+            left.pop()
+        elif key in left:
+            left.remove(key)
+        else:
+            return None
+    return left
 
 
 def _is_whole_as_set(wire: Wire, messages: Sequence[Any], start: int) -> bool:

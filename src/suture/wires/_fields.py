@@ -34,7 +34,7 @@ def get(thing: Any, name: str) -> Any:
     >>> get({"a": 1}, "a"), get({"a": 1}, "b"), get("text", "b")
     (1, None, None)
     """
-    if is_map(thing):
+    if thing.__class__ is dict or is_map(thing):
         return thing.get(name)
     return getattr(thing, name, None)
 

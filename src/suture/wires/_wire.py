@@ -190,6 +190,11 @@ class Wire(ABC):
         """Return what a call and its result have in common on this wire."""
         return key_of(thing.id, thing.name)
 
+    def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
+        """Tell whether calls may be kept by the service, so that a result without one here is no orphan."""
+        del messages
+        return False
+
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
         return self.view(message, index).role == "assistant"

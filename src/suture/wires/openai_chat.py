@@ -41,13 +41,9 @@ class OpenAIChatWire(Wire):
         """Return a record for each message that carries calls or results."""
         records: list[Record] = []
         add = records.append
-        index = start - 1
-        for message in messages[start:stop]:
-            index += 1
+        for index, message in enumerate(messages[start:stop], start):
             if message.__class__ is dict:
                 role = message.get("role")
-                if role in _QUIET:
-                    continue
                 if role == "tool":
                     key = message.get("tool_call_id")
                     if key.__class__ is str and key:
@@ -56,13 +52,22 @@ class OpenAIChatWire(Wire):
                 elif role == "assistant":
                     calls = message.get("tool_calls")
                     if calls is None:
-                        if message.get("function_call") is None:
+                        if "function_call" not in message:
                             continue
                     elif calls.__class__ is list:
-                        keys = _keys(calls)
-                        if keys:
-                            add((index, keys, ()))
-                            continue
+                        if len(calls) == 1:
+                            call = calls[0]
+                            key = call.get("id") if call.__class__ is dict else None
+                            if key.__class__ is str and key:
+                                add((index, (key,), ()))
+                                continue
+                        else:
+                            keys = _keys(calls)
+                            if keys:
+                                add((index, keys, ()))
+                                continue
+                elif role in _QUIET:
+                    continue
             record = self.record(message, index)
             if record is not None:
                 add(record)
@@ -196,13 +201,15 @@ class OpenAIChatWire(Wire):
         return (Call("", text_of(old, "name", index, "function_call"), get(old, "arguments"), _OLD),)
 
 
-def _keys(calls: list[Any]) -> tuple[Any, ...] | None:
-    """Return the keys of ordinary calls with ids; `None` where any is out of the ordinary."""
+def _keys(calls: Any) -> tuple[Any, ...] | None:
+    """Return the keys of ordinary calls with ids; `None` where anything is out of the ordinary."""
+    if calls is None:
+        return ()
+    if calls.__class__ is not list:
+        return None
     keys: list[Any] = []
     for call in calls:
-        if call.__class__ is not dict:
-            return None
-        key = call.get("id")
+        key = call.get("id") if call.__class__ is dict else None
         if key.__class__ is not str or not key:
             return None
         keys.append(key)

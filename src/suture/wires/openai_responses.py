@@ -96,6 +96,10 @@ class OpenAIResponsesWire(Wire):
                 records.append(record)
         return records
 
+    def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
+        """Tell whether the list refers to items that the service keeps."""
+        return any(get(item, "type") == "item_reference" for item in messages)
+
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
         kind = get(message, "type")

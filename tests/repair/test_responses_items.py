@@ -1,0 +1,37 @@
+"""What only a flat list of items has: references to items that the service keeps, and typed outputs."""
+
+import suture
+
+
+def test_an_output_whose_call_the_service_may_keep_is_left_alone() -> None:
+    """A reference can stand for the call, so nobody here can say that it does not exist."""
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "item_reference", "id": "fc_1"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "42"},
+    ]
+    assert suture.repair(items).messages is items
+    grown = suture.Repairer[dict[str, str]]()
+    for item in items:
+        grown.extend([item])
+    assert grown.messages == items
+
+
+def test_an_output_of_another_type_does_not_answer_a_call() -> None:
+    """Each type of call pairs with its own type of output."""
+    items = [
+        {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"},
+        {"type": "function_call_output", "call_id": "a", "output": "42"},
+    ]
+    fixed = suture.repair(items)
+    assert [item.get("type", item.get("role")) for item in fixed.messages] == [
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "user",
+    ]
+
+
+def test_a_named_output_without_a_call_id_is_an_event_from_outside() -> None:
+    """It is legal as it is."""
+    items = [{"type": "function_call_output", "name": "build_finished", "output": "ok"}]
+    assert suture.repair(items).messages is items
