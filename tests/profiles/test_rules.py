@@ -34,7 +34,7 @@ STEPS: dict[str, list[Step]] = {
     "duplicate": [USER, OPEN, DONE, ("result", "a", "f", "43")],
     "late": [USER, OPEN, USER, DONE],
     "early": [USER, DONE, OPEN],
-    "out-of-order": [USER, ("turn", [CALL, ("b", "g", "{}")]), ("result", "", "g", "2"), ("result", "a", "f", "1")],
+    "out-of-order": [USER, ("turn", [CALL, ("b", "g", "{}")]), ("result", "", "", "2"), ("result", "a", "", "1")],
     "illegal-id": [USER, ("turn", [("x" * 200, "f", "{}")]), ("result", "x" * 200, "f", "42")],
     "missing-id": [USER, ("turn", [("", "f", "{}")]), ("result", "", "f", "42")],
     "wrong-id": [USER, OPEN, ("result", "", "f", "42")],
@@ -69,6 +69,10 @@ CALLED = write("anthropic", [USER, OPEN])
 ASKED = write("bedrock", [USER, OPEN])
 SPECIAL: dict[tuple[str, str], list[Any]] = {
     ("empty-calls", "openai-chat"): [{"role": "assistant", "content": "well", "tool_calls": []}],
+    ("no-content", "openai-chat"): [
+        *write("openai-chat", [USER, OPEN]),
+        {"role": "tool", "tool_call_id": "a", "content": None},
+    ],
     ("media-in-result", "openai-chat"): [
         *write("openai-chat", [USER, OPEN]),
         {"role": "tool", "tool_call_id": "a", "content": [PICTURE]},

@@ -91,9 +91,7 @@ def _add_repair(commands: Any) -> None:
         help="a result without a call is kept as user text (the default) or dropped",
     )
     repair.add_argument("--language", choices=("en", "zh"), help="the language of the texts that are put in")
-    repair.add_argument(
-        "--report", metavar="FILE", help="write what was done, one JSON object per conversation"
-    )
+    repair.add_argument("--report", metavar="FILE", help="write what was done, one JSON object per conversation")
     repair.add_argument(
         "-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input"
     )
@@ -109,12 +107,8 @@ def _add_command(commands: Any, name: str, about: str) -> argparse.ArgumentParse
         allow_abbrev=False,
     )
     command.add_argument("file", metavar="FILE", help="the history; - for standard input")
-    command.add_argument(
-        "--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}"
-    )
-    command.add_argument(
-        "--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}"
-    )
+    command.add_argument("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
+    command.add_argument("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
     command.add_argument(
         "--tail",
         choices=("cancel", "keep"),

@@ -54,18 +54,18 @@ class Conversation(NamedTuple):
     """The line of each message, where each has its own."""
     file: str = ""
 
-    def take(self, wire: str | None) -> list[Any]:
-        """Return the messages as the engine takes them."""
-        native = wire in _NATIVE if wire is not None else any(map(_is_native, self.stored))
-        if not native:
-            return self.stored
+    def take(self, wire: str | None) -> tuple[list[Any], str | None]:
+        """Return the messages as the engine takes them, and the wire that they say they are of."""
+        wire = wire or next(filter(None, map(_native_kind, self.stored)), None)
+        if wire not in _NATIVE:
+            return self.stored, wire
         schema = (self.holder or {}).get("schema", SCHEMA_VERSION)
         if isinstance(schema, int) and schema != SCHEMA_VERSION:
             raise SchemaVersionError(
                 f"these have schema version {schema}; this release reads version {SCHEMA_VERSION}",
                 path="schema",
             )
-        return [_from_plain(message, index) for index, message in enumerate(self.stored)]
+        return [_from_plain(message, index) for index, message in enumerate(self.stored)], wire
 
     def give(self, taken: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
         """Return `messages` as they are to stand in the file; those that were `taken` stand as they stood."""
@@ -119,9 +119,7 @@ def is_message(value: Any) -> bool:
     return isinstance(value, dict) and not held_in(value) and any(sign in value for sign in _SIGNS)
 
 
-def open_conversation(
-    value: Any, *, line: int, layout: Layout = Layout.COMPACT, many: bool = False
-) -> Conversation:
+def open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT, many: bool = False) -> Conversation:
     """Return the conversation that a JSON value is; raise `Refusal` where it is none.
 
     >>> open_conversation([{"role": "user"}], line=1).stored
@@ -145,8 +143,9 @@ def open_conversation(
     raise Refusal("an object without messages, input or contents", place)
 
 
-def _is_native(message: Any) -> bool:
-    return isinstance(message, dict) and cast("dict[str, Any]", message).get("kind") in _NATIVE
+def _native_kind(message: Any) -> str | None:
+    kind = cast("dict[str, Any]", message).get("kind") if isinstance(message, dict) else None
+    return kind if kind in _NATIVE else None
 
 
 def _from_plain(stored: Any, index: int) -> Any:

@@ -75,9 +75,11 @@ def _explain(data: bytes | bytearray, line: int) -> None:
 
 def _syntax(error: json.JSONDecodeError, text: str, line: int) -> Refusal:
     told = error.msg.removesuffix(" at").removesuffix(" starting")
-    places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
-    if error.pos >= len(text.rstrip()) or told == "Unterminated string":
+    whole = text.rstrip()
+    if error.pos >= len(whole) or told == "Unterminated string":
+        places = (f"line {line + whole.count(chr(10))}", f"column {len(whole) - whole.rfind(chr(10))}")
         return CutOff("the JSON ends before it is complete", *places)
+    places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
     return Refusal(f"not JSON: {told[0].lower()}{told[1:]}", *places)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TextIO
 
 from suture.cli._arguments import parse
 from suture.cli._refusal import Refusal
+from suture.cli._streams import complain
 from suture.cli._visible import visible
 
 __all__ = ["main"]
@@ -28,14 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     2
     """
     if argv is None:
-        signal.signal(signal.SIGTERM, _terminate)  # so that it cleans up after itself, as after Ctrl-C
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        _prepare()
     try:
         return _run(argv)
     except Refusal as refusal:
-        return _complain(str(refusal))
+        return _fail(str(refusal))
     except BrokenPipeError:
         _let_go(sys.stdout)
         return _NOBODY_READS
@@ -43,7 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: a user never gets a traceback
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return _complain(f"internal error: {told}; please report")
+        return _fail(f"internal error: {told}; please report")
+
+
+def _prepare() -> None:
+    """Set up what belongs to the whole process, which is ours."""
+    signal.signal(signal.SIGTERM, _terminate)  # so that it cleans up after itself, as after Ctrl-C
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -65,13 +71,13 @@ def _command(argv: Sequence[str] | None) -> int:
     return run(asked)
 
 
-def _complain(line: str) -> int:
+def _fail(line: str) -> int:
     """Say what is wrong, on one line."""
     shown = visible(line)
     if len(shown) > _LONGEST_LINE:
         shown = shown[:_LONGEST_LINE] + "…"
     try:
-        print(f"suture: {shown}", file=sys.stderr, flush=True)
+        complain(f"suture: {shown}")
     except OSError:
         _let_go(sys.stderr)  # nobody listens there
     try:

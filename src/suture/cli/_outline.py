@@ -5,7 +5,7 @@ The lines hold text of the history, neutralised; how they are drawn is the scree
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -14,9 +14,9 @@ from suture.cli._visible import shorten
 from suture.messages import AgenticMessage, Message, message_to_dict
 from suture.wires import Call, Result, Wire, get_wire
 
-__all__ = ["CHANGED", "GONE", "INSERTED", "MOVED", "SAME", "Line", "compare", "outline"]
+__all__ = ["CHANGED", "GONE", "INSERTED", "MERGED", "MOVED", "SAME", "Line", "compare", "outline"]
 
-SAME, INSERTED, MOVED, CHANGED, GONE = " ", "+", ">", "~", "-"
+SAME, INSERTED, MOVED, CHANGED, MERGED, GONE = " ", "+", ">", "~", "^", "-"
 
 _LABEL, _TEXT, _ARGUMENTS = 40, 72, 48
 _PARTS = (
@@ -27,14 +27,14 @@ _PARTS = (
     "assistant_gen_multi_content",
     "summary",
 )
-_NEAR = 50
+_NEAR, _BESIDE = 50, 2
 
 
 class Line(msgspec.Struct, frozen=True):
     """One message, in a line.
 
     >>> outline([{"role": "user", "content": "hi"}], "openai-chat")
-    [Line(index=0, role='user', carries='', text='hi', mark=' ')]
+    [Line(index=0, role='user', carries='', text='hi', mark=' ', near=False)]
     """
 
     index: int
@@ -42,6 +42,8 @@ class Line(msgspec.Struct, frozen=True):
     carries: str
     text: str
     mark: str = SAME
+    near: bool = False
+    """Whether it stands beside a change."""
 
 
 def outline(messages: Sequence[Any], wire: str) -> list[Line]:
@@ -53,8 +55,9 @@ def outline(messages: Sequence[Any], wire: str) -> list[Line]:
 def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> tuple[list[Line], list[Line]]:
     """Return the outlines of a history and of its repair, each line marked with what became of it.
 
-    A message that came back as the same object stayed, or was moved; of the others, one that took the place
-    of a message that is gone was changed, and the rest were inserted.
+    A message that came back as the same object stayed, or was moved. Of the others, one that took the place
+    of a message that is gone was changed, and the rest were inserted. What else is gone may live on in one
+    that was changed.
 
     >>> user = {"role": "user", "content": "hi"}
     >>> _, after = compare([user], [user, {"role": "assistant", "content": "hello"}], "openai-chat")
@@ -62,21 +65,49 @@ def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> tuple[lis
     [' ', '+']
     """
     old, new = outline(before, wire), outline(after, wire)
-    places = {id(message): index for index, message in enumerate(before)}
-    kept = [(index, places[id(message)]) for index, message in enumerate(after) if id(message) in places]
+    kept = _kept(before, after)
     stayed = _longest_rise([place for _, place in kept])
     for position, (index, place) in enumerate(kept):
         _mark(SAME if position in stayed else MOVED, old, place, new, index)
     returned, known = {place for _, place in kept}, {index for index, _ in kept}
     gone = [index for index in range(len(before)) if index not in returned]
     made = [index for index in range(len(after)) if index not in known]
-    for index in gone:
-        old[index] = replace(old[index], mark=GONE)
     for index in made:
         new[index] = replace(new[index], mark=INSERTED)
-    for place, index in _successions(get_wire(wire), (before, gone), (after, made)):
-        _mark(CHANGED, old, place, new, index)
+    traces = [_Trace.of(get_wire(wire), after[index]) for index in made]
+    left = [(index, _Trace.of(get_wire(wire), before[index])) for index in gone]
+    for place, position in _successions(left, traces):
+        _mark(CHANGED, old, place, new, made[position])
+    for place, trace in left:
+        if old[place].mark == SAME:
+            nearest = bisect_left(made, place)
+            near = traces[max(0, nearest - _NEAR) : nearest + _NEAR]
+            mark = MERGED if any(trace.is_in(other) for other in near) else GONE
+            old[place] = replace(old[place], mark=mark)
+    _point_out(old, new, kept)
     return old, new
+
+
+def _kept(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return where each message that came back stands now, and where it stood."""
+    places: dict[int, list[int]] = {}
+    for place in range(len(before) - 1, -1, -1):
+        places.setdefault(id(before[place]), []).append(place)
+    return [(index, places[id(message)].pop()) for index, message in enumerate(after) if places.get(id(message))]
+
+
+def _point_out(old: list[Line], new: list[Line], kept: Sequence[tuple[int, int]]) -> None:
+    """Tell on each side which lines stand beside a change, also if that is to be seen on the other side only."""
+    near_old, near_new = _around(old), _around(new)
+    pairs = [(place, index) for index, place in kept if place in near_old or index in near_new]
+    for lines, near in ((old, near_old | {place for place, _ in pairs}), (new, near_new | {at for _, at in pairs})):
+        for index in near & set(range(len(lines))):
+            lines[index] = replace(lines[index], near=True)
+
+
+def _around(lines: Sequence[Line]) -> set[int]:
+    marked = (index for index, line in enumerate(lines) if line.mark != SAME)
+    return {index + step for index in marked for step in range(-_BESIDE, _BESIDE + 1)}
 
 
 def _mark(mark: str, old: list[Line], place: int, new: list[Line], index: int) -> None:
@@ -97,8 +128,8 @@ def _line(wire: Wire, message: Any, index: int) -> Line:
 
 def _called(call: Call) -> str:
     arguments = call.arguments if isinstance(call.arguments, str) else _json(call.arguments)
-    name = shorten(call.name, _LABEL) or "(no name)"
-    return f"calls {name} {shorten(arguments, _ARGUMENTS)} as {_id(call.id)}"
+    parts = ["calls", shorten(call.name, _LABEL) or "(no name)", shorten(arguments, _ARGUMENTS)]
+    return " ".join(part for part in (*parts, "as", _id(call.id)) if part)
 
 
 def _answered(result: Result) -> str:
@@ -153,19 +184,14 @@ def _longest_rise(places: Sequence[int]) -> set[int]:
     return stayed
 
 
-_Some: TypeAlias = tuple[Sequence[Any], Sequence[int]]
-"""A history, and which of its messages are meant."""
-
-
-def _successions(wire: Wire, gone: _Some, made: _Some) -> Iterator[tuple[int, int]]:
-    """Yield the place of each gone message that was changed, with that of what it became."""
-    left = [(index, _Trace.of(wire, gone[0][index])) for index in gone[1]]
-    for index in made[1]:
-        trace = _Trace.of(wire, made[0][index])
+def _successions(gone: Sequence[tuple[int, "_Trace"]], made: Sequence["_Trace"]) -> Iterator[tuple[int, int]]:
+    """Yield the place of each gone message that was changed, with the position of what it became."""
+    left = list(gone)
+    for position, trace in enumerate(made):
         found = next((entry for entry in left[:_NEAR] if entry[1].leads_to(trace)), None)
         if found is not None:
             left.remove(found)
-            yield found[0], index
+            yield found[0], position
 
 
 class _Trace(NamedTuple):
@@ -189,3 +215,8 @@ class _Trace(NamedTuple):
         if self.role == other.role and self.carries & other.carries:
             return True
         return not other.carries and any(text and text in other.text for text in self.results)
+
+    def is_in(self, other: "_Trace") -> bool:
+        """Tell whether all that it says is said by `other`."""
+        told = self.carries <= other.carries or all(text in other.text for text in self.results)
+        return bool(self.carries or self.text) and told and self.text in other.text

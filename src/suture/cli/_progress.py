@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from suture.cli._read import Source
+from suture.cli._streams import is_terminal
 
 __all__ = ["Progress", "progress_on"]
 
@@ -127,7 +128,7 @@ def progress_on(source: Source) -> Generator[Progress]:
 
 
 def _choose(source: Source) -> Progress:
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return _Silent(source)
     try:
         return _Bar(source)

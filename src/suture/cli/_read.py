@@ -61,7 +61,7 @@ class Source:
         if self.size is not None and self.size > self._max_bytes:
             self._refuse_size()
         data = bytearray(first + b"\n")
-        while chunk := self._file.read(_CHUNK):
+        while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
             self.position += len(chunk)
             data += chunk
             if len(data) > self._max_bytes:

@@ -3,6 +3,9 @@
 __all__ = ["CutOff", "Refusal", "kind_of"]
 
 
+_LONGEST = 160
+
+
 class Refusal(Exception):
     """What is wrong, and where, from the outside in. It never leaves the command line.
 
@@ -20,7 +23,12 @@ class Refusal(Exception):
         return type(self)(self.reason, *places, *self.places)
 
     def __str__(self) -> str:
-        return f"{', '.join(self.places)}: {self.reason}" if self.places else self.reason
+        return ": ".join(part for part in (", ".join(map(_elided, self.places)), self.reason) if part)
+
+
+def _elided(place: str) -> str:
+    """Return a place without its middle, if it is too long to be read: a path may have thousands of steps."""
+    return place if len(place) <= _LONGEST else f"{place[: _LONGEST // 2]}…{place[-_LONGEST // 4 :]}"
 
 
 class CutOff(Refusal):

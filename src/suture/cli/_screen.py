@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from suture.cli._outline import CHANGED, GONE, INSERTED, MOVED, SAME, Line
+from suture.cli._outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
 from suture.cli._visible import visible
 from suture.pairing import Finding, Report
 
@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["PlainScreen", "RichScreen", "Screen", "screen_for"]
 
-_AROUND = 2
-_STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", GONE: "red"}
-_LEGEND = {INSERTED: "inserted", MOVED: "moved", CHANGED: "changed", GONE: "gone"}
+_SHORT = 12
+_STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", MERGED: "yellow", GONE: "red"}
+_LEGEND = {
+    INSERTED: "inserted",
+    MOVED: "moved",
+    CHANGED: "changed",
+    MERGED: "merged with the one before",
+    GONE: "gone",
+}
 
 
 class Screen(ABC):
@@ -118,18 +124,15 @@ class RichScreen(Screen):
             self._console.print(_text(f"  ({legend})", "dim"))
 
 
-def screen_for(stream: TextIO, write_line: Callable[[str], object] | None = None) -> Screen:
+def screen_for(stream: TextIO | None, write_line: Callable[[str], object] | None = None) -> Screen:
     """Return the screen for `stream`: a rich one on a terminal, if `rich` is there, else a plain one."""
-    if stream.isatty():
+    if stream is not None and stream.isatty():
         try:
             return RichScreen(stream)
         except ImportError:
             pass
 
-    def print_line(line: str) -> None:
-        print(line, file=stream)
-
-    return PlainScreen(write_line or print_line)
+    return PlainScreen(write_line or (lambda line: print(line, file=stream)))
 
 
 def _text(text: str, style: str = "") -> "Text":
@@ -145,9 +148,9 @@ def _table(findings: Sequence[Finding]) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("what was wrong", overflow="fold", max_width=24)
+    table.add_column("what was wrong", overflow="fold", max_width=18)
     table.add_column("the provider's rule, and its source", overflow="fold")
-    table.add_column("what is done", overflow="fold", max_width=28)
+    table.add_column("what is done", overflow="fold", max_width=22)
     known: set[str] = set()
     for finding in findings:
         wrong = _text(finding.problem, "yellow")
@@ -170,16 +173,10 @@ def _told(line: Line) -> str:
 
 
 def _excerpt(lines: Sequence[Line], *, whole: bool) -> Iterator[Line | str]:
-    """Yield the marked lines and their neighbours, and how many were left out between."""
-    near = {
-        index + step
-        for index, line in enumerate(lines)
-        if line.mark != SAME
-        for step in range(-_AROUND, _AROUND + 1)
-    }
+    """Yield the lines beside a change, and how many were left out between."""
     skipped = 0
-    for index, line in enumerate(lines):
-        if not whole and index not in near:
+    for line in lines:
+        if not (whole or line.near or len(lines) <= _SHORT):
             skipped += 1
             continue
         if skipped:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import IO, BinaryIO
 
 from suture.cli._refusal import Refusal
+from suture.cli._streams import is_terminal
 from suture.cli._visible import ascii_json
 
 __all__ = ["FileOutput", "Output", "StreamOutput", "open_output"]
@@ -118,7 +119,7 @@ class StreamOutput(Output):
         if sys.stdout is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard output")
         out: BinaryIO = sys.stdout.buffer
-        if sys.stdout.isatty():
+        if is_terminal(sys.stdout):
             out.writelines(ascii_json(line) for line in self._file)
         else:
             shutil.copyfileobj(self._file, out)

@@ -40,9 +40,7 @@ def run(asked: Namespace) -> int:
             many = conversation.many
             found += not report.acceptable
             if asked.json:
-                output.write(
-                    msgspec.json.encode({"line": conversation.line, "report": report.to_dict()}) + b"\n"
-                )
+                output.write(msgspec.json.encode({"line": conversation.line, "report": report.to_dict()}) + b"\n")
             elif not (many and report.acceptable):
                 with progress.paused():
                     screen.report(report, conversation.title)
@@ -57,5 +55,5 @@ def run(asked: Namespace) -> int:
 
 def _check(conversation: Conversation, asked: Namespace) -> Report:
     with conversation.located():
-        messages = conversation.take(asked.wire)
-        return check(messages, wire=asked.wire, profile=asked.profile, tail=asked.tail)
+        messages, wire = conversation.take(asked.wire)
+        return check(messages, wire=wire, profile=asked.profile, tail=asked.tail)

@@ -20,6 +20,7 @@ from suture.cli._progress import progress_on
 from suture.cli._read import Source, open_source, read_conversations
 from suture.cli._refusal import Refusal
 from suture.cli._screen import Screen, screen_for
+from suture.cli._streams import complain, is_terminal
 from suture.cli._visible import visible
 from suture.cli._write import Output, open_output
 from suture.repair import Repaired, repair
@@ -45,7 +46,7 @@ def run(asked: Namespace) -> int:
         told = f"suture: {source.name}, {job.first_unresolved}"
         if job.unresolved > 1:
             told += f" (and {job.unresolved - 1} more)"
-        print(visible(told), file=sys.stderr)
+        complain(visible(told))
     return 1 if job.unresolved else 0
 
 
@@ -67,10 +68,10 @@ class _Job:
         """Repair one conversation, write it, and tell of it."""
         asked = self._asked
         with conversation.located():
-            taken = conversation.take(asked.wire)
+            taken, wire = conversation.take(asked.wire)
             repaired = repair(
                 taken,
-                wire=asked.wire,
+                wire=wire,
                 profile=asked.profile,
                 tail=asked.tail,
                 orphans=asked.orphans,
@@ -105,7 +106,7 @@ class _Job:
 
     def _choose_screen(self) -> Screen | None:
         if self._asked.output is None:
-            return screen_for(sys.stderr) if sys.stderr.isatty() else None
+            return screen_for(sys.stderr) if is_terminal(sys.stderr) else None
         if self._asked.report == "-":
             return None
         told = self._open(None)
@@ -118,7 +119,7 @@ class _Job:
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
         viewed = repaired.changed and self.changed < _VIEWS
-        if viewed and self._asked.output is not None and sys.stdout.isatty():
+        if viewed and self._asked.output is not None and is_terminal(sys.stdout):
             old, new = compare(before, repaired.messages, repaired.report.wire)
             screen.history("before", old)
             screen.history("after", new)

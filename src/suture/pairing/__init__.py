@@ -1,6 +1,6 @@
 """Pairing: every call gets its result. The same for every provider; what one provider demands beyond is fit's."""
 
-from suture.pairing._assign import OutsideError
+from suture.pairing._assign import OutsideError, match_call
 from suture.pairing._causes import UNKNOWN_TOOL, Cause, is_builtin_text, label, placeholder_text
 from suture.pairing._plan import Paired, PairOptions, pair
 from suture.pairing._report import Displaced, Finding, Pending, Report
@@ -19,6 +19,7 @@ __all__ = [
     "is_builtin_text",
     "is_whole",
     "label",
+    "match_call",
     "pair",
     "placeholder_text",
 ]

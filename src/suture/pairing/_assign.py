@@ -13,7 +13,7 @@ from typing import Any
 from suture.pairing._causes import is_builtin_text
 from suture.wires import Call, Key, Result, Wire
 
-__all__ = ["Assignment", "OutsideError", "Reference", "Slot", "Turn", "assign"]
+__all__ = ["Assignment", "OutsideError", "Reference", "Slot", "Turn", "assign", "match_call"]
 
 IsPlaceholder = Callable[[str], bool] | None
 
@@ -29,6 +29,8 @@ class Reference:
     index: int
     position: int
     result: Result
+    key: Key
+    """The key of the calls that it may answer."""
     synthetic: bool = False
 
 
@@ -82,6 +84,23 @@ class Assignment:
     """Real results whose place a later, different one took."""
 
 
+def match_call(result: Result, key: Key, waiting: Sequence[tuple[Key, Call]]) -> int:
+    """Return which of the calls `waiting`, as (key, call), a result answers that comes next; -1 for none.
+
+    >>> match_call(Result("", "g"), ("", "g"), [("a", Call("a", "f")), ("b", Call("b", "g"))])
+    1
+    """
+    name = result.name
+    named = fitting = -1
+    for place, (own_key, call) in enumerate(waiting):
+        if (own_key == key or call.alias == result.id) if result.id else (not name or call.name == name):
+            fitting = place if fitting < 0 else fitting
+            if name and call.name == name:
+                named = place
+                break
+    return named if named >= 0 else fitting
+
+
 def assign(
     wire: Wire,
     messages: Sequence[Any],
@@ -104,6 +123,7 @@ class _Gathering:
         self.wire, self.messages, self.start, self.known = wire, messages, start, known
         self.found = Assignment()
         self.latest: dict[Key, Turn] = {}
+        self.aliases: dict[Key, Key] = {}
         self.strays: list[Reference] = []
 
     def walk(self) -> None:
@@ -113,7 +133,7 @@ class _Gathering:
                 self._open(index, view.calls)
             if results:
                 for position, result in enumerate(view.results):
-                    self._receive(Reference(index, position, result))
+                    self._receive(Reference(index, position, result, self.wire.key(result)))
         end = len(self.messages)
         while self.wire.set_like and end > self.start and self._made(end - 1):
             end -= 1
@@ -132,6 +152,8 @@ class _Gathering:
             turn.slots.append(Slot(call, index, key))
             if call.id:
                 self.latest[key] = turn
+            if call.alias:
+                self.aliases[call.alias] = key
 
     def _turn_at(self, index: int) -> Turn:
         """Return the turn that the call at `index` belongs to: on a list of items, that of its neighbours."""
@@ -179,10 +201,9 @@ class _Gathering:
         """Match the strays that waited for `turn`, once all its calls are known; return the others."""
         keys = {slot.key for slot in turn.slots}
         for stray in reversed(turn.strays):
-            key = self.wire.key(stray.result)
-            if key in keys:
-                turn.arrivals.setdefault(key, []).insert(0, stray)
-        unmatched = [stray for stray in turn.strays if self.wire.key(stray.result) not in keys]
+            if stray.key in keys:
+                turn.arrivals.setdefault(stray.key, []).insert(0, stray)
+        unmatched = [stray for stray in turn.strays if stray.key not in keys]
         self.found.orphans += unmatched
         turn.strays = []
         return unmatched
@@ -197,11 +218,12 @@ class _Gathering:
             else:
                 self.found.orphans.append(reference)
             return
-        key = self.wire.key(result)
-        turn = self.latest.get(key)
+        if reference.key not in self.latest:
+            reference.key = self.aliases.get(reference.key, reference.key)
+        turn = self.latest.get(reference.key)
         if turn is not None:
-            turn.arrivals.setdefault(key, []).append(reference)
-        elif key in self.known:
+            turn.arrivals.setdefault(reference.key, []).append(reference)
+        elif reference.key in self.known:
             raise OutsideError
         elif not self._refers_elsewhere:
             self.strays.append(reference)
@@ -242,7 +264,7 @@ class _Settling:
             coming = {key: len(references) for key, references in turn.arrivals.items()}
             in_order = {key for key, count in coming.items() if count == len(slots[key]) > len(own[key])}
             for reference in turn.in_order_of_arrival():
-                key = self.wire.key(reference.result)
+                key = reference.key
                 if reference.result.id:
                     coming[key] -= 1
                     self._give(turn, slots[key] if key in in_order else own[key], reference, slots[key])

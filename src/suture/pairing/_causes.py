@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from suture.language import Language
 
-__all__ = ["UNKNOWN_TOOL", "Cause", "is_builtin_text", "label", "placeholder_text"]
+__all__ = ["UNKNOWN_TOOL", "Cause", "is_builtin_text", "label", "placeholder_text", "visible"]
 
 UNKNOWN_TOOL = "unknown_tool"
 """The name given to a call that has none."""
@@ -55,15 +55,22 @@ _OPENINGS = ("Tool call ", "The result of tool call ", "工具调用 ")
 _SPELLINGS = str.maketrans({"（": "(", "）": ")", "，": ","})
 
 
+def visible(text: str) -> str:
+    """Return `text` without characters that a terminal would act on.
+
+    >>> visible("a" + chr(27) + "[31mb")
+    'a[31mb'
+    """
+    return text if text.isprintable() else "".join(letter for letter in text if letter.isprintable())
+
+
 def label(text: str) -> str:
     """Return a name or id as it may stand in a text: no control characters, at most 64 characters.
 
     >>> label("a" + chr(27) + "[31mb")
     'a[31mb'
     """
-    if not text.isprintable():
-        text = "".join(letter for letter in text if letter.isprintable())
-    return text[:_LABEL_LIMIT]
+    return visible(text)[:_LABEL_LIMIT]
 
 
 def placeholder_text(cause: Cause, name: str, call_id: str, language: Language) -> str:

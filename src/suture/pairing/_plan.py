@@ -6,11 +6,12 @@ results in call order, then whatever stood between, in its old order.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.pairing._assign import Assignment, Reference, Slot, Turn, assign
+from suture.pairing._assign import Assignment, Reference, Slot, Turn, assign, match_call
 from suture.pairing._causes import Cause, is_builtin_text, placeholder_text
 from suture.pairing._orphans import ORPHAN_LIMIT, orphan_text
 from suture.pairing._report import Displaced, Finding, Pending
@@ -93,29 +94,49 @@ class _Planning:
         self.displaced: list[Displaced] = []
         self.pending: list[Pending] = []
         self.counts = _count(found)
+        self.orphaned = {reference.index for reference in found.orphans}
         self.left_out = {reference.index for reference, _ in (*found.copies, *found.beaten)}
         self.tail_is_open = self._tail_is_open()
         self.carried: dict[int, list[Piece]] = {}
         """Where a changed turn ends: the results that follow it."""
+        self.stays: set[int] = set()
+        """Messages whose results stay where they are."""
+        self.retold = {reference.index for reference in found.orphans if self._is_retold(reference)}
+        """Where an orphan will be kept as text."""
         self.kept: dict[int, dict[int, str]] = {}
         """Messages whose results move: which of those stay as text."""
 
     def run(self) -> Paired:
-        whole: set[int] = set()
+        for turn, keeps in self._changing():
+            self._change(turn, keeps=keeps)
         for turn in self.found.turns:
-            keeps = self._keeps_tail(turn)
-            indexes = {slot.given.index for slot in turn.slots if slot.given is not None}
-            if self._is_whole(turn, indexes, keeps=keeps):
-                whole |= indexes
-            else:
-                self._change(turn, keeps=keeps)
-            if keeps:
+            if self._keeps_tail(turn):
                 self._leave_open(turn)
+            else:
+                self._tell_unanswerable(turn)
         for index in self.counts:
-            if index not in whole:
+            if index not in self.stays:
                 self.kept[index] = {}
         self._tell_leftovers()
         return self._build()
+
+    def _changing(self) -> list[tuple[Turn, bool]]:
+        """Return the turns whose groups must change, and whether their calls may stay open."""
+        turns = [(turn, self._keeps_tail(turn), _indexes(turn)) for turn in self.found.turns]
+        whole = {turn.first: self._is_whole(turn, indexes, keeps=keeps) for turn, keeps, indexes in turns}
+        for turn, _, indexes in turns:
+            self.stays |= indexes if whole[turn.first] else set()
+        if self.wire.set_like:
+            for (turn, _, indexes), (following, _, _) in pairwise(turns):
+                if whole[turn.first] and self._would_join(turn, following):
+                    whole[turn.first] = False
+                    self.stays -= indexes
+        return [(turn, keeps) for turn, keeps, _ in turns if not whole[turn.first]]
+
+    def _would_join(self, turn: Turn, following: Turn) -> bool:
+        """Tell whether all that keeps two turns of items apart goes away: then their calls would be one turn."""
+        between = range(turn.last + 1, following.first)
+        return all(index in self.counts and index not in self.stays and index not in self.retold for index in between)
 
     # What must change
 
@@ -123,9 +144,10 @@ class _Planning:
         """Tell whether nothing but its own results follows the last turn."""
         if not self.found.turns:
             return False
-        orphaned = {reference.index for reference in self.found.orphans}
         return all(
-            index in self.counts and index not in orphaned and not self.wire.view(self.messages[index], index).loose
+            index in self.counts
+            and index not in self.orphaned
+            and not self.wire.is_loose(self.messages[index], self.counts[index])
             for index in range(self.found.turns[-1].last + 1, len(self.messages))
         )
 
@@ -134,10 +156,10 @@ class _Planning:
 
     def _is_whole(self, turn: Turn, indexes: set[int], *, keeps: bool) -> bool:
         given = [slot.given for slot in turn.slots if slot.given is not None]
-        if turn.surplus or (len(given) < len(turn.slots) and not keeps):
+        missing = any(slot.given is None and self.wire.can_answer(slot.call) for slot in turn.slots)
+        if turn.surplus or (missing and not keeps):
             return False
-        places = [(reference.index, reference.position) for reference in given]
-        if any(not reference.result.id for reference in given) and places != sorted(places):
+        if any(not reference.result.id for reference in given) and not _reads_in_place(turn):
             return False
         if any(index <= turn.last for index in indexes):
             return False
@@ -152,7 +174,7 @@ class _Planning:
     def _change(self, turn: Turn, *, keeps: bool) -> None:
         """Put the results of `turn` behind it in call order, a placeholder where one is missing."""
         run_end = turn.last + 1
-        mine = {slot.given.index for slot in turn.slots if slot.given is not None}
+        mine = _indexes(turn)
         while run_end in mine or run_end in self.left_out:
             run_end += 1
         pieces: list[Piece] = []
@@ -163,7 +185,7 @@ class _Planning:
                 self._tell_move(turn, slot, slot.given, run_end)
             elif not keeps:
                 pieces += self._answer(turn, slot, position)
-        if len(self.findings) == before and not turn.surplus:
+        if len(self.findings) == before and not turn.surplus and not mine & self.orphaned:
             self._tell(turn.first, "out-of-order", turn.slots[0], "results put together, in call order")
         self.carried[turn.last] = pieces
 
@@ -176,7 +198,6 @@ class _Planning:
     def _answer(self, turn: Turn, slot: Slot, position: int) -> list[Piece]:
         call = slot.call
         if not self.wire.can_answer(call):
-            self._tell(slot.index, "dangling", slot, "")
             return []
         cause = self.options.causes.get((turn.first, position)) or self._cause(turn, slot)
         self._tell(slot.index, "dangling", slot, f"answered: {cause}")
@@ -199,6 +220,11 @@ class _Planning:
                 return text
         return placeholder_text(cause, name, call_id, self.options.language)
 
+    def _tell_unanswerable(self, turn: Turn) -> None:
+        for slot in turn.slots:
+            if slot.given is None and not self.wire.can_answer(slot.call):
+                self._tell(slot.index, "dangling", slot, "")
+
     def _leave_open(self, turn: Turn) -> None:
         for position, slot in enumerate(turn.slots):
             if slot.given is None:
@@ -220,26 +246,24 @@ class _Planning:
     def _tell_orphan(self, reference: Reference) -> None:
         result = reference.result
         text, complete = self.wire.result_text(result)
-        told = Finding(index=reference.index, problem="orphan", call_id=result.id, name=result.name, done="dropped")
-        if self._is_placeholder(text, result.name or None, result.id, marked=result.marked):
-            self.findings.append(told)
-            return
-        if self.options.orphans == "text":
-            told = Finding(
-                index=reference.index,
-                problem="orphan",
-                call_id=result.id,
-                name=result.name,
-                done="kept as user text",
-            )
+        done = "kept as user text" if self._is_retold(reference) else "dropped"
+        if self._is_retold(reference):
             shown = orphan_text(text, result.name, result.id, self.options.language)
             self.kept[reference.index][reference.position] = shown
-        if self.options.orphans == "drop" or not complete or len(text) > ORPHAN_LIMIT:
+        if not self._is_placeholder(reference) and (done == "dropped" or not complete or len(text) > ORPHAN_LIMIT):
             self._displace(reference, result.name, "orphan")
-        self.findings.append(told)
+        self.findings.append(
+            Finding(index=reference.index, problem="orphan", call_id=result.id, name=result.name, done=done)
+        )
 
-    def _is_placeholder(self, text: str, name: str | None, call_id: str, *, marked: bool) -> bool:
-        if marked or is_builtin_text(text, name, call_id) is not None:
+    def _is_retold(self, reference: Reference) -> bool:
+        """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
+        return self.options.orphans == "text" and not self._is_placeholder(reference)
+
+    def _is_placeholder(self, reference: Reference) -> bool:
+        result = reference.result
+        text, _ = self.wire.result_text(result)
+        if result.marked or is_builtin_text(text, result.name or None, result.id) is not None:
             return True
         return self.options.is_placeholder is not None and bool(self.options.is_placeholder(text))
 
@@ -265,10 +289,11 @@ class _Planning:
 
     def _build(self) -> Paired:
         boundary = self._boundary()
-        keys = tuple(slot.key for turn in self.found.turns if turn.last < boundary for slot in turn.slots)
+        findings = tuple(sorted(self.findings, key=_place))
+        keys = self._settled_keys(boundary)
         if not self.carried and not self.kept:
             rest = self.messages if self.start == 0 else self.messages[self.start :]
-            return Paired(rest, None, boundary, boundary - self.start, pending=tuple(self.pending), keys=keys)
+            return Paired(rest, None, boundary, boundary - self.start, findings, (), tuple(self.pending), keys)
         builder = _Builder(self.wire, self.messages, self.start)
         touched = sorted(self.carried.keys() | self.kept.keys())
         for index in touched:
@@ -280,17 +305,13 @@ class _Planning:
             if index >= boundary:
                 builder.rebuild(index, self.kept.get(index), self.carried.get(index))
         builder.copy_to(len(self.messages))
-        findings = tuple(sorted(self.findings, key=lambda finding: finding.index))
-        return Paired(
-            builder.built,
-            builder.origins,
-            boundary,
-            cut,
-            findings,
-            tuple(self.displaced),
-            tuple(self.pending),
-            keys,
-        )
+        displaced = tuple(sorted(self.displaced, key=_place))
+        return Paired(builder.built, builder.origins, boundary, cut, findings, displaced, tuple(self.pending), keys)
+
+    def _settled_keys(self, boundary: int) -> tuple[Key, ...]:
+        """Return what the calls before `boundary` go by."""
+        slots = [slot for turn in self.found.turns if turn.last < boundary for slot in turn.slots]
+        return (*(slot.key for slot in slots), *(slot.call.alias for slot in slots if slot.call.alias))
 
     def _boundary(self) -> int:
         """Return the first index that what comes next may still change."""
@@ -336,6 +357,31 @@ class _Builder:
     def _add(self, message: Any, origin: int) -> None:
         self.built.append(message)
         self.origins.append(origin)
+
+
+def _indexes(turn: Turn) -> set[int]:
+    """Return the messages that carry the results of `turn`."""
+    return {slot.given.index for slot in turn.slots if slot.given is not None}
+
+
+def _reads_in_place(turn: Turn) -> bool:
+    """Tell whether the results of `turn`, read one by one where they stand, answer the calls they were given to."""
+    waiting = [slot for slot in turn.slots if slot.given is not None]
+    for slot in sorted(waiting, key=_where):
+        if slot.given is not None:
+            calls = [(other.key, other.call) for other in waiting]
+            if waiting[match_call(slot.given.result, slot.given.key, calls)] is not slot:
+                return False
+            waiting.remove(slot)
+    return True
+
+
+def _where(slot: Slot) -> tuple[int, int]:
+    return (slot.given.index, slot.given.position) if slot.given is not None else (-1, -1)
+
+
+def _place(item: Finding | Displaced) -> int:
+    return item.index
 
 
 def _count(found: Assignment) -> dict[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from suture.pairing._causes import label
+from suture.pairing._causes import label, visible
 
 __all__ = ["Displaced", "Finding", "Pending", "Report"]
 
@@ -127,7 +127,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         lines = [head + ("1 finding" if count == 1 else f"{count} findings")]
         rows = [("#", "problem", "call", "rule", "done")]
         rows += [
-            (str(item.index), item.problem, label(item.call_id), item.rule, item.done or "NOT MENDED")
+            (str(item.index), item.problem, label(item.call_id), item.rule, visible(item.done) or "NOT MENDED")
             for item in self.findings
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

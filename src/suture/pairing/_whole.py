@@ -52,7 +52,7 @@ def _without(waiting: Sequence[Any], results: Sequence[Any]) -> list[Any] | None
     for key in results:
         if left and left[-1] == key:
             left.pop()
-        elif key in left:
+        elif key in left and key.__class__ is str:  # without an id, only the order can be trusted at a glance
             left.remove(key)
         else:
             return None

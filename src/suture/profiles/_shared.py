@@ -12,6 +12,7 @@ __all__ = [
     "media_outside",
     "name_form",
     "reasoning_field",
+    "result_content",
     "results_first",
     "roles_alternate",
     "starts_with_user",
@@ -103,6 +104,18 @@ def empty_error(name: str, source: str) -> Rule:
         says="A result that reports an error has content.",
         source=source,
         operation=Operation.FILL,
+    )
+
+
+def result_content(name: str, source: str) -> Rule:
+    """A result has content, which may be empty."""
+    return Rule(
+        id=f"{name}.result-content",
+        problems=("no-content",),
+        says="A tool message has content, which may be empty.",
+        source=source,
+        operation=Operation.FILL,
+        wires=("openai-chat",),
     )
 
 

@@ -32,6 +32,7 @@ DEEPSEEK = Profile(
         shared.arguments_object("deepseek", "as Chat Completions"),
         shared.results_first("deepseek", "as Chat Completions"),
         shared.media_outside("deepseek", "as Chat Completions"),
+        shared.result_content("deepseek", "as Chat Completions"),
         shared.empty_message("deepseek", "an empty assistant message breaks the pair (billion-context#766)"),
         shared.reasoning_field(
             "deepseek", "400: 'Missing reasoning_content field in the assistant message' (continue#11285)"

@@ -24,6 +24,7 @@ KIMI = Profile(
         shared.arguments_object("kimi", "K3 template: 'arguments must be a mapping or a JSON object string'"),
         shared.results_first("kimi", "as Chat Completions"),
         shared.media_outside("kimi", "as Chat Completions"),
+        shared.result_content("kimi", "as Chat Completions"),
         shared.empty_message("kimi", "as Chat Completions"),
         shared.reasoning_field(
             "kimi",

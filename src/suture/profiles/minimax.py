@@ -46,6 +46,7 @@ MINIMAX = Profile(
         shared.media_outside("minimax", "as Chat Completions"),
         shared.blank_text("minimax", "as Anthropic"),
         shared.empty_error("minimax", "as Anthropic"),
+        shared.result_content("minimax", "as Chat Completions"),
         shared.empty_message("minimax", "as Chat Completions"),
     ),
 )

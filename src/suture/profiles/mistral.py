@@ -37,6 +37,7 @@ MISTRAL = Profile(
         shared.arguments_object("mistral", "mistral-common parses the arguments"),
         shared.results_first("mistral", "a tool message follows its call; code 3230"),
         shared.media_outside("mistral", "tool content is text before tokenizer v15"),
+        shared.result_content("mistral", "mistral-common: tool content is required"),
         shared.empty_message("mistral", "mistral-common: 'Assistant message must have either content or tool_calls'"),
         shared.starts_with_user("mistral", "mistral-common does not count the calls of a first message as calls"),
         Rule(

@@ -36,6 +36,7 @@ OPENAI_CHAT = Profile(
             "openai-chat", "the tool messages are the contiguous run right after the assistant message"
         ),
         shared.media_outside("openai-chat", "400 matrix in Factory-AI/factory#31"),
+        shared.result_content("openai-chat", "400: content may be null only with tool_calls"),
         shared.empty_message(
             "openai-chat", "400: content may be null only with tool_calls, and tool_calls may not be []"
         ),

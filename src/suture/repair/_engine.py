@@ -272,6 +272,8 @@ def _known(what: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def _causes(causes: Causes | None) -> dict[tuple[int, int], Cause]:
+    if causes is not None and not isinstance(causes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"causes must map (turn, call) to a cause, found {type(causes).__name__}")
     try:
         return {place: Cause(cause) for place, cause in (causes or {}).items()}
     except ValueError as error:

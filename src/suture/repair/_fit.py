@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from suture.language import Language
-from suture.pairing import UNKNOWN_TOOL, Finding, is_builtin_text, placeholder_text
+from suture.pairing import UNKNOWN_TOOL, Finding, is_builtin_text, match_call, placeholder_text
 from suture.profiles import Profile
 from suture.repair._blocks import calls_last, results_first, split_results, without_blank_text
 from suture.repair._ids import Ids
@@ -103,7 +103,7 @@ class Fitter:
         """Return all that came out since the start, or since the fork."""
         self._show_media()
         if self._items is not None and self._items.ends_lone():
-            self._note("lone-reasoning", "")
+            self._tell_at(self._items.last_origin, "lone-reasoning", None, "")
         return self._outlet.finish()
 
     # Calls and results
@@ -167,7 +167,9 @@ class Fitter:
             if answered is None:
                 continue
             given = self._result_id(result, answered)
-            text = self._result_text(result) or (self._reword(result, answered, given) if given else None)
+            text = self._result_text(result)
+            if given is not None and text is None:
+                text = self._reword(result, answered, given)
             edit = ResultEdit(given, self._result_name(result, answered.call), text)
             if edit != ResultEdit():
                 edits[position] = edit
@@ -175,17 +177,13 @@ class Fitter:
 
     def _answered(self, result: Result) -> _Open | None:
         """Return the call that `result` answers: after pairing, the first that waits for such a result."""
-        if result.id:
-            key = self.wire.key(result)
-            fitting = [call for call in self._open if call.key == key]
-            fitting = [call for call in fitting if result.name and call.call.name == result.name] or fitting
-        else:
-            latest = [call for call in self._open if call.turn == self._turn]
-            fitting = [call for call in latest if not result.name or call.call.name == result.name]
-        if not fitting:
+        calls = self._open if result.id else [call for call in self._open if call.turn == self._turn]
+        place = match_call(result, self.wire.key(result), [(call.key, call.call) for call in calls])
+        if place < 0:
             return None
-        self._open.remove(fitting[0])
-        return fitting[0]
+        answered = calls[place]
+        self._open.remove(answered)
+        return answered
 
     def _result_id(self, result: Result, answered: _Open) -> str | None:
         if self._ids is None or result.id == answered.id or not self.wire.has_id(answered.call):
@@ -202,10 +200,13 @@ class Fitter:
         return name
 
     def _result_text(self, result: Result) -> str | None:
-        if "empty-error" not in self.rules or not self.wire.is_empty_error(result):
-            return None
-        self._tell("empty-error", Call(result.id, result.name), "given a text")
-        return _FILLERS[self.language]
+        if "empty-error" in self.rules and self.wire.is_empty_error(result):
+            self._tell("empty-error", Call(result.id, result.name), "given a text")
+            return _FILLERS[self.language]
+        if "no-content" in self.rules and self.wire.lacks_content(result):
+            self._tell("no-content", Call(result.id, result.name), "given empty content")
+            return ""
+        return None
 
     def _reword(self, result: Result, answered: _Open, given: str) -> str | None:
         """A placeholder of ours tells the id of its call, so it follows a rename."""
@@ -221,8 +222,9 @@ class Fitter:
     def _fit_item(self, message: Any, view: View) -> Any:
         if self._items is None:
             return message
-        if self._items.is_lone(message):
-            self._note("lone-reasoning", "")
+        before = self._items.last_origin
+        if self._items.is_lone(message, self._origin):
+            self._tell_at(before, "lone-reasoning", None, "")
         if self._items.is_repeated(message):
             self._note("repeated-item", "" if view.signed else "its item id left out")
             return message if view.signed else self.wire.without_item_id(message)
@@ -269,7 +271,7 @@ class Fitter:
             message = wire.with_blocks(message, fitted)
         if "trailing-text" in self.rules and view.results and view.loose:
             self._note("trailing-text", "split off into the next message")
-            return split_results(wire, message)
+            return [part for part in split_results(wire, message) if not wire.view(part).empty]
         return [message]
 
     def _reorder(self, wire: BlockWire, blocks: Sequence[Any], view: View) -> Sequence[Any]:
@@ -291,10 +293,13 @@ class Fitter:
         self._tell(problem, None, done)
 
     def _tell(self, problem: str, call: Call | None, done: str) -> None:
+        self._tell_at(self._origin, problem, call, done)
+
+    def _tell_at(self, index: int, problem: str, call: Call | None, done: str) -> None:
         rule = self.rules.get(problem)
         self.findings.append(
             Finding(
-                index=self._origin,
+                index=index,
                 problem=problem,
                 call_id=call.id if call else "",
                 name=call.name if call else "",

@@ -14,11 +14,9 @@ class ItemRules:
 
     >>> from suture.wires import get_wire
     >>> rules = ItemRules(get_wire("openai-responses"))
-    >>> rules.is_lone({"role": "user", "content": "hi"})
+    >>> rules.is_lone({"type": "reasoning", "id": "rs_1", "summary": []}, 0)
     False
-    >>> rules.is_lone({"type": "reasoning", "id": "rs_1", "summary": []})
-    False
-    >>> rules.is_lone({"role": "user", "content": "hi"})
+    >>> rules.is_lone({"role": "user", "content": "hi"}, 1)
     True
     """
 
@@ -26,15 +24,19 @@ class ItemRules:
         self._wire = wire
         self._seen: MutableMapping[str, None] = {}
         self._wants_follower = False
+        self.last_origin = 0
+        """Where the item before stood."""
 
     def fork(self) -> "ItemRules":
         """Return a copy whose changes stay its own."""
         twin = ItemRules(self._wire)
         twin._seen, twin._wants_follower = ChainMap({}, self._seen), self._wants_follower
+        twin.last_origin = self.last_origin
         return twin
 
-    def is_lone(self, item: Any) -> bool:
+    def is_lone(self, item: Any, origin: int) -> bool:
         """Tell whether the item before wanted one that this is not."""
+        self.last_origin = origin
         wanted, self._wants_follower = self._wants_follower, self._wire.wants_follower(item)
         return wanted and not self._wire.can_follow(item)
 

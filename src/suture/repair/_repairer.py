@@ -4,11 +4,11 @@ What is settled is kept; only the open end (the last turn and its results) is wo
 is added. A result that speaks of an earlier turn sends the whole history through once more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from suture.errors import AmbiguousWireError
+from suture.errors import AmbiguousWireError, InputError
 from suture.pairing import Displaced, Finding, OutsideError, Paired, Pending, Report, pair
 from suture.repair._engine import Causes, Generator, Plan, attach, candidates, is_fit_needed, make_options
 from suture.repair._fit import Fitter
@@ -67,6 +67,8 @@ class Repairer(Generic[M]):
 
     def extend(self, new: Iterable[M]) -> "Repairer[M]":
         """Add messages at the end. If one of them is malformed, or the generator fails, nothing has changed."""
+        if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
         start = len(self._raw)
         self._raw.extend(new)
         try:

@@ -54,7 +54,7 @@ WIRES = tuple(_WIRES)
 """The names of all wires."""
 
 
-_NO_MESSAGES: frozenset[type[Any]] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
+_NO_MESSAGES: frozenset[Any] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
 
 
 def get_wire(name: str) -> Wire:
@@ -89,19 +89,20 @@ def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tup
     >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
     ('gemini',)
     """
-    candidates = [_WIRES[name] for name in names]
+    candidates: list[Wire] = [_WIRES[name] for name in names]
     for index in range(start, len(messages)):
-        message = messages[index]
-        shape: type[Any] = type(message)
-        if shape in _NO_MESSAGES:
-            raise InputError(f"expected a message, found {'null' if message is None else shape.__name__}", index=index)
+        message: Any = messages[index]
+        if message.__class__ in _NO_MESSAGES:
+            found = "null" if message is None else message.__class__.__name__
+            raise InputError(f"expected a message, found {found}", index=index)
         if len(candidates) == 1:
             break
-        verdicts = [(wire, wire.claims(message)) for wire in candidates]
+        verdicts: list[tuple[Wire, bool | None]] = [(wire, wire.claims(message)) for wire in candidates]
         remaining = [wire for wire, verdict in verdicts if verdict is not False]
         if not remaining:
             raise UnknownWireError(_misfit(message, candidates), index=index)
-        candidates = [wire for wire, verdict in verdicts if verdict] or remaining
+        certain = [wire for wire, verdict in verdicts if verdict]
+        candidates = [wire for wire in certain if wire.native] or certain or remaining
     return tuple(wire.name for wire in candidates)
 
 

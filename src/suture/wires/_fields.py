@@ -1,13 +1,27 @@
 """Reading and copying the user's own objects: dicts and the SDKs' objects alike, without importing an SDK."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeGuard
 
 from suture.errors import InputError
 from suture.messages import check_plain
 
-__all__ = ["check_value", "get", "given", "has", "is_list", "is_map", "listed", "put", "text_of", "without"]
+__all__ = [
+    "check_value",
+    "get",
+    "given",
+    "has",
+    "inner",
+    "is_list",
+    "is_map",
+    "listed",
+    "put",
+    "text_of",
+    "typed",
+    "without",
+    "word",
+]
 
 
 def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -37,6 +51,16 @@ def get(thing: Any, name: str) -> Any:
     if thing.__class__ is dict or is_map(thing):
         return thing.get(name)
     return getattr(thing, name, None)
+
+
+def word(thing: Any, name: str) -> str | None:
+    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing.
+
+    >>> word({"role": "user"}, "role"), word({}, "role"), word({"role": []}, "role")
+    ('user', None, '<list>')
+    """
+    value = get(thing, name)
+    return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
 
 
 def has(thing: Any, name: str) -> bool:
@@ -117,6 +141,37 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
     return value
 
 
+def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = ()) -> Sequence[Any]:
+    """Return a list of parts that each say their type; raise `InputError` where one does not, or is of another wire.
+
+    >>> typed([{"type": "text", "text": "hi"}], 0, "content")
+    [{'type': 'text', 'text': 'hi'}]
+    """
+    parts = listed(value, index, path)
+    for place, part in enumerate(parts):
+        kind = get(part, "type")
+        if not isinstance(kind, str):
+            raise InputError(f"expected a type, found {_type(kind)}", index=index, path=f"{path}[{place}].type")
+        if kind in foreign:
+            raise InputError(f"a part of type {kind!r} belongs to another wire", index=index, path=f"{path}[{place}]")
+        if kind == "text":
+            text_of(part, "text", index, f"{path}[{place}]")
+    return parts
+
+
+def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
+    """Return the object in the field `name`; raise `InputError` where something else is there.
+
+    >>> inner({"function": {"name": "f"}}, "function", 0)
+    {'name': 'f'}
+    """
+    value = get(thing, name)
+    if isinstance(value, str | int | float | bytes | list | tuple):
+        place = f"{path}.{name}" if path else name
+        raise InputError(f"expected an object, found {_type(value)}", index=index, path=place)
+    return value
+
+
 def check_value(value: Any, index: int | None, path: str) -> None:
     """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text.
 
@@ -126,4 +181,4 @@ def check_value(value: Any, index: int | None, path: str) -> None:
 
 
 def _type(value: Any) -> str:
-    return "null" if value is None else f"{type(value).__name__}"
+    return "null" if value is None else type(value).__name__

@@ -4,7 +4,25 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["json_text"]
+from suture.wires._fields import get, word
+
+__all__ = ["json_text", "says_nothing"]
+
+
+_TEXTS = ("text", "output_text", "input_text")
+
+
+def says_nothing(content: Any) -> bool:
+    """Tell whether content is absent, empty, or nothing but empty texts.
+
+    >>> says_nothing(None), says_nothing([{"type": "text", "text": ""}]), says_nothing("hi")
+    (True, True, False)
+    """
+    if not content or isinstance(content, str):
+        return not content
+    return all(
+        word(part, "type") in {"text", "output_text", "input_text"} and not get(part, "text") for part in content
+    )
 
 
 def json_text(value: Any) -> str:

@@ -35,6 +35,8 @@ class Call(NamedTuple):
     name: str
     arguments: Any = None
     kind: str = ""
+    alias: str = ""
+    """Another id that a result may mean it by."""
 
 
 class Result(NamedTuple):
@@ -153,8 +155,9 @@ def _is_object_leniently(text: str) -> bool:
 class Wire(ABC):
     """One message shape. Subclasses are stateless; there is one instance of each.
 
-    `set_like`: a result may stand anywhere after its call. `block_wise`: a message is a list of blocks
-    that can be reordered. `bundled`: all results of a turn travel in one message.
+    `native`: its messages are Suture's own type. `set_like`: a result may stand anywhere after its call.
+    `block_wise`: a message is a list of blocks that can be reordered. `bundled`: all results of a turn
+    travel in one message.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -162,6 +165,7 @@ class Wire(ABC):
     """
 
     name: str
+    native = False
     set_like = False
     block_wise = False
     bundled = False
@@ -262,6 +266,11 @@ class Wire(ABC):
     def tidy(self, message: Any) -> Any:
         """Return `message` without fields that are present but empty where they may not be."""
         return message
+
+    def lacks_content(self, result: Result) -> bool:
+        """Tell whether a result has no content where one is required."""
+        del result
+        return False
 
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""

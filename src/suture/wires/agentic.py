@@ -50,6 +50,7 @@ class AgenticWire(BlockWire):
     """
 
     name = "agentic"
+    native = True
     bundled = False
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
@@ -123,8 +124,9 @@ class AgenticWire(BlockWire):
         """Tell whether a result reports an error and says nothing of it."""
         if isinstance(result.content, ToolSearchResult):
             return False
-        content, failed = result.content
-        return failed and not content
+        _, failed = result.content
+        text, complete = self.result_text(result)
+        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of
+from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit
 
 __all__ = ["AnthropicWire"]
@@ -41,7 +41,7 @@ class AnthropicWire(BlockWire):
         records: list[Record] = []
         for index in range(start, stop):
             message = messages[index]
-            if isinstance(get(message, "content"), str) and get(message, "role") in _ROLES:
+            if isinstance(get(message, "content"), str) and word(message, "role") in _ROLES:
                 continue
             record = self.record(message, index)
             if record is not None:
@@ -50,7 +50,7 @@ class AnthropicWire(BlockWire):
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
-        role = get(message, "role")
+        role = word(message, "role")
         if role not in _ROLES or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
             return False
         if not is_map(message):
@@ -58,15 +58,18 @@ class AnthropicWire(BlockWire):
         content = message.get("content")
         if not is_list(content):
             return None if isinstance(content, str) else False
-        kinds = {get(block, "type") for block in content}
+        kinds = {word(block, "type") for block in content}
         if kinds & _OWN_TYPES or any(str(kind).endswith("_tool_result") for kind in kinds):
             return True
         return None if kinds <= {"text"} else False
 
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`."""
-        role = get(message, "role")
-        if role not in _ROLES:
+        role = word(message, "role")
+        foreign = next((field for field in _FOREIGN_FIELDS if get(message, field) is not None), "")
+        if foreign:
+            raise self.fault(index, foreign, "this field belongs to another wire")
+        if role is None or role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
         return role
 
@@ -75,14 +78,15 @@ class AnthropicWire(BlockWire):
         content = get(message, "content")
         if isinstance(content, str):
             return [{"type": "text", "text": text_of(message, "content", index)}] if content else []
-        blocks = listed(content, index, "content")
-        if index is not None:
-            check_value(blocks, index, "content")
+        if index is None:
+            return listed(content, index, "content")
+        blocks = typed(content, index, "content")
+        check_value(blocks, index, "content")
         return blocks
 
     def kind(self, block: Any) -> str:
         """Return what `block` is."""
-        return _KINDS.get(get(block, "type"), OTHER)
+        return _KINDS.get(word(block, "type") or "", OTHER)
 
     def block_text(self, block: Any) -> str:
         """Return the text of a text block."""
@@ -90,7 +94,7 @@ class AnthropicWire(BlockWire):
 
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is thinking that the provider signed or encrypted."""
-        return get(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
+        return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call of a `tool_use` block."""
@@ -100,7 +104,7 @@ class AnthropicWire(BlockWire):
         """Return the result of a `tool_result` block."""
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
-            listed(content, index, "content.tool_result.content")
+            typed(content, index, "content.tool_result.content")
         return Result(text_of(block, "tool_use_id", index), "", (content, bool(get(block, "is_error"))))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
@@ -108,13 +112,14 @@ class AnthropicWire(BlockWire):
         content, _ = result.content
         if content is None or isinstance(content, str):
             return content or "", True
-        texts = [text_of(block, "text") for block in content if get(block, "type") == "text"]
+        texts = [text_of(block, "text") for block in content if word(block, "type") == "text"]
         return "\n".join(texts), len(texts) == len(content)
 
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
-        content, failed = result.content
-        return failed and not content
+        _, failed = result.content
+        text, complete = self.result_text(result)
+        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `tool_use` block with `edit` done to it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of
+from suture.wires._fields import check_value, get, given, has, inner, is_list, is_map, listed, put, text_of, word
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
@@ -36,7 +36,7 @@ class BedrockWire(BlockWire):
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
         content = get(message, "content")
-        if not is_map(message) or get(message, "role") not in _ROLES or not is_list(content):
+        if not is_map(message) or word(message, "role") not in _ROLES or not is_list(content):
             return False
         if not content:
             return None
@@ -44,8 +44,8 @@ class BedrockWire(BlockWire):
 
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`."""
-        role = get(message, "role")
-        if role not in _ROLES:
+        role = word(message, "role")
+        if role is None or role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
         return role
 
@@ -54,6 +54,10 @@ class BedrockWire(BlockWire):
         blocks = listed(get(message, "content"), index, "content")
         if index is not None:
             check_value(blocks, index, "content")
+            for place, block in enumerate(blocks):
+                if has(block, "type"):
+                    raise self.fault(index, f"content[{place}].type", "a block with a type belongs to another wire")
+                text_of(block, "text", index, f"content[{place}]")
         return blocks
 
     def kind(self, block: Any) -> str:
@@ -61,7 +65,7 @@ class BedrockWire(BlockWire):
         for key, kind in _KINDS.items():
             value = get(block, key)
             if value is not None:
-                return OTHER if kind in {CALL, RESULT} and get(value, "type") == "server_tool_use" else kind
+                return OTHER if kind in {CALL, RESULT} and word(value, "type") == "server_tool_use" else kind
         return OTHER
 
     def block_text(self, block: Any) -> str:
@@ -75,13 +79,15 @@ class BedrockWire(BlockWire):
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call of a `toolUse` block."""
-        use = self._inner(block, "toolUse", index)
+        use = inner(block, "toolUse", index, "content")
         return Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result of a `toolResult` block."""
-        result = self._inner(block, "toolResult", index)
+        result = inner(block, "toolResult", index, "content")
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
+        for part in content:
+            text_of(part, "text", index, "content.toolResult.content")
         return Result(text_of(result, "toolUseId", index), "", (content, get(result, "status") == "error"))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
@@ -96,8 +102,9 @@ class BedrockWire(BlockWire):
 
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
-        content, failed = result.content
-        return failed and not content
+        _, failed = result.content
+        text, complete = self.result_text(result)
+        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `toolUse` block with `edit` done to it."""
@@ -126,9 +133,3 @@ class BedrockWire(BlockWire):
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other blocks."""
         return put(message, content=list(blocks))
-
-    def _inner(self, block: Any, field: str, index: int | None) -> Any:
-        inner = get(block, field)
-        if not is_map(inner):
-            raise self.fault(index, f"content.{field}", "expected an object")
-        return inner

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, given, has, is_map, listed, put, text_of
+from suture.wires._fields import check_value, get, given, has, inner, is_map, listed, put, text_of, word
 from suture.wires._text import json_text
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
@@ -36,7 +36,7 @@ class GeminiWire(BlockWire):
 
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`."""
-        role = get(message, "role")
+        role = word(message, "role")
         if role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
         return _ROLES[role]
@@ -49,6 +49,8 @@ class GeminiWire(BlockWire):
         parts = listed(parts, index, "parts")
         if index is not None:
             check_value(parts, index, "parts")
+            for place, part in enumerate(parts):
+                text_of(part, "text", index, f"parts[{place}]")
         return parts
 
     def kind(self, block: Any) -> str:
@@ -78,12 +80,12 @@ class GeminiWire(BlockWire):
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call of a `functionCall` part."""
-        call = self._inner(block, "functionCall", index)
+        call = inner(block, _own(block, "functionCall"), index, "parts")
         return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result of a `functionResponse` part."""
-        response = self._inner(block, "functionResponse", index)
+        response = inner(block, _own(block, "functionResponse"), index, "parts")
         content = (get(response, "response"), get(response, "parts"))
         return Result(text_of(response, "id", index), text_of(response, "name", index), content)
 
@@ -129,22 +131,20 @@ class GeminiWire(BlockWire):
                 blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
         return put(message, parts=list(blocks))
 
-    def _inner(self, block: Any, field: str, index: int | None) -> Any:
-        inner = _either(block, field)
-        if isinstance(inner, str | int | float | list | tuple):
-            raise self.fault(index, f"parts.{field}", "expected an object")
-        return inner
-
 
 def _snake(field: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
 
 
+def _own(block: Any, field: str) -> str:
+    """Return `field` as this block writes it."""
+    return field if get(block, field) is not None else _snake(field)
+
+
 def _either(block: Any, field: str) -> Any:
-    value = get(block, field)
-    return get(block, _snake(field)) if value is None else value
+    return get(block, _own(block, field))
 
 
 def _rewrite(block: Any, field: str, fields: Mapping[str, Any]) -> Any:
-    own = field if get(block, field) is not None else _snake(field)
+    own = _own(block, field)
     return put(block, **{own: put(get(block, own), **fields)})

@@ -26,6 +26,7 @@ class MessageWire(Wire):
     """
 
     name = "message"
+    native = True
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
         """Return a record for each message that carries calls or results."""

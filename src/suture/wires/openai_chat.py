@@ -7,8 +7,24 @@ one call a message.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, without
+from msgspec import Struct
+
+from suture.wires._fields import (
+    check_value,
+    get,
+    given,
+    inner,
+    is_list,
+    is_map,
+    listed,
+    put,
+    text_of,
+    typed,
+    without,
+    word,
+)
 from suture.wires._mark import media_note
+from suture.wires._text import says_nothing
 from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire
 
 __all__ = ["OpenAIChatWire"]
@@ -37,7 +53,7 @@ class OpenAIChatWire(Wire):
 
     name = "openai-chat"
 
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
+    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:  # noqa: C901, PLR0912 - hot
         """Return a record for each message that carries calls or results."""
         records: list[Record] = []
         add = records.append
@@ -66,7 +82,7 @@ class OpenAIChatWire(Wire):
                             if keys:
                                 add((index, keys, ()))
                                 continue
-                elif role in _QUIET:
+                elif role.__class__ is str and role in _QUIET:
                     continue
             record = self.record(message, index)
             if record is not None:
@@ -75,8 +91,8 @@ class OpenAIChatWire(Wire):
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Chat's: certainly where it has a field of its own."""
-        role = get(message, "role")
-        if role not in _ROLES or get(message, "type") is not None:
+        role = word(message, "role")
+        if role not in _ROLES or word(message, "type") is not None:
             return False
         if role in {"tool", "function"} or any(get(message, field) is not None for field in _OWN_FIELDS):
             return True
@@ -87,22 +103,22 @@ class OpenAIChatWire(Wire):
             return role == "assistant" or None
         if isinstance(content, str):
             return None if is_map(message) else True
-        kinds = {get(part, "type") for part in content} if is_list(content) else {None}
+        kinds = {word(part, "type") for part in content} if is_list(content) else {None}
         if not kinds <= _OWN_PARTS:
             return False
         return True if kinds - {"text"} else None
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of `message`."""
-        role = get(message, "role")
-        if role not in _ROLES:
+        role = word(message, "role")
+        if role not in _ROLES or isinstance(message, Struct):
             raise self.fault(index, "role", f"unknown role {role!r}; expected one of {', '.join(_ROLES)}")
         content = get(message, "content")
         if isinstance(content, str):
             if index is not None and not content.isascii():
                 check_value(content, index, "content")
         elif content is not None:
-            parts = listed(content, index, "content")
+            parts = typed(content, index, "content", foreign=("tool_use", "tool_result"))
             if index is not None:
                 check_value(parts, index, "content")
         if role == "tool":
@@ -116,7 +132,7 @@ class OpenAIChatWire(Wire):
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
-        return View(role, calls, empty=not calls and not content and not _speaks(message))
+        return View(role, calls, empty=not calls and says_nothing(content) and not _speaks(message))
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
@@ -131,8 +147,12 @@ class OpenAIChatWire(Wire):
         content = result.content
         if content is None or isinstance(content, str):
             return content or "", True
-        texts = [text_of(part, "text") for part in content if get(part, "type") == "text"]
+        texts = [text_of(part, "text") for part in content if word(part, "type") == "text"]
         return "\n".join(texts), len(texts) == len(content)
+
+    def lacks_content(self, result: Result) -> bool:
+        """Tell whether a result has no content at all; an empty text is one."""
+        return result.content is None
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with these calls and results changed."""
@@ -146,7 +166,7 @@ class OpenAIChatWire(Wire):
             message = put(message, function_call=_write_function(get(message, "function_call"), calls[0]))
         if results:
             edit = results[0]
-            own_id = None if get(message, "role") == "function" else edit.id
+            own_id = None if word(message, "role") == "function" else edit.id
             message = put(message, **given(tool_call_id=own_id, name=edit.name, content=edit.text))
         return message
 
@@ -167,10 +187,10 @@ class OpenAIChatWire(Wire):
         content = get(message, "content")
         if not is_list(content):
             return message, ()
-        media = [part for part in content if get(part, "type") not in {"text", "refusal"}]
+        media = [part for part in content if word(part, "type") not in {"text", "refusal"}]
         if not media:
             return message, ()
-        kept = [part for part in content if get(part, "type") in {"text", "refusal"}]
+        kept = [part for part in content if word(part, "type") in {"text", "refusal"}]
         note = {"type": "text", "text": media_note(len(media))}
         return put(message, content=[*kept, note]), media
 
@@ -218,10 +238,10 @@ def _keys(calls: Any) -> tuple[Any, ...] | None:
 
 def _read_call(call: Any, index: int | None, path: str) -> Call:
     call_id = text_of(call, "id", index, path)
-    if get(call, "type") == _CUSTOM:
-        custom = get(call, "custom")
+    if word(call, "type") == _CUSTOM:
+        custom = inner(call, "custom", index, path)
         return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
-    function = get(call, "function")
+    function = inner(call, "function", index, path)
     return Call(call_id, text_of(function, "name", index, path), get(function, "arguments"))
 
 
@@ -233,7 +253,7 @@ def _speaks(message: Any) -> bool:
 
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
-    field = _CUSTOM if get(call, "type") == _CUSTOM else "function"
+    field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
     inner = get(call, field)
     changed = _write_function({} if inner is None else inner, edit)
     call = put(call, **{field: changed}) if changed is not inner else call

@@ -7,8 +7,10 @@ ours, and an output that names a tool but no call is an event from outside, not 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from suture.wires._fields import check_value, get, is_list, listed, put, text_of, without
-from suture.wires._text import json_text
+from msgspec import Struct
+
+from suture.wires._fields import check_value, get, is_list, put, text_of, typed, without, word
+from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import (
     Call,
     CallEdit,
@@ -98,11 +100,11 @@ class OpenAIResponsesWire(Wire):
 
     def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
         """Tell whether the list refers to items that the service keeps."""
-        return any(get(item, "type") == "item_reference" for item in messages)
+        return any(word(item, "type") == "item_reference" for item in messages)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
-        kind = get(message, "type")
+        kind = word(message, "type")
         if isinstance(kind, str) and kind != "message":
             known = (
                 kind in _CALLS
@@ -112,21 +114,23 @@ class OpenAIResponsesWire(Wire):
                 or kind.endswith("_call")
             )
             return known or None
-        if get(message, "role") not in _ROLES or any(
+        if word(message, "role") not in _ROLES or any(
             get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
             return False
         content = get(message, "content")
         if isinstance(content, str):
             return True if kind == "message" else None
-        kinds = {get(part, "type") for part in content} if is_list(content) else {None}
+        kinds = {word(part, "type") for part in content} if is_list(content) else {None}
         if not kinds:
             return None
         return kinds <= set(_OWN_PARTS)
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of one item."""
-        kind = get(message, "type")
+        kind = text_of(message, "type", index) or None
+        if index is not None:
+            text_of(message, "id", index)
         if kind in _CALLS:
             return self._view_call(message, _CALLS[kind], index)
         if kind in _OUTPUTS:
@@ -137,15 +141,15 @@ class OpenAIResponsesWire(Wire):
             return View("system")
         if isinstance(kind, str) and kind != "message":
             return View("assistant")
-        role = get(message, "role")
-        if role not in _ROLES:
+        role = word(message, "role")
+        if role is None or role not in _ROLES or isinstance(message, Struct):
             raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
         content = get(message, "content")
         if not isinstance(content, str):
-            listed(content, index, "content")
+            typed(content, index, "content", foreign=("tool_use", "tool_result"))
         if index is not None:
             check_value(content, index, "content")
-        return View(_ROLES[role], empty=role == "assistant" and not content)
+        return View(_ROLES[role], empty=role == "assistant" and says_nothing(content))
 
     def _view_call(self, item: Any, pair: _Pair, index: int | None) -> View:
         call_id = text_of(item, pair.call_id, index)
@@ -153,7 +157,8 @@ class OpenAIResponsesWire(Wire):
             return View("assistant")  # the service's own search
         name = text_of(item, pair.name, index) if pair.name else pair.kind
         arguments = get(item, pair.arguments) if pair.arguments else None
-        return View("assistant", (Call(call_id, name, arguments, pair.kind),))
+        alias = text_of(item, "id", index) if pair.call_id != "id" else ""
+        return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
 
     def _view_output(self, item: Any, pair: _Pair, index: int | None) -> View:
         call_id = text_of(item, pair.output_id, index)
@@ -187,7 +192,8 @@ class OpenAIResponsesWire(Wire):
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return an item with its call or output changed."""
-        pair = _CALLS.get(get(message, "type")) or _OUTPUTS[get(message, "type")]
+        kind = text_of(message, "type")
+        pair = _CALLS.get(kind) or _OUTPUTS[kind]
         fields: dict[str, Any] = {}
         for edit in calls.values():
             fields = {
@@ -213,7 +219,7 @@ class OpenAIResponsesWire(Wire):
 
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item; a reference repeats one on purpose."""
-        kind = get(message, "type")
+        kind = word(message, "type")
         own = kind not in _FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
         return text_of(message, "id") if own else ""
 
@@ -223,12 +229,12 @@ class OpenAIResponsesWire(Wire):
 
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item is reasoning that the service knows by its id."""
-        return get(message, "type") == "reasoning" and bool(get(message, "id"))
+        return word(message, "type") == "reasoning" and bool(get(message, "id"))
 
     def can_follow(self, message: Any) -> bool:
         """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
-        if get(message, "type") in {None, "message"}:
-            return get(message, "role") == "assistant" and bool(get(message, "id"))
+        if word(message, "type") in {None, "message"}:
+            return word(message, "role") == "assistant" and bool(get(message, "id"))
         return self.made_by_model(message)
 
 

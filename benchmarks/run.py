@@ -1,0 +1,129 @@
+"""Measure Suture against a bare loop, against a peer and against itself; print one table.
+
+python benchmarks/run.py                # what `make bench` does
+python benchmarks/run.py --quick        # tiny sizes: shows that it runs, measures nothing
+python benchmarks/run.py --json FILE    # the same numbers as data
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import textwrap
+import time
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from _growth import measure_growth
+from _imports import measure_imports
+from _linear import measure_linearity
+from _measure import Row, Section, Settings, say
+from _peer import deepagents_version, measure_peer
+from _scan import measure_scans
+
+_QUICK = Settings(
+    sizes=(200, 600), linear=(100, 200, 400), grown=(20, 100), twins=2, rounds=(2, 3), seconds=0.0, starts=2
+)
+_HOW = (
+    "How: the contestants of a row run in turn (A B C, B C A, …) within one process, each round once. Times "
+    "are the best CPU time of all rounds; `ratio` is best over best, `median` the median of the rounds' own "
+    "ratios. Before each timing the garbage is collected, while it runs the collector is off, and older "
+    "objects are frozen: the same for all. Times depend on the machine; only ratios are worth comparing."
+)
+_COLUMNS = "  {:<40}{:>9}{:>11}{:>11}  {:<15}{:>8}{:>8}{:>8}  {:<9}{}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    given = parser.parse_args(arguments)
+    settings = _QUICK if given.quick else Settings()
+    start = time.perf_counter()
+    sections: list[Section] = []
+    for measure in (measure_scans, measure_peer, measure_linearity, measure_growth, measure_imports):
+        sections += measure(settings)
+    sections.sort(key=lambda section: section.title)
+    if given.quick:
+        sections = [_without_verdicts(section) for section in sections]
+    say("")
+    about = _about()
+    print(f"Suture's benchmarks: {', '.join(f'{name} {value}' for name, value in about.items())}")
+    if given.quick:
+        print("QUICK: sizes too small to mean anything; there are no verdicts.")
+    print(textwrap.fill(_HOW, 118))
+    _print(sections)
+    goals = [row.met for section in sections for row in section.rows if row.met is not None]
+    told = f"{sum(goals)} of {len(goals)} goals met, " if goals else ""
+    print(f"\n{told}in {time.perf_counter() - start:.0f} s")
+    if given.json is not None:
+        _write(given.json, about, settings, sections)
+    return 0
+
+
+def _without_verdicts(section: Section) -> Section:
+    return section._replace(rows=[replace(row, met=None) for row in section.rows])
+
+
+def _about() -> dict[str, str]:
+    return {
+        "suture": version("suture"),
+        "deepagents": deepagents_version() or "(not installed)",
+        "Python": platform.python_version(),
+        "on": f"{platform.machine()}, {os.cpu_count()} CPUs",
+    }
+
+
+def _print(sections: list[Section]) -> None:
+    print()
+    print(
+        _COLUMNS.format(
+            "", "messages", "this ms", "other ms", "other", "ratio", "median", "rounds", "goal", ""
+        ).rstrip()
+    )
+    for section in sections:
+        print(f"\n{section.title}")
+        for row in section.rows:
+            print(_line(row))
+        for note in section.notes:
+            print(f"    {note}")
+
+
+def _line(row: Row) -> str:
+    verdict = {None: "", True: "met", False: "MISSED"}[row.met]
+    return _COLUMNS.format(
+        row.what,
+        f"{row.messages:,}" if row.messages else "",
+        _milliseconds(row.ours),
+        _milliseconds(row.other),
+        row.against,
+        f"{row.ratio:.2f}" if row.ratio is not None else "",
+        f"{row.middle:.2f}" if row.middle is not None else "",
+        row.rounds or "",
+        row.goal,
+        verdict,
+    ).rstrip()
+
+
+def _milliseconds(number: float | None) -> str:
+    if number is None:
+        return ""
+    return f"{number:.4f}" if number < 0.1 else f"{number:.2f}" if number < 100 else f"{number:.0f}"
+
+
+def _write(file: Path, about: dict[str, str], settings: Settings, sections: list[Section]) -> None:
+    data = {
+        "about": about,
+        "settings": asdict(settings),
+        "sections": [
+            {"title": section.title, "notes": section.notes, "rows": [asdict(row) for row in section.rows]}
+            for section in sections
+        ],
+    }
+    file.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

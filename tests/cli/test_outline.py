@@ -1,0 +1,72 @@
+"""The outline of a history, and the marks that say what a repair did."""
+
+import pytest
+
+import suture
+from suture.cli import Line, compare, outline
+from tests.cli.program import ANSWER, GOOD, STOP, USER, result, turn
+
+
+def marks(before: list, **options: str) -> tuple[str, str]:
+    """Repair `before`; return the marks of both outlines, one letter a message."""
+    fixed = suture.repair(before, **options)  # pyright: ignore[reportArgumentType]
+    old, new = compare(before, fixed.messages, fixed.report.wire)
+    return "".join(line.mark for line in old), "".join(line.mark for line in new)
+
+
+def test_a_line_tells_who_speaks_what_is_called_and_what_is_said():
+    assert outline(GOOD, "openai-chat") == [
+        Line(0, "user", "", "What is the weather in Kyoto?"),
+        Line(1, "assistant", 'calls weather {"city": "Kyoto"} as call_1', ""),
+        Line(2, "tool", "answers call_1", "sunny"),
+        Line(3, "assistant", "", "Sunny."),
+    ]
+
+
+def test_a_long_text_is_cut_and_control_characters_are_spelled_out():
+    (line,) = outline([{"role": "user", "content": "a\x1b[31m\n b" + "c" * 5000}], "openai-chat")
+    assert line.text.startswith("a\\x1b[31m bccc")
+    assert line.text.endswith("…")
+    assert len(line.text) == 72
+
+
+def test_what_a_call_lacks_is_told():
+    call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    (line,) = outline([{"role": "assistant", "tool_calls": [call]}], "openai-chat")
+    assert line.carries == "calls (no name) as (no id)"
+
+
+def test_an_item_that_is_no_message_is_told_by_its_type():
+    item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "think"}]}
+    assert outline([item], "openai-responses") == [Line(0, "assistant", "(reasoning)", "think")]
+
+
+CASES = [
+    pytest.param(GOOD, ("    ", "    "), id="nothing to do"),
+    pytest.param([USER, turn("a"), STOP], ("   ", "  + "), id="a placeholder is inserted"),
+    pytest.param([USER, turn("a"), STOP, result("a")], ("   >", "  > "), id="a late result is moved"),
+    pytest.param([USER, turn("a"), result("a"), result("a")], ("   -", "   "), id="a duplicate is gone"),
+    pytest.param([USER, result("z"), ANSWER], (" ~ ", " ~ "), id="an orphan is changed into text"),
+    pytest.param([USER, turn("a", arguments="{"), result("a")], (" ~ ", " ~ "), id="bad arguments are changed"),
+]
+
+
+@pytest.mark.parametrize(("history", "expected"), CASES)
+def test_every_line_is_marked_with_what_became_of_it(history: list, expected: tuple[str, str]):
+    assert marks(history) == expected
+
+
+def test_messages_that_were_put_together_are_marked_as_merged():
+    spoken = [{"role": "user", "content": [{"text": text}]} for text in ("one", "two")]
+    answered = {"role": "assistant", "content": [{"text": "three"}]}
+    assert marks([*spoken, answered], wire="bedrock") == ("~^ ", "~ ")
+
+
+def test_an_orphan_that_is_dropped_is_gone():
+    assert marks([USER, result("z"), ANSWER], orphans="drop") == (" - ", "  ")
+
+
+def test_a_long_history_in_which_everything_changes_is_compared_in_time():
+    before = [message for number in range(3000) for message in (USER, turn(f"a b{number}"), result(f"a b{number}"))]
+    old, new = marks(before, profile="mistral", wire="openai-chat")
+    assert old.count("~") == new.count("~") == 6000

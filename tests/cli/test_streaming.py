@@ -1,0 +1,135 @@
+"""How much is read, and how much is held: JSON Lines stream, and one document has a limit."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.cli.program import DANGLING, GOOD, TIMEOUT, environment, read_lines, run, write_json, write_lines
+
+MEASURED = """
+import resource, sys
+from suture.cli import main
+start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+status = main(sys.argv[1:])
+print(status, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) // 1024, file=sys.stderr)
+"""
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 60 MB of small conversations, some of them broken."""
+    path = tmp_path_factory.mktemp("large") / "log.jsonl"
+    padding = {"role": "user", "content": "x" * 16_000}
+    lines = [json.dumps({"messages": [padding, *history]}) for history in (GOOD, GOOD, DANGLING)]
+    block = ("\n".join(lines) + "\n").encode()
+    with path.open("wb") as file:
+        for _ in range(60 * MEGABYTE // len(block) + 1):
+            file.write(block)
+    return path
+
+
+@pytest.mark.parametrize("command", [("check",), ("repair", "-o", "out.jsonl"), ("repair",)], ids=" ".join)
+def test_memory_is_bounded_by_the_largest_conversation(large: Path, tmp_path: Path, command: tuple[str, ...]):
+    """What comes out may be spooled up to 8 MB in memory; the rest is what one conversation needs."""
+    with (tmp_path / "stdout").open("wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "-c", MEASURED, *command, str(large)],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            timeout=TIMEOUT,
+            check=True,
+            env=environment(),
+        )
+    status, grown = map(int, ended.stderr.split())
+    print(f"{' '.join(command)}: {grown} MB more for a file of {large.stat().st_size // MEGABYTE} MB")
+    assert status == (1 if command == ("check",) else 0)
+    assert grown < 25
+
+
+def test_a_document_above_the_limit_is_refused(tmp_path: Path):
+    path = write_json(tmp_path / "h.json", GOOD, indent=2)
+    size = path.stat().st_size
+    assert run("check", "--max-bytes", str(size), path).status == 0
+    done = run("check", "--max-bytes", str(size - 1), path)
+    assert done == (2, "", f"suture: {path}: larger than --max-bytes {size - 1}\n")
+
+
+def test_a_document_above_the_limit_is_refused_in_a_pipe_too():
+    data = json.dumps(GOOD, indent=2).encode()
+    done = run("repair", "--max-bytes", "100", "-", stdin=data)
+    assert done == (2, "", "suture: standard input: larger than --max-bytes 100\n")
+
+
+def test_a_document_above_the_limit_is_not_read_whole():
+    with subprocess.Popen(
+        [sys.executable, "-m", "suture.cli", "check", "--max-bytes", "100000", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=environment(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        assert _write_until_nobody_reads(process.stdin) < 400_000
+        assert process.stderr.read() == b"suture: standard input: larger than --max-bytes 100000\n"
+        assert process.wait(TIMEOUT) == 2
+
+
+def _write_until_nobody_reads(pipe: IO[bytes]) -> int:
+    """Return how many bytes of a document without end were taken: what was read, and what the pipe held."""
+    written = pipe.write(b"[\n")
+    try:
+        while True:
+            written += pipe.write(b" " * 10_000)
+    except BrokenPipeError:
+        return written
+
+
+def test_the_limit_holds_for_a_document_on_one_line(tmp_path: Path):
+    path = write_json(tmp_path / "h.json", GOOD)
+    size = path.stat().st_size
+    assert run("check", "--max-bytes", str(size), path).status == 0
+    done = run("check", "--max-bytes", str(size - 1), path)
+    assert done == (2, "", f"suture: {path}, line 1: larger than --max-bytes {size - 1}\n")
+
+
+def test_the_limit_holds_for_a_line_and_not_for_the_file(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [GOOD] * 20)
+    longest = len(json.dumps(GOOD))
+    assert path.stat().st_size > 10 * longest
+    assert run("check", "--max-bytes", str(longest), path).status == 0
+
+
+def test_lines_with_carriage_returns_are_measured_without_them(tmp_path: Path):
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(f"{json.dumps(GOOD)}\r\n".encode() * 3)
+    done = run("check", "--json", "--max-bytes", str(len(json.dumps(GOOD))), path)
+    assert [record["line"] for record in read_lines(done.out)] == [1, 2, 3]
+
+
+FORMS = [
+    pytest.param(json.dumps(GOOD), [1], id="an array on one line"),
+    pytest.param(json.dumps(GOOD, indent=1), [1], id="an array over several lines"),
+    pytest.param("\n\n" + json.dumps(GOOD, indent=1), [3], id="a document after blank lines"),
+    pytest.param("[\n" + ",\n".join(map(json.dumps, GOOD)) + "\n]\n", [1], id="an array with a message a line"),
+    pytest.param(json.dumps({"messages": GOOD}), [1], id="an object on one line"),
+    pytest.param('{"messages":\n' + json.dumps(GOOD) + "}", [1], id="an object over several lines"),
+    pytest.param("\n".join(map(json.dumps, GOOD)), [1], id="one message a line"),
+    pytest.param(f"{json.dumps(GOOD)}\n\n{json.dumps({'input': []})}", [1, 3], id="one conversation a line"),
+    pytest.param("[]\n{}".replace("{}", json.dumps({"messages": GOOD})), [1, 2], id="an empty conversation first"),
+    pytest.param(json.dumps(GOOD[0]), [1], id="a single message"),
+]
+
+
+@pytest.mark.parametrize(("text", "lines"), FORMS)
+def test_the_form_of_a_file_is_told_from_its_first_line(text: str, lines: list[int]):
+    done = run("check", "--json", "-", stdin=text.encode())
+    assert done.err == ""
+    assert [record["line"] for record in read_lines(done.out)] == lines
+    assert all(record["report"]["acceptable"] for record in read_lines(done.out))

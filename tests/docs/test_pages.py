@@ -1,0 +1,147 @@
+"""What the pages say is what the code does: rules, words, options, texts, paths and links."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import suture
+from suture import messages
+from suture.language import Language
+from suture.pairing import Cause, is_builtin_text, placeholder_text
+from suture.profiles import PROFILES, get_profile
+from suture.wires import WIRES
+from tests.docs.pages import DOCS, PAGES, ROOT, anchors, code, links, name, prose, table
+
+TEXTS: tuple[tuple[int, Language], ...] = ((1, "en"), (2, "zh"))
+REPAIR, LINES, VALUES = DOCS / "repair.md", DOCS / "command-line.md", DOCS / "values.md"
+
+
+# --- links and paths --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_into_the_project_leads_somewhere(page: Path):
+    for link in links(page):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name(page)}: {link}"
+        assert not anchor or anchor in anchors(target), f"{name(page)}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_path_that_a_page_names_exists(page: Path):
+    named = re.findall(r"`((?:src|tests|docs|examples|benchmarks)/[^`\s]*)`", prose(page))
+    assert [path for path in named if "<" not in path and not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=name)
+def test_the_readme_leads_to_every_page(page: Path):
+    assert name(page) in links(ROOT / "README.md")
+
+
+def test_every_target_that_a_page_names_is_in_the_makefile():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        named = set(re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+        assert named <= targets, name(page)
+
+
+# --- profiles.md ------------------------------------------------------------------------------
+
+
+def test_the_page_of_profiles_is_what_the_profiles_say():
+    program = DOCS / "generate.py"
+    made = subprocess.run([sys.executable, program], capture_output=True, timeout=60, check=True).stdout
+    stale = "docs/profiles.md is stale: .venv/bin/python docs/generate.py > docs/profiles.md"
+    assert (DOCS / "profiles.md").read_bytes() == made, stale
+
+
+# --- repair.md --------------------------------------------------------------------------------
+
+
+def problems_of_profiles() -> set[str]:
+    return {problem for one in PROFILES for rule in get_profile(one).rules for problem in rule.problems}
+
+
+def test_every_problem_that_a_rule_names_is_explained():
+    told = {problem for row in table(REPAIR, "before") for problem in re.findall("`([^`]+)`", row[2])}
+    told |= {code(row[0]) for row in table(REPAIR, "problem")}
+    assert told == problems_of_profiles()
+
+
+def step(symbol: str, place: int) -> dict[str, Any]:
+    """Return the message that a symbol stands for."""
+    kind, _, ids = symbol.rstrip("]").partition("[")
+    match kind:
+        case "U":
+            return {"role": "user", "content": f"u{place}"}
+        case "S":
+            return {"role": "system", "content": f"s{place}"}
+        case "A":
+            made = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids.split()]
+            return {"role": "assistant", "content": None, "tool_calls": made}
+        case "R" | "R'":
+            return {"role": "tool", "tool_call_id": ids, "content": f"{kind}[{ids}]"}
+        case "P":
+            return {"role": "tool", "tool_call_id": ids, "content": placeholder_text(Cause.UNKNOWN, "f", ids, "en")}
+    raise AssertionError(symbol)
+
+
+def symbol_of(message: dict[str, Any]) -> str:
+    text = message["content"]
+    match message["role"]:
+        case "user" if "no longer in this conversation" in text:
+            return "T[" + re.findall(r"\(id (\w+)\)", text)[0] + "]"
+        case "assistant":
+            return "A[" + " ".join(call["id"] for call in message["tool_calls"]) + "]"
+        case "tool":
+            made = is_builtin_text(text, "f", message["tool_call_id"])
+            return text if made is None else f"P[{message['tool_call_id']}]"
+        case role:
+            return {"user": "U", "system": "S"}[role]
+
+
+@pytest.mark.parametrize("row", table(REPAIR, "before"), ids=lambda row: row[0])
+def test_a_breakage_becomes_what_the_page_says(row: list[str]):
+    before, after = (re.findall(r"[A-Z]'?(?:\[[^\]]*\])?", code(cell)) for cell in row[:2])
+    history = [step(symbol, place) for place, symbol in enumerate(before)]
+    fixed = suture.repair(history, wire="openai-chat", profile="pairing")
+    assert [symbol_of(message) for message in fixed.messages] == after
+    assert {finding.problem for finding in fixed.report.findings} == set(re.findall("`([^`]+)`", row[2]))
+
+
+def test_the_texts_on_the_page_are_the_texts_that_are_put_in():
+    shown = {(code(row[0]), language): code(row[at]) for row in table(REPAIR, "cause") for at, language in TEXTS}
+    assert shown == {
+        (str(cause), language): placeholder_text(cause, "{name}", "{id}", language)
+        for cause in Cause
+        for _, language in TEXTS
+    }
+
+
+# --- the other pages --------------------------------------------------------------------------
+
+
+def test_every_wire_has_a_row():
+    assert [code(row[0]) for row in table(DOCS / "wires.md", "wire")] == list(WIRES)
+
+
+def test_every_value_that_the_messages_room_offers_is_named():
+    assert [value for value in messages.__all__ if f"`{value}" not in prose(VALUES)] == []
+
+
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_every_option_of_a_command_is_explained(command: str):
+    shown = subprocess.run(
+        [sys.executable, "-m", "suture.cli", command, "--help"], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    offered = set(re.findall(r"^  (?:-\w[^,]*, )?(--[\w-]+)", shown, re.MULTILINE)) - {"--help"}
+    rows = {option: row for row in table(LINES, "option") for option in re.findall(r"(--[\w-]+)", row[0])}
+    assert len(offered) >= 5
+    assert {option for option, row in rows.items() if command in row[1]} == offered
