@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from mistral_common.exceptions import MistralCommonException
 from mistral_common.protocol.instruct.messages import (
     AssistantMessage,

@@ -13,7 +13,7 @@ from suture.pairing._causes import label, visible
 __all__ = ["Displaced", "Finding", "Pending", "Report"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a provider would refuse, and what became of it.
 
     >>> Finding(index=1, problem="dangling", call_id="a", done="answered as interrupted").mended

@@ -51,6 +51,11 @@ class Repaired(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
         """What no operation could mend; a provider will refuse the history while it is not empty."""
         return self.report.unresolved
 
+    def __repr__(self) -> str:
+        """Show how much there is and what became of it; never what the messages say."""
+        found, pending = len(self.report.findings), len(self.pending)
+        return f"<Repaired: {len(self.messages)} messages, changed={self.changed}, {found} findings, {pending} pending>"
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The choices of one call, checked and made explicit.
@@ -274,6 +279,10 @@ def _known(what: str, value: str, known: tuple[str, ...]) -> None:
 def _causes(causes: Causes | None) -> dict[tuple[int, int], Cause]:
     if causes is not None and not isinstance(causes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"causes must map (turn, call) to a cause, found {type(causes).__name__}")
+    for place in causes or ():
+        numbers: Any = place
+        if not isinstance(numbers, tuple) or [type(number) for number in numbers] != [int, int]:  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            raise ConfigError(f"a cause is given for (index of the turn, number of the call), found {place!r}")
     try:
         return {place: Cause(cause) for place, cause in (causes or {}).items()}
     except ValueError as error:

@@ -60,6 +60,8 @@ class Fitter:
         self._media: list[Any] = []
         self._origin = 0
         self._turn = 0
+        self._calling_turn = 0
+        """The latest turn that has calls."""
         self._last_role = ""
 
     def fork(self) -> "Fitter":
@@ -69,7 +71,8 @@ class Fitter:
         twin._items = self._items.fork() if self._items is not None else None
         twin._outlet = self._outlet.fork(twin._note)
         twin._open, twin._media = list(self._open), list(self._media)
-        twin._origin, twin._turn, twin._last_role = self._origin, self._turn, self._last_role
+        twin._origin, twin._last_role = self._origin, self._last_role
+        twin._turn, twin._calling_turn = self._turn, self._calling_turn
         return twin
 
     @property
@@ -126,6 +129,7 @@ class Fitter:
         return self.wire.edit(message, calls, results) if calls or results else message
 
     def _call_edits(self, view: View) -> dict[int, CallEdit]:
+        self._calling_turn = self._turn
         edits: dict[int, CallEdit] = {}
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
@@ -177,7 +181,7 @@ class Fitter:
 
     def _answered(self, result: Result) -> _Open | None:
         """Return the call that `result` answers: after pairing, the first that waits for such a result."""
-        calls = self._open if result.id else [call for call in self._open if call.turn == self._turn]
+        calls = self._open if result.id else [call for call in self._open if call.turn == self._calling_turn]
         place = match_call(result, self.wire.key(result), [(call.key, call.call) for call in calls])
         if place < 0:
             return None

@@ -31,7 +31,7 @@ class AnthropicWire(BlockWire):
     >>> from suture.wires import get_wire
     >>> wire = get_wire("anthropic")
     >>> wire.view({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}).calls
-    (Call(id='a', name='f', arguments={}, kind=''),)
+    (Call(id='a', name='f', arguments={}, kind='', alias=''),)
     """
 
     name = "anthropic"

@@ -23,7 +23,7 @@ class GeminiWire(BlockWire):
 
     >>> from suture.wires import get_wire
     >>> get_wire("gemini").view({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}).calls
-    (Call(id='', name='f', arguments={}, kind=''),)
+    (Call(id='', name='f', arguments={}, kind='', alias=''),)
     """
 
     name = "gemini"

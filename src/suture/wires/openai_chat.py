@@ -111,7 +111,9 @@ class OpenAIChatWire(Wire):
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of `message`."""
         role = word(message, "role")
-        if role not in _ROLES or isinstance(message, Struct):
+        if isinstance(message, Struct):
+            raise self.fault(index, "", "a native message stands among messages of another type")
+        if role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected one of {', '.join(_ROLES)}")
         content = get(message, "content")
         if isinstance(content, str):

@@ -73,7 +73,7 @@ class OpenAIResponsesWire(Wire):
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     >>> get_wire("openai-responses").view(item).calls
-    (Call(id='a', name='f', arguments='{}', kind=''),)
+    (Call(id='a', name='f', arguments='{}', kind='', alias=''),)
     """
 
     name = "openai-responses"
@@ -142,7 +142,9 @@ class OpenAIResponsesWire(Wire):
         if isinstance(kind, str) and kind != "message":
             return View("assistant")
         role = word(message, "role")
-        if role is None or role not in _ROLES or isinstance(message, Struct):
+        if isinstance(message, Struct):
+            raise self.fault(index, "", "a native message stands among items of another type")
+        if role is None or role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
         content = get(message, "content")
         if not isinstance(content, str):
