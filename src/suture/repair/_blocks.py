@@ -14,8 +14,13 @@ def results_first(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:
 
 
 def calls_last(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:
-    """Return everything but the calls, then the calls, each in its old order."""
-    return sorted(blocks, key=lambda block: wire.kind(block) == "call")
+    """Return the blocks with what the model said or showed behind its first call put before it."""
+    kinds = [wire.kind(block) for block in blocks]
+    first = kinds.index("call")
+    moves = [place > first and kind in {"text", "thinking", "media"} for place, kind in enumerate(kinds)]
+    moved = [block for block, moving in zip(blocks, moves, strict=True) if moving]
+    rest = [block for block, moving in zip(blocks, moves, strict=True) if not moving]
+    return [*rest[:first], *moved, *rest[first:]]
 
 
 def without_blank_text(wire: BlockWire, blocks: Sequence[Any]) -> list[Any]:

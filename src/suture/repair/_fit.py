@@ -134,7 +134,7 @@ class Fitter:
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
             self._open.append(_Open(call, self.wire.key(call), given or call.id, self._turn))
-            edit = CallEdit(given, self._name(call, signed=view.signed), self._bad_arguments(call, signed=view.signed))
+            edit = CallEdit(given, self._name(call, signed=view.signed), self._arguments(call, signed=view.signed))
             if edit != CallEdit():
                 edits[position] = edit
         return edits
@@ -158,11 +158,14 @@ class Fitter:
             self._tell("illegal-name", call, "")
         return None
 
-    def _bad_arguments(self, call: Call, *, signed: bool) -> bool:
+    def _arguments(self, call: Call, *, signed: bool) -> Any:
+        """Return the arguments that `call` must have instead of its own; `None` where it keeps them."""
         if "bad-arguments" not in self.rules or self.wire.arguments_ok(call):
-            return False
-        self._tell("bad-arguments", call, "" if signed else "replaced by {}")
-        return not signed
+            return None
+        sound = None if signed else self.wire.sound_arguments(call)
+        done = "replaced by {}" if sound in ({}, "{}") else "put in the right form"
+        self._tell("bad-arguments", call, "" if signed else done)
+        return sound
 
     def _result_edits(self, view: View) -> dict[int, ResultEdit]:
         edits: dict[int, ResultEdit] = {}

@@ -8,6 +8,7 @@ from suture.errors import InputError
 from suture.messages import check_plain
 
 __all__ = [
+    "argument_text",
     "check_value",
     "get",
     "given",
@@ -138,6 +139,18 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
     for place, item in enumerate(value):
         if item is None or isinstance(item, str | int | float | bytes | list | tuple):
             raise InputError(f"expected an object, found {_type(item)}", index=index, path=f"{path}[{place}]")
+    return value
+
+
+def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
+    """Return the field `arguments`: a text, or whatever else stands there; text that is none is refused.
+
+    >>> argument_text({"arguments": "{}"}, 0)
+    '{}'
+    """
+    value = get(thing, "arguments")
+    if isinstance(value, str) and not value.isascii():
+        check_plain(value, index=index, path=f"{path}.arguments" if path else "arguments")
     return value
 
 

@@ -11,9 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from suture.errors import InputError
+from suture.wires._arguments import is_object_text, sound_arguments
 
 __all__ = ["Call", "CallEdit", "Key", "Piece", "Record", "Result", "ResultEdit", "View", "Wire", "key_of"]
 
@@ -73,7 +72,7 @@ class View(NamedTuple):
 
 
 class CallEdit(NamedTuple):
-    """What is to change in one call; `None` leaves a field as it is. `arguments` empties them.
+    """What is to change in one call; `None` leaves a field as it is.
 
     >>> CallEdit(id="a").name is None
     True
@@ -81,7 +80,7 @@ class CallEdit(NamedTuple):
 
     id: str | None = None
     name: str | None = None
-    arguments: bool = False
+    arguments: Any = None
 
 
 class ResultEdit(NamedTuple):
@@ -119,45 +118,12 @@ def key_of(id: str, name: str) -> Key:  # noqa: A002 - the domain's word
     return id or ("", name)
 
 
-class _Object(msgspec.Struct):
-    """An empty struct: decoding into it validates a JSON object and builds nothing."""
-
-
-_object_decoder = msgspec.json.Decoder(_Object)
-
-
-def is_object_text(text: str) -> bool:
-    """Tell whether `text` is a JSON object, without building it.
-
-    >>> is_object_text('{"a": [1, 2]}'), is_object_text('{"a": [1, '), is_object_text("[]")
-    (True, False, False)
-    """
-    try:
-        _object_decoder.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
-        return "\\u" in text and _is_object_leniently(text)
-    return True
-
-
-def _is_object_leniently(text: str) -> bool:
-    import json  # noqa: PLC0415 - only for text that the strict reader refused
-
-    def refuse(constant: str) -> object:
-        raise ValueError(constant)
-
-    try:
-        return isinstance(json.loads(text, parse_constant=refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 class Wire(ABC):
     """One message shape. Subclasses are stateless; there is one instance of each.
 
     `native`: its messages are Suture's own type. `set_like`: a result may stand anywhere after its call.
     `block_wise`: a message is a list of blocks that can be reordered. `bundled`: all results of a turn
-    travel in one message.
+    travel in one message. `text_arguments`: arguments are the text of a JSON object, not the object.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -169,6 +135,7 @@ class Wire(ABC):
     set_like = False
     block_wise = False
     bundled = False
+    text_arguments = False
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
         """Return a record for each of `messages[start:stop]` that carries calls or results."""
@@ -205,8 +172,13 @@ class Wire(ABC):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments of `call` are an object, as every strict provider demands."""
-        arguments = call.arguments
-        return is_object_text(arguments) if isinstance(arguments, str) else isinstance(arguments, Mapping)
+        if self.text_arguments:
+            return isinstance(call.arguments, str) and is_object_text(call.arguments)
+        return isinstance(call.arguments, Mapping)
+
+    def sound_arguments(self, call: Call) -> Any:
+        """Return arguments that are an object: the call's own in the right form if they are one, else empty."""
+        return sound_arguments(call.arguments, as_text=self.text_arguments)
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""

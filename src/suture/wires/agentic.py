@@ -50,6 +50,7 @@ class AgenticWire(BlockWire):
     """
 
     name = "agentic"
+    text_arguments = True
     native = True
     bundled = False
 
@@ -130,7 +131,7 @@ class AgenticWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""
-        return replace(block, **given(call_id=edit.id, name=edit.name, arguments="{}" if edit.arguments else None))
+        return replace(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a result block with `edit` done to it."""

@@ -123,7 +123,7 @@ class AnthropicWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `tool_use` block with `edit` done to it."""
-        return put(block, **given(id=edit.id, name=edit.name, input={} if edit.arguments else None))
+        return put(block, **given(id=edit.id, name=edit.name, input=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `tool_result` block with `edit` done to it."""

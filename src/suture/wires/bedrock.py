@@ -108,7 +108,7 @@ class BedrockWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `toolUse` block with `edit` done to it."""
-        fields = given(toolUseId=edit.id, name=edit.name, input={} if edit.arguments else None)
+        fields = given(toolUseId=edit.id, name=edit.name, input=edit.arguments)
         return put(block, toolUse=put(get(block, "toolUse"), **fields))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:

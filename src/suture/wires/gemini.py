@@ -100,7 +100,7 @@ class GeminiWire(BlockWire):
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `functionCall` part with `edit` done to it."""
-        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args={} if edit.arguments else None))
+        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `functionResponse` part with `edit` done to it."""

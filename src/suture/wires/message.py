@@ -26,6 +26,7 @@ class MessageWire(Wire):
     """
 
     name = "message"
+    text_arguments = True
     native = True
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
@@ -121,7 +122,7 @@ class MessageWire(Wire):
 
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
-    return replace(call, **given(id=edit.id, name=edit.name, arguments="{}" if edit.arguments else None))
+    return replace(call, **given(id=edit.id, name=edit.name, arguments=edit.arguments))
 
 
 def _placeholder(piece: Piece) -> Message:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from suture.wires._fields import (
+    argument_text,
     check_value,
     get,
     given,
@@ -52,6 +53,7 @@ class OpenAIChatWire(Wire):
     """
 
     name = "openai-chat"
+    text_arguments = True
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:  # noqa: C901, PLR0912 - hot
         """Return a record for each message that carries calls or results."""
@@ -138,7 +140,7 @@ class OpenAIChatWire(Wire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
-        return call.kind == _CUSTOM or (isinstance(call.arguments, str) and super().arguments_ok(call))
+        return call.kind == _CUSTOM or super().arguments_ok(call)
 
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
@@ -220,7 +222,9 @@ class OpenAIChatWire(Wire):
         if old is None:
             return ()
         listed([old], index, "function_call")
-        return (Call("", text_of(old, "name", index, "function_call"), get(old, "arguments"), _OLD),)
+        return (
+            Call("", text_of(old, "name", index, "function_call"), argument_text(old, index, "function_call"), _OLD),
+        )
 
 
 def _keys(calls: Any) -> tuple[Any, ...] | None:
@@ -244,7 +248,7 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
         custom = inner(call, "custom", index, path)
         return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
     function = inner(call, "function", index, path)
-    return Call(call_id, text_of(function, "name", index, path), get(function, "arguments"))
+    return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
 
 
 def _speaks(message: Any) -> bool:
@@ -263,7 +267,7 @@ def _write_call(call: Any, edit: CallEdit) -> Any:
 
 
 def _write_function(function: Any, edit: CallEdit) -> Any:
-    fields = given(name=edit.name, arguments="{}" if edit.arguments else None)
+    fields = given(name=edit.name, arguments=edit.arguments)
     return put(function, **fields) if fields else function
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from suture.wires._fields import check_value, get, is_list, put, text_of, typed, without, word
+from suture.wires._fields import argument_text, check_value, get, is_list, put, text_of, typed, without, word
 from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import (
     Call,
@@ -21,7 +21,6 @@ from suture.wires._wire import (
     ResultEdit,
     View,
     Wire,
-    is_object_text,
     key_of,
 )
 
@@ -77,6 +76,7 @@ class OpenAIResponsesWire(Wire):
     """
 
     name = "openai-responses"
+    text_arguments = True
     set_like = True
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
@@ -158,7 +158,7 @@ class OpenAIResponsesWire(Wire):
         if pair.kind == "tool_search" and not call_id:
             return View("assistant")  # the service's own search
         name = text_of(item, pair.name, index) if pair.name else pair.kind
-        arguments = get(item, pair.arguments) if pair.arguments else None
+        arguments = argument_text(item, index) if pair.arguments else None
         alias = text_of(item, "id", index) if pair.call_id != "id" else ""
         return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
 
@@ -177,7 +177,7 @@ class OpenAIResponsesWire(Wire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; only function calls have that rule."""
-        return bool(call.kind) or (isinstance(call.arguments, str) and is_object_text(call.arguments))
+        return bool(call.kind) or super().arguments_ok(call)
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made: a screenshot and a set of tools cannot be made up."""
@@ -201,7 +201,7 @@ class OpenAIResponsesWire(Wire):
             fields = {
                 pair.call_id: edit.id,
                 pair.name: edit.name,
-                pair.arguments: "{}" if edit.arguments else None,
+                pair.arguments: edit.arguments,
             }
         for change in results.values():
             fields = {pair.output_id: change.id, pair.payload: change.text}
