@@ -299,11 +299,8 @@ class _Settling:
         """
         name = reference.result.name
         fitting = [slot for slot in turn.slots if not name or slot.call.name == name]
-        slots: list[Slot] = []
-        for slot in fitting:
-            waiting = sum(other.given is None for other in own[slot.key])
-            if slot.given is not None or waiting > coming.get(slot.key, 0):
-                slots.append(slot)
+        waiting = {key: sum(slot.given is None for slot in own[key]) for key in {slot.key for slot in fitting}}
+        slots = [slot for slot in fitting if slot.given is not None or waiting[slot.key] > coming.get(slot.key, 0)]
         if slots:
             reference.synthetic = self._is_synthetic(reference.result, slots[0].call)
         if not slots or not self._fill(turn, slots, reference):

@@ -1,4 +1,4 @@
-"""The hot path: is every call answered where it should be? One pass over compact records, nothing retained.
+"""The hot path: is every call answered where it should be? One pass, nothing retained.
 
 This asks only for what is *sufficient*: whatever is out of the ordinary makes the answer no, and the slow
 path (`_assign`, `_plan`) looks again.
@@ -11,8 +11,8 @@ from suture.wires import Wire
 
 __all__ = ["CHUNK", "is_whole"]
 
-CHUNK = 512
-"""How many messages are scanned at a time."""
+CHUNK = 64
+"""How many messages are scanned at a time, where a glance is not enough."""
 
 
 def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: bool = False) -> bool:
@@ -26,9 +26,15 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: b
         return _is_whole_as_set(wire, messages, start)
     waiting: Sequence[Any] = ()
     next_place = -1
-    total = len(messages)
-    for begin in range(start, total, CHUNK):
-        for index, calls, results in wire.scan(messages, begin, min(begin + CHUNK, total)):
+    begin, total = start, len(messages)
+    while begin < total:
+        if not waiting:
+            seen = wire.skip(messages, begin)
+            if seen > begin:
+                begin = seen
+                continue
+        stop = min(begin + CHUNK, total)
+        for index, calls, results in wire.scan(messages, begin, stop):
             if calls:
                 if waiting or results:
                     return False
@@ -43,6 +49,7 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, *, set_like: b
                     return False
                 waiting = left
             next_place = index + 1
+        begin = stop
     return not waiting
 
 

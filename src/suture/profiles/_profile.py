@@ -1,7 +1,9 @@
 """What a profile is: what one provider accepts, as data. Code that acts on it lives in `suture.repair`."""
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -74,7 +76,12 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
     def accepts(self, text: str) -> bool:
         """Tell whether `text` may be an id."""
-        return len(text) <= self.limit and re.fullmatch(self.pattern, text) is not None
+        return len(text) <= self.limit and _matcher(self.pattern)(text) is not None
+
+
+@cache
+def _matcher(pattern: str) -> Callable[[str], object]:
+    return re.compile(pattern).fullmatch
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +109,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     def accepts_name(self, name: str) -> bool:
         """Tell whether a tool may be called `name`."""
-        return not self.names or re.fullmatch(self.names, name) is not None
+        return not self.names or _matcher(self.names)(name) is not None
 
     def rules_for(self, wire: str) -> dict[str, Rule]:
         """Return the rule that each problem breaks on `wire`."""

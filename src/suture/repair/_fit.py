@@ -55,7 +55,7 @@ class Fitter:
         self._edited = False
         self._ids = Ids(profile.ids) if profile.ids is not None else None
         self._items = ItemRules(wire) if {"lone-reasoning", "repeated-item"} & self.rules.keys() else None
-        self._outlet = Outlet(wire, self.rules, language, self._note)
+        self._outlet = Outlet(wire, self.rules, language)
         self._open: list[_Open] = []
         self._media: list[Any] = []
         self._origin = 0
@@ -69,7 +69,7 @@ class Fitter:
         twin = Fitter(self.wire, self.profile, self.language)
         twin._ids = self._ids.fork() if self._ids is not None else None
         twin._items = self._items.fork() if self._items is not None else None
-        twin._outlet = self._outlet.fork(twin._note)
+        twin._outlet = self._outlet.fork()
         twin._open, twin._media = list(self._open), list(self._media)
         twin._origin, twin._last_role = self._origin, self._last_role
         twin._turn, twin._calling_turn = self._turn, self._calling_turn
@@ -93,21 +93,35 @@ class Fitter:
         if not view.results:
             self._show_media()
         self._begin_turn(view)
-        fitted = self._fit_item(message, view)
-        fitted = self._fit_calls_and_results(fitted, view)
-        fitted = self._lift_media(fitted, view)
-        fitted = self._fit_fields(fitted, view)
+        fitted = message if self._items is None else self._fit_item(self._items, message, view)
+        if view.calls or view.results:
+            fitted = self._fit_calls_and_results(fitted, view)
+            fitted = self._lift_media(fitted, view)
+        if view.role == "assistant":
+            fitted = self._fit_fields(fitted, view)
         parts = self._fit_blocks(fitted, view)
         self._edited = self._edited or len(parts) != 1 or parts[0] is not message
         for part in parts:
-            self._outlet.put(part, view if len(parts) == 1 else self.wire.view(part))
+            self._put(part, view if len(parts) == 1 else self.wire.view(part))
 
     def finish(self) -> list[Any]:
         """Return all that came out since the start, or since the fork."""
         self._show_media()
         if self._items is not None and self._items.ends_lone():
             self._tell_at(self._items.last_origin, "lone-reasoning", None, "")
-        return self._outlet.finish()
+        out = self._outlet.finish()
+        self._tell_noted()
+        return out
+
+    def _put(self, message: Any, view: View) -> None:
+        self._outlet.put(message, view)
+        if self._outlet.noted:
+            self._tell_noted()
+
+    def _tell_noted(self) -> None:
+        for problem, done in self._outlet.noted:
+            self._note(problem, done)
+        self._outlet.noted.clear()
 
     # Calls and results
 
@@ -134,9 +148,9 @@ class Fitter:
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
             self._open.append(_Open(call, self.wire.key(call), given or call.id, self._turn))
-            edit = CallEdit(given, self._name(call, signed=view.signed), self._arguments(call, signed=view.signed))
-            if edit != CallEdit():
-                edits[position] = edit
+            name, arguments = self._name(call, signed=view.signed), self._arguments(call, signed=view.signed)
+            if given is not None or name is not None or arguments is not None:
+                edits[position] = CallEdit(given, name, arguments)
         return edits
 
     def _give_id(self, call: Call) -> str | None:
@@ -177,13 +191,15 @@ class Fitter:
             text = self._result_text(result)
             if given is not None and text is None:
                 text = self._reword(result, answered, given)
-            edit = ResultEdit(given, self._result_name(result, answered.call), text)
-            if edit != ResultEdit():
-                edits[position] = edit
+            name = self._result_name(result, answered.call)
+            if given is not None or name is not None or text is not None:
+                edits[position] = ResultEdit(given, name, text)
         return edits
 
     def _answered(self, result: Result) -> _Open | None:
         """Return the call that `result` answers: after pairing, the first that waits for such a result."""
+        if self._open and self._open[0].key == self.wire.key(result) and not result.name:
+            return self._open.pop(0)  # by far the usual case
         calls = self._open if result.id else [call for call in self._open if call.turn == self._calling_turn]
         place = match_call(result, self.wire.key(result), [(call.key, call.call) for call in calls])
         if place < 0:
@@ -226,13 +242,11 @@ class Fitter:
 
     # Items, fields and blocks
 
-    def _fit_item(self, message: Any, view: View) -> Any:
-        if self._items is None:
-            return message
-        before = self._items.last_origin
-        if self._items.is_lone(message, self._origin):
+    def _fit_item(self, items: ItemRules, message: Any, view: View) -> Any:
+        before = items.last_origin
+        if items.is_lone(message, self._origin):
             self._tell_at(before, "lone-reasoning", None, "")
-        if self._items.is_repeated(message):
+        if items.is_repeated(message):
             self._note("repeated-item", "" if view.signed else "its item id left out")
             return message if view.signed else self.wire.without_item_id(message)
         return message
@@ -249,7 +263,7 @@ class Fitter:
     def _show_media(self) -> None:
         if self._media:
             media, self._media = self._media, []
-            self._outlet.put(self.wire.show_media(media), View("user"))
+            self._put(self.wire.show_media(media), View("user"))
 
     def _fit_fields(self, message: Any, view: View) -> Any:
         if "missing-field" in self.rules and view.calls:
@@ -257,7 +271,7 @@ class Fitter:
             if filled is not message:
                 self._note("missing-field", f"{self.profile.field} added, empty")
             message = filled
-        if "empty-calls" in self.rules and view.role == "assistant":
+        if "empty-calls" in self.rules:
             tidy = self.wire.tidy(message)
             if tidy is not message:
                 self._note("empty-calls", "empty list of calls left out")

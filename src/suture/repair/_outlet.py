@@ -1,6 +1,6 @@
 """Where fitted messages go out: what one neighbour means for the next is decided here, and only here."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from suture.language import Language
@@ -29,10 +29,10 @@ class _Held(NamedTuple):
 class Outlet:
     """Puts messages out one by one: merges neighbours, bridges them, keeps the calls of a turn together.
 
-    `problems` are those that the profile has a rule for; each one met is told through `tell(problem, done)`.
+    `problems` are those that the profile has a rule for; those met are in `noted`.
 
     >>> from suture.wires import get_wire
-    >>> outlet = Outlet(get_wire("openai-chat"), ("tool-then-user",), "en", lambda problem, done: None)
+    >>> outlet = Outlet(get_wire("openai-chat"), ("tool-then-user",), "en")
     >>> tool = {"role": "tool", "tool_call_id": "a", "content": ""}
     >>> outlet.put(tool, get_wire("openai-chat").view(tool))
     >>> outlet.put({"role": "user", "content": "hi"}, View("user"))
@@ -40,10 +40,10 @@ class Outlet:
     ['tool', 'assistant', 'user']
     """
 
-    def __init__(
-        self, wire: Wire, problems: Collection[str], language: Language, tell: Callable[[str, str], None]
-    ) -> None:
-        self.wire, self.problems, self.tell = wire, problems, tell
+    def __init__(self, wire: Wire, problems: Collection[str], language: Language) -> None:
+        self.wire, self.problems = wire, problems
+        self.noted: list[tuple[str, str]] = []
+        """What was met since somebody last looked: (problem, what was done)."""
         self.language: Language = language
         self.changed = False
         self.out: list[Any] = []
@@ -51,9 +51,9 @@ class Outlet:
         self._calls: list[tuple[Any, View]] = []
         """Call items of the turn at hand, kept back until its other items are out."""
 
-    def fork(self, tell: Callable[[str, str], None]) -> "Outlet":
+    def fork(self) -> "Outlet":
         """Return an outlet that goes on from here; it puts out the held message, which this one has not."""
-        twin = Outlet(self.wire, self.problems, self.language, tell)
+        twin = Outlet(self.wire, self.problems, self.language)
         twin._held, twin._calls = self._held, list(self._calls)
         return twin
 
@@ -79,7 +79,7 @@ class Outlet:
 
     def _put_before_calls(self, message: Any, view: View) -> None:
         if self._calls:
-            self.tell("text-between-calls", "" if view.signed else "moved before the calls")
+            self.noted.append(("text-between-calls", "" if view.signed else "moved before the calls"))
             if view.signed:
                 self._release_calls()
             else:
@@ -97,7 +97,7 @@ class Outlet:
         problem = self._touching(held, view.role, carries_results=carries) if held is not None else ""
         if held is not None and problem:
             signed = held.signed or view.signed
-            self.tell(problem, "" if signed else "merged with the message before")
+            self.noted.append((problem, "" if signed else "merged with the message before"))
             if not signed and isinstance(self.wire, BlockWire):
                 self.changed = True
                 first_results = "results-not-first" in self.problems
@@ -120,13 +120,13 @@ class Outlet:
         """Put a short message between two that may not touch."""
         if held is None:
             if role == "assistant" and "model-first" in self.problems:
-                self.tell("model-first", "a user message put before it")
+                self.noted.append(("model-first", "a user message put before it"))
                 self._insert("user")
         elif held.carries_results and role == "user" and not carries_results and "tool-then-user" in self.problems:
-            self.tell("tool-then-user", "an assistant message put between")
+            self.noted.append(("tool-then-user", "an assistant message put between"))
             self._insert("assistant")
         elif role == "system" and (held.carries_results or held.role == "assistant") and "late-system" in self.problems:
-            self.tell("late-system", "")
+            self.noted.append(("late-system", ""))
 
     def _insert(self, role: str) -> None:
         self.changed = True

@@ -149,17 +149,21 @@ class BlockWire(Wire):
 
     def _carrier(self, pieces: Sequence[Piece]) -> Any:
         """Return one message with these results; it keeps what else the first real one's message says."""
-        blocks = [self._block(piece) for piece in pieces]
+        found: dict[int, list[Any]] = {}
+        blocks = [self._block(piece, found) for piece in pieces]
         for piece in pieces:
             if piece.message is not None and self.role(piece.message, None) == "user":
                 return self.with_blocks(piece.message, blocks)
         return self.make_message("user", blocks)
 
-    def _block(self, piece: Piece) -> Any:
-        if piece.message is None:
+    def _block(self, piece: Piece, found: dict[int, list[Any]]) -> Any:
+        """Return the block of `piece`; `found` keeps the results of each message that was looked into."""
+        message = piece.message
+        if message is None:
             return self.make_result(piece)
-        found = [block for block in self.blocks(piece.message) if self.kind(block) == RESULT]
-        return found[piece.position]
+        if id(message) not in found:
+            found[id(message)] = [block for block in self.blocks(message) if self.kind(block) == RESULT]
+        return found[id(message)][piece.position]
 
     def _whole_carriers(self, pieces: Sequence[Piece]) -> list[tuple[Any, int]]:
         """Split `pieces` into runs: (message, length) where a message can serve as it is, else (`None`, 1)."""
@@ -168,7 +172,7 @@ class BlockWire(Wire):
         while start < len(pieces):
             message = pieces[start].message
             length = 1
-            serves = message is not None and self._serves(message, pieces, start)
+            serves = message is not None and pieces[start].position == 0 and self._serves(message, pieces, start)
             if serves:
                 length = len(self.blocks(message))
             runs.append((message if serves else None, length))

@@ -1,6 +1,6 @@
 """Suture's own content-block messages: tool results are blocks in user messages, one message a result."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING,
 from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
 from suture.wires._text import json_text
-from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, key_of
+from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit
 
 __all__ = ["AgenticWire"]
 
@@ -38,6 +38,7 @@ _KINDS: dict[Any, str] = {
     UserInputVideo: MEDIA,
     UserInputFile: MEDIA,
 }
+_CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
 
 
 class AgenticWire(BlockWire):
@@ -54,26 +55,22 @@ class AgenticWire(BlockWire):
     native = True
     bundled = False
 
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
-        """Return a record for each message that carries calls or results."""
-        records: list[Record] = []
-        add = records.append
-        for index in range(start, stop):
-            message = messages[index]
-            if type(message) is not AgenticMessage:
-                raise self.fault(index, "", f"expected an AgenticMessage, found {type(message).__name__}")
-            calls: list[Any] = []
-            results: list[Any] = []
-            assistant = message.role == "assistant"
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iter(messages[start : start + GLANCE])
+        for message in rest:
+            if message.__class__ is not AgenticMessage:
+                break
+            calls = 0
             for block in message.content_blocks:
-                if isinstance(block, FunctionToolCall):
-                    if assistant:
-                        calls.append(block.call_id or key_of("", block.name))
-                elif isinstance(block, FunctionToolResult | ToolSearchResult):
-                    results.append(block.call_id or key_of("", block.name))
-            if calls or results:
-                add((index, tuple(calls), tuple(results)))
-        return records
+                kind = block.__class__
+                if kind in _CARRIERS:
+                    if kind is not FunctionToolCall or message.role != "assistant" or not _is_answered(block, rest):
+                        return place
+                    calls += 1
+            place += calls + 1
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
@@ -179,3 +176,15 @@ class AgenticWire(BlockWire):
     def show_media(self, media: Sequence[Any]) -> Any:
         """Return a user message that shows `media`."""
         return AgenticMessage("user", tuple(media))
+
+
+def _is_answered(call: Any, rest: Iterator[Any]) -> bool:
+    """Tell whether the next message of `rest` holds the result of `call`, and nothing else."""
+    answer: Any = next(rest, None)
+    if answer.__class__ is not AgenticMessage or answer.role != "user":
+        return False
+    blocks = answer.content_blocks
+    if len(blocks) != 1:
+        return False
+    result = blocks[0]
+    return result.__class__ is FunctionToolResult and result.call_id == call.call_id and bool(call.call_id)

@@ -5,7 +5,7 @@ from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
 from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
-from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit
+from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
 __all__ = ["AnthropicWire"]
 
@@ -35,18 +35,6 @@ class AnthropicWire(BlockWire):
     """
 
     name = "anthropic"
-
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
-        """Return a record for each message that carries calls or results."""
-        records: list[Record] = []
-        for index in range(start, stop):
-            message = messages[index]
-            if isinstance(get(message, "content"), str) and word(message, "role") in _ROLES:
-                continue
-            record = self.record(message, index)
-            if record is not None:
-                records.append(record)
-        return records
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""

@@ -1,6 +1,6 @@
 """Suture's own chat messages: tool calls in assistant messages, one tool message a result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from suture.messages import AudioPart, FilePart, ImagePart, Message, ReasoningPa
 from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
 from suture.wires._text import json_text
-from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire, key_of
+from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View, Wire
 
 __all__ = ["MessageWire"]
 
@@ -29,23 +29,24 @@ class MessageWire(Wire):
     text_arguments = True
     native = True
 
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
-        """Return a record for each message that carries calls or results."""
-        records: list[Record] = []
-        add = records.append
-        index = start - 1
-        for message in messages[start:stop]:
-            index += 1
-            if type(message) is not Message:
-                raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iter(messages[start : start + GLANCE])
+        for message in rest:
+            if message.__class__ is not Message:
+                break
             role = message.role
-            if role == "tool":
-                add((index, (), (message.tool_call_id or key_of("", message.tool_name),)))
-            elif role == "assistant":
+            if role == "assistant":
                 calls = message.tool_calls
                 if calls:
-                    add((index, tuple([call.id or key_of("", call.name) for call in calls]), ()))
-        return records
+                    if not _are_answered(calls, rest):
+                        break
+                    place += len(calls)
+            elif role == "tool":
+                break
+            place += 1
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
@@ -119,6 +120,18 @@ class MessageWire(Wire):
     def show_media(self, media: Sequence[Any]) -> Any:
         """Return a user message that shows `media`."""
         return Message("user", user_input_multi_content=tuple(media))
+
+
+def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
+    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
+    for call in calls:
+        answer: Any = next(rest, None)
+        if answer.__class__ is not Message or answer.role != "tool":
+            return False
+        key = call.id
+        if answer.tool_call_id != key or not key:
+            return False
+    return True
 
 
 def _write_call(call: Any, edit: CallEdit) -> Any:

@@ -4,7 +4,7 @@ The older form (`function_call`, role `function`) is read and answered in its ow
 one call a message.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ from suture.wires._fields import (
 )
 from suture.wires._mark import media_note
 from suture.wires._text import says_nothing
-from suture.wires._wire import Call, CallEdit, Piece, Record, Result, ResultEdit, View, Wire
+from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View, Wire
 
 __all__ = ["OpenAIChatWire"]
 
@@ -55,41 +55,27 @@ class OpenAIChatWire(Wire):
     name = "openai-chat"
     text_arguments = True
 
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:  # noqa: C901, PLR0912 - hot
-        """Return a record for each message that carries calls or results."""
-        records: list[Record] = []
-        add = records.append
-        for index, message in enumerate(messages[start:stop], start):
-            if message.__class__ is dict:
-                role = message.get("role")
-                if role == "tool":
-                    key = message.get("tool_call_id")
-                    if key.__class__ is str and key:
-                        add((index, (), (key,)))
-                        continue
-                elif role == "assistant":
-                    calls = message.get("tool_calls")
-                    if calls is None:
-                        if "function_call" not in message:
-                            continue
-                    elif calls.__class__ is list:
-                        if len(calls) == 1:
-                            call = calls[0]
-                            key = call.get("id") if call.__class__ is dict else None
-                            if key.__class__ is str and key:
-                                add((index, (key,), ()))
-                                continue
-                        else:
-                            keys = _keys(calls)
-                            if keys:
-                                add((index, keys, ()))
-                                continue
-                elif role.__class__ is str and role in _QUIET:
-                    continue
-            record = self.record(message, index)
-            if record is not None:
-                add(record)
-        return records
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iter(messages[start : start + GLANCE])
+        for message in rest:
+            if message.__class__ is not dict:
+                break
+            role = message.get("role")
+            if role == "assistant":
+                calls = message.get("tool_calls")
+                if calls is None:
+                    if "function_call" in message:
+                        break
+                elif calls.__class__ is list and calls and _are_answered(calls, rest):
+                    place += len(calls)
+                else:
+                    break
+            elif role.__class__ is not str or role not in _QUIET:
+                break
+            place += 1
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Chat's: certainly where it has a field of its own."""
@@ -227,19 +213,16 @@ class OpenAIChatWire(Wire):
         )
 
 
-def _keys(calls: Any) -> tuple[Any, ...] | None:
-    """Return the keys of ordinary calls with ids; `None` where anything is out of the ordinary."""
-    if calls is None:
-        return ()
-    if calls.__class__ is not list:
-        return None
-    keys: list[Any] = []
+def _are_answered(calls: list[Any], rest: Iterator[Any]) -> bool:
+    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
     for call in calls:
-        key = call.get("id") if call.__class__ is dict else None
-        if key.__class__ is not str or not key:
-            return None
-        keys.append(key)
-    return tuple(keys)
+        answer: Any = next(rest, None)
+        if call.__class__ is not dict or answer.__class__ is not dict or answer.get("role") != "tool":
+            return False
+        key = call.get("id")
+        if answer.get("tool_call_id") != key or key.__class__ is not str or not key:
+            return False
+    return True
 
 
 def _read_call(call: Any, index: int | None, path: str) -> Call:

@@ -16,7 +16,6 @@ from suture.wires._wire import (
     CallEdit,
     Key,
     Piece,
-    Record,
     Result,
     ResultEdit,
     View,
@@ -78,25 +77,6 @@ class OpenAIResponsesWire(Wire):
     name = "openai-responses"
     text_arguments = True
     set_like = True
-
-    def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
-        """Return a record for each item that is a call or an output."""
-        records: list[Record] = []
-        for index in range(start, stop):
-            item = messages[index]
-            if item.__class__ is dict:
-                kind = item.get("type")
-                key = item.get("call_id")
-                if kind == "function_call" and type(key) is str and key:
-                    records.append((index, (key,), ()))
-                    continue
-                if kind == "function_call_output" and type(key) is str and key:
-                    records.append((index, (), (key,)))
-                    continue
-            record = self.record(item, index)
-            if record is not None:
-                records.append(record)
-        return records
 
     def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
         """Tell whether the list refers to items that the service keeps."""
