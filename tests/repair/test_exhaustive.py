@@ -75,22 +75,18 @@ def sweep(wire: str, length: int) -> int:
 
 @pytest.mark.parametrize("wire", VALIDATORS)
 def test_every_history_of_up_to_four_messages_is_acceptable_after_repair(
-    wire: str, capsys: pytest.CaptureFixture[str]
+    wire: str, covered: Callable[[str], None]
 ) -> None:
     """All of them, with an independent validator for each wire."""
     counts = [sweep(wire, length) for length in range(5)]
-    with capsys.disabled():
-        print(f"\n{wire}: {sum(counts)} histories of up to 4 messages, all acceptable after repair")
+    covered(f"{wire}: {sum(counts)} histories of up to 4 messages, all acceptable after repair")
     assert counts[4] == len(ALPHABET) ** 4
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("wire", VALIDATORS)
-def test_every_history_of_five_messages_is_acceptable_after_repair(
-    wire: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_history_of_five_messages_is_acceptable_after_repair(wire: str, covered: Callable[[str], None]) -> None:
     """The same, one message further."""
     count = sweep(wire, 5)
-    with capsys.disabled():
-        print(f"\n{wire}: {count} histories of 5 messages, all acceptable after repair")
+    covered(f"{wire}: {count} histories of 5 messages, all acceptable after repair")
     assert count == len(ALPHABET) ** 5

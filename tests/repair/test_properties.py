@@ -1,6 +1,7 @@
 """What holds for every history, on every legal pair of wire and profile."""
 
 import copy
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,9 @@ def numbered(history: Sequence[Step]) -> list[Step]:
 
 histories = st.lists(steps, max_size=9).map(numbered)
 everywhere = pytest.mark.parametrize(("wire", "profile"), PAIRS, ids=[f"{wire}-{profile}" for wire, profile in PAIRS])
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "80"))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+pytestmark = pytest.mark.properties
 
 
 def real_texts(history: Sequence[Step]) -> list[str]:

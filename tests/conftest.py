@@ -1,0 +1,23 @@
+"""What all tests share: sweeps say at the end of the run how much they covered."""
+
+from collections.abc import Callable
+
+import pytest
+
+COVERED = "covered"
+
+
+@pytest.fixture
+def covered(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Return a function that notes what a sweep covered, to be printed at the end of the run."""
+    return lambda text: record_property(COVERED, text)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the sweeps covered, also when they ran in other processes."""
+    reports = terminalreporter.getreports("passed")
+    lines = [text for report in reports for name, text in report.user_properties if name == COVERED]
+    if lines:
+        terminalreporter.section("covered")
+        for line in lines:
+            terminalreporter.write_line(str(line))
