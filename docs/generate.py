@@ -100,7 +100,8 @@ def _facts(profile: Profile) -> Iterator[str]:
 def _ids(form: IdForm) -> str:
     scopes = {"": "may repeat", "turn": "unique within a turn", "history": "unique within the history"}
     made = f"a made one begins with `{form.prefix}`" if form.prefix else "a made one has no prefix"
-    return f"`{_cell(form.pattern)}`, at most {form.limit} characters, {scopes[form.scope]}; {made}"
+    limit = "" if form.limit is None else f", at most {form.limit} characters"
+    return f"`{_cell(form.pattern)}`{limit}, {scopes[form.scope]}; {made}"
 
 
 def _row(rule: Rule, profile: Profile) -> str:

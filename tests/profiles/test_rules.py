@@ -35,7 +35,7 @@ STEPS: dict[str, list[Step]] = {
     "late": [USER, OPEN, USER, DONE],
     "early": [USER, DONE, OPEN],
     "out-of-order": [USER, ("turn", [CALL, ("b", "g", "{}")]), ("result", "", "", "2"), ("result", "a", "", "1")],
-    "illegal-id": [USER, ("turn", [("x" * 200, "f", "{}")]), ("result", "x" * 200, "f", "42")],
+    "illegal-id": [USER, ("turn", [("x." * 100, "f", "{}")]), ("result", "x." * 100, "f", "42")],
     "missing-id": [USER, ("turn", [("", "f", "{}")]), ("result", "", "f", "42")],
     "wrong-id": [USER, OPEN, ("result", "", "f", "42")],
     "repeated-id": [

@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-__all__ = ["NATIVE", "IdForm", "Operation", "Profile", "Rule", "structure"]
+__all__ = ["NATIVE", "IdForm", "Operation", "Profile", "Rule"]
 
 NATIVE = ("message", "agentic")
 """The wires every profile speaks of besides its own."""
@@ -54,8 +54,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     """The findings that break it."""
     says: str
-    source: str
     operation: Operation
+    source: str = ""
+    """Where it is known from."""
     wires: tuple[str, ...] = ()
     """Where it can be broken; empty: on all wires of its profile."""
 
@@ -68,7 +69,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     pattern: str
-    limit: int
+    limit: int | None = None
     scope: str = ""
     prefix: str = "call_"
     length: int = 29
@@ -76,7 +77,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
     def accepts(self, text: str) -> bool:
         """Tell whether `text` may be an id."""
-        return len(text) <= self.limit and _matcher(self.pattern)(text) is not None
+        return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
 
 @cache
@@ -116,41 +117,3 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return {
             problem: rule for rule in self.rules if not rule.wires or wire in rule.wires for problem in rule.problems
         }
-
-
-def structure(name: str, *, answered: str, orphaned: str, single: str, adjacent: str) -> tuple[Rule, ...]:
-    """Return the four rules of structure, which all providers have, each with this provider's source.
-
-    >>> [rule.id for rule in structure("x", answered="", orphaned="", single="", adjacent="")]
-    ['x.answered', 'x.has-call', 'x.single-result', 'x.adjacent']
-    """
-    return (
-        Rule(
-            id=f"{name}.answered",
-            problems=("dangling",),
-            says="Every tool call has a result.",
-            source=answered,
-            operation=Operation.ANSWER,
-        ),
-        Rule(
-            id=f"{name}.has-call",
-            problems=("orphan",),
-            says="Every tool result has a call before it.",
-            source=orphaned,
-            operation=Operation.RETELL,
-        ),
-        Rule(
-            id=f"{name}.single-result",
-            problems=("duplicate",),
-            says="A tool call has one result.",
-            source=single,
-            operation=Operation.COLLAPSE,
-        ),
-        Rule(
-            id=f"{name}.adjacent",
-            problems=("late", "early", "out-of-order"),
-            says="The results of a turn follow it, with nothing between.",
-            source=adjacent,
-            operation=Operation.MOVE,
-        ),
-    )

@@ -1,14 +1,19 @@
 """Structure alone: what every provider demands of calls and results."""
 
-from suture.profiles._profile import Profile, structure
+from suture.profiles._profile import Profile
+from suture.profiles._rules import rules
 
 __all__ = ["PAIRING"]
-
-_SOURCE = "common to all providers"
 
 PAIRING = Profile(
     name="pairing",
     wires=("message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
-    rules=structure("pairing", answered=_SOURCE, orphaned=_SOURCE, single=_SOURCE, adjacent=_SOURCE),
     adjacent=False,
+    rules=rules(
+        "pairing",
+        answered="common to all providers",
+        has_call="common to all providers",
+        single_result="common to all providers",
+        adjacent="common to all providers",
+    ),
 )

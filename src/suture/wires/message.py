@@ -7,16 +7,17 @@ from msgspec.structs import replace
 
 from suture.messages import AudioPart, FilePart, ImagePart, Message, ReasoningPart, TextPart, VideoPart
 from suture.wires._fields import given
+from suture.wires._item_wire import ItemWire
 from suture.wires._mark import MARK, media_note
 from suture.wires._text import json_text
-from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View, Wire
+from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
 
 __all__ = ["MessageWire"]
 
 _MEDIA = (ImagePart, AudioPart, VideoPart, FilePart)
 
 
-class MessageWire(Wire):
+class MessageWire(ItemWire):
     """Histories of `suture.Message`.
 
     >>> from suture.messages import Message
@@ -96,13 +97,11 @@ class MessageWire(Wire):
             message = replace(message, **given(tool_call_id=edit.id, tool_name=edit.name, content=edit.text))
         return message
 
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return the tool messages of these results."""
-        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
-
-    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return a result kept as user text, or nothing."""
-        return self.speak("user", texts[0]) if 0 in texts else None
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        extra = {MARK: piece.cause}
+        return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)
 
     def speak(self, role: str, text: str) -> Any:
         """Return a new message that says `text`."""
@@ -136,9 +135,3 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
     return replace(call, **given(id=edit.id, name=edit.name, arguments=edit.arguments))
-
-
-def _placeholder(piece: Piece) -> Message:
-    call = piece.call or Call("", "")
-    extra = {MARK: piece.cause}
-    return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)

@@ -24,9 +24,10 @@ from suture.wires._fields import (
     without,
     word,
 )
+from suture.wires._item_wire import ItemWire
 from suture.wires._mark import media_note
 from suture.wires._text import says_nothing
-from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View, Wire
+from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
 
 __all__ = ["OpenAIChatWire"]
 
@@ -44,7 +45,7 @@ _OWN_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
 _OLD, _CUSTOM = "function", "custom"
 
 
-class OpenAIChatWire(Wire):
+class OpenAIChatWire(ItemWire):
     """Messages as Chat Completions takes and returns them.
 
     >>> from suture.wires import get_wire
@@ -160,13 +161,12 @@ class OpenAIChatWire(Wire):
             message = put(message, **given(tool_call_id=own_id, name=edit.name, content=edit.text))
         return message
 
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return the tool messages of these results."""
-        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
-
-    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return a result kept as user text, or nothing."""
-        return self.speak("user", texts[0]) if 0 in texts else None
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        if call.kind == _OLD:
+            return {"role": "function", "name": call.name, "content": piece.text}
+        return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
 
     def speak(self, role: str, text: str) -> Any:
         """Return a new message that says `text`."""
@@ -252,10 +252,3 @@ def _write_call(call: Any, edit: CallEdit) -> Any:
 def _write_function(function: Any, edit: CallEdit) -> Any:
     fields = given(name=edit.name, arguments=edit.arguments)
     return put(function, **fields) if fields else function
-
-
-def _placeholder(piece: Piece) -> Any:
-    call = piece.call or Call("", "")
-    if call.kind == _OLD:
-        return {"role": "function", "name": call.name, "content": piece.text}
-    return {"role": "tool", "tool_call_id": call.id, "content": piece.text}

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from suture.wires._fields import argument_text, check_value, get, is_list, put, text_of, typed, without, word
+from suture.wires._item_wire import ItemWire
 from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import (
     Call,
@@ -19,7 +20,6 @@ from suture.wires._wire import (
     Result,
     ResultEdit,
     View,
-    Wire,
     key_of,
 )
 
@@ -65,7 +65,7 @@ _FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_tri
 _OWN_PARTS = ("input_text", "input_image", "input_file", "input_audio", "output_text", "refusal")
 
 
-class OpenAIResponsesWire(Wire):
+class OpenAIResponsesWire(ItemWire):
     """Items as Responses takes and returns them.
 
     >>> from suture.wires import get_wire
@@ -187,13 +187,19 @@ class OpenAIResponsesWire(Wire):
             fields = {pair.output_id: change.id, pair.payload: change.text}
         return put(message, **{name: value for name, value in fields.items() if name and value is not None})
 
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return the output items of these results."""
-        return [_placeholder(piece) if piece.message is None else piece.message for piece in pieces]
-
-    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return an output kept as user text, or nothing."""
-        return self.speak("user", texts[0]) if 0 in texts else None
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        pair = _KINDS[call.kind]
+        item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
+        if pair.kind == "mcp_approval":
+            return {**item, "approve": False, "reason": piece.text}
+        if pair.kind == "apply_patch":
+            return {**item, "status": "failed", "output": piece.text}
+        if pair.kind == "shell":
+            outcome = {"type": "exit", "exit_code": 1}
+            return {**item, "output": [{"stdout": "", "stderr": piece.text, "outcome": outcome}]}
+        return {**item, "output": piece.text}
 
     def speak(self, role: str, text: str) -> Any:
         """Return a new message item that says `text`."""
@@ -218,17 +224,3 @@ class OpenAIResponsesWire(Wire):
         if word(message, "type") in {None, "message"}:
             return word(message, "role") == "assistant" and bool(get(message, "id"))
         return self.made_by_model(message)
-
-
-def _placeholder(piece: Piece) -> Any:
-    call = piece.call or Call("", "")
-    pair = _KINDS[call.kind]
-    item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
-    if pair.kind == "mcp_approval":
-        return {**item, "approve": False, "reason": piece.text}
-    if pair.kind == "apply_patch":
-        return {**item, "status": "failed", "output": piece.text}
-    if pair.kind == "shell":
-        outcome = {"type": "exit", "exit_code": 1}
-        return {**item, "output": [{"stdout": "", "stderr": piece.text, "outcome": outcome}]}
-    return {**item, "output": piece.text}
