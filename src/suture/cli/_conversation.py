@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from suture.cli._decode import held_in
+from suture.cli._decode import HOLDERS, held_in
 from suture.cli._refusal import Refusal, kind_of
 from suture.errors import ConfigError, InputError, SchemaVersionError
 from suture.messages import SCHEMA_VERSION, message_from_dict, message_to_dict
@@ -21,7 +21,6 @@ __all__ = ["Conversation", "Layout", "is_message", "open_conversation"]
 
 _NATIVE = ("message", "agentic")
 _SIGNS = ("role", "type", "kind", "parts")
-_HOLDERS = ("messages", "input", "contents")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -137,7 +136,7 @@ def open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT,
         return Conversation(holder[key], line, holder, key, layout, many)
     if is_message(holder):
         raise Refusal("expected a list of messages, found a single message", place)
-    for name in _HOLDERS:
+    for name in HOLDERS:
         if name in holder:
             raise Refusal(f"expected a list of messages, found {kind_of(holder[name])}", place, name)
     raise Refusal("an object without messages, input or contents", place)

@@ -15,9 +15,9 @@ from suture.cli._refusal import CutOff, Refusal
 from suture.errors import InputError
 from suture.messages import check_plain
 
-__all__ = ["decode", "held_in"]
+__all__ = ["HOLDERS", "decode", "held_in"]
 
-_HOLDERS = ("messages", "input", "contents")
+HOLDERS = ("messages", "input", "contents")
 _LONGEST_INTEGER = 4300
 _decode = msgspec.json.Decoder().decode
 
@@ -52,7 +52,7 @@ def held_in(value: Any) -> str:
     if not isinstance(value, dict):
         return ""
     holder = cast("dict[str, Any]", value)
-    return next((key for key in _HOLDERS if isinstance(holder.get(key), list)), "")
+    return next((key for key in HOLDERS if isinstance(holder.get(key), list)), "")
 
 
 def _explain(data: bytes | bytearray, line: int) -> None:
