@@ -13,7 +13,7 @@ from typing import Any
 from suture.pairing._causes import is_builtin_text
 from suture.wires import Call, Key, Result, Wire
 
-__all__ = ["Assignment", "OutsideError", "Reference", "Slot", "Turn", "assign", "match_call"]
+__all__ = ["Assignment", "OutsideError", "Reference", "Slot", "Turn", "alias_key", "assign", "match_call"]
 
 IsPlaceholder = Callable[[str], bool] | None
 
@@ -84,21 +84,28 @@ class Assignment:
     """Real results whose place a later, different one took."""
 
 
-def match_call(result: Result, key: Key, waiting: Sequence[tuple[Key, Call]]) -> int:
+def match_call(wire: Wire, result: Result, waiting: Sequence[tuple[Key, Call]]) -> int:
     """Return which of the calls `waiting`, as (key, call), a result answers that comes next; -1 for none.
 
-    >>> match_call(Result("", "g"), ("", "g"), [("a", Call("a", "f")), ("b", Call("b", "g"))])
+    >>> from suture.wires import get_wire
+    >>> match_call(get_wire("gemini"), Result("", "g"), [("a", Call("a", "f")), ("b", Call("b", "g"))])
     1
     """
-    name = result.name
-    named = fitting = -1
+    key, name = wire.key(result), result.name
+    fitting = -1
     for place, (own_key, call) in enumerate(waiting):
-        if (own_key == key or call.alias == result.id) if result.id else (not name or call.name == name):
-            fitting = place if fitting < 0 else fitting
+        by_id = own_key == key or (call.alias == result.id and wire.answers(result, call))
+        by_name = (not name or call.name == name) and wire.answers(result, call)
+        if by_id if result.id else by_name:
             if name and call.name == name:
-                named = place
-                break
-    return named if named >= 0 else fitting
+                return place
+            fitting = place if fitting < 0 else fitting
+    return fitting
+
+
+def alias_key(wire: Wire, call: Call) -> Key:
+    """Return the key of a result that means `call` by its other id."""
+    return wire.key(call._replace(id=call.alias))
 
 
 def assign(
@@ -153,7 +160,7 @@ class _Gathering:
             if call.id:
                 self.latest[key] = turn
             if call.alias:
-                self.aliases[call.alias] = key
+                self.aliases[alias_key(self.wire, call)] = key
 
     def _turn_at(self, index: int) -> Turn:
         """Return the turn that the call at `index` belongs to: on a list of items, that of its neighbours."""
@@ -225,12 +232,12 @@ class _Gathering:
             turn.arrivals.setdefault(reference.key, []).append(reference)
         elif reference.key in self.known:
             raise OutsideError
-        elif not self._refers_elsewhere:
+        elif reference.index < self._first_reference:
             self.strays.append(reference)
 
     @cached_property
-    def _refers_elsewhere(self) -> bool:
-        return self.wire.refers_elsewhere(self.messages)
+    def _first_reference(self) -> int:
+        return self.wire.first_reference(self.messages)
 
 
 class _Settling:
@@ -298,7 +305,11 @@ class _Settling:
         A call whose own result is still coming is not given away.
         """
         name = reference.result.name
-        fitting = [slot for slot in turn.slots if not name or slot.call.name == name]
+        fitting = [
+            slot
+            for slot in turn.slots
+            if (not name or slot.call.name == name) and self.wire.answers(reference.result, slot.call)
+        ]
         waiting = {key: sum(slot.given is None for slot in own[key]) for key in {slot.key for slot in fitting}}
         slots = [slot for slot in fitting if slot.given is not None or waiting[slot.key] > coming.get(slot.key, 0)]
         if slots:
@@ -327,7 +338,8 @@ class _Settling:
             raise OutsideError
         if self.unanswered.get(key):
             return True
-        return any(slot.given is None or slot.given.synthetic for slot in everywhere if slot not in own)
+        earlier = set(everywhere).difference(own)
+        return any(slot.given is None or slot.given.synthetic for slot in earlier)
 
     def _compete(self, slots: list[Slot], reference: Reference) -> None:
         """Of real results for one call, identical ones are one, and of different ones the last wins."""

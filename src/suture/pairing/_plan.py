@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.pairing._assign import Assignment, Reference, Slot, Turn, assign, match_call
+from suture.pairing._assign import Assignment, Reference, Slot, Turn, alias_key, assign, match_call
+from suture.pairing._build import Builder
 from suture.pairing._causes import Cause, is_builtin_text, placeholder_text
 from suture.pairing._orphans import ORPHAN_LIMIT, orphan_text
 from suture.pairing._report import Displaced, Finding, Pending
@@ -159,7 +160,7 @@ class _Planning:
         missing = any(slot.given is None and self.wire.can_answer(slot.call) for slot in turn.slots)
         if turn.surplus or (missing and not keeps):
             return False
-        if any(not reference.result.id for reference in given) and not _reads_in_place(turn):
+        if any(not reference.result.id for reference in given) and not _reads_in_place(self.wire, turn):
             return False
         if any(index <= turn.last for index in indexes):
             return False
@@ -204,7 +205,7 @@ class _Planning:
         return [Piece(call=call, text=self._text(cause, call.name, call.id), cause=str(cause))]
 
     def _cause(self, turn: Turn, slot: Slot) -> Cause:
-        if not self.wire.arguments_ok(slot.call):
+        if not self.wire.arguments_ok(slot.call) and self.wire.sound_arguments(slot.call) in ({}, "{}"):
             return Cause.MALFORMED
         followed = turn is not self.found.turns[-1] or not self.tail_is_open
         return Cause.INTERRUPTED if followed else Cause.UNKNOWN
@@ -216,6 +217,8 @@ class _Planning:
                 raise ConfigError(
                     f"generator returned {type(text).__name__}; it must be a plain function that returns text"
                 )
+            if text and not is_sendable(text):
+                raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
             if text:
                 return text
         return placeholder_text(cause, name, call_id, self.options.language)
@@ -262,8 +265,10 @@ class _Planning:
 
     def _is_placeholder(self, reference: Reference) -> bool:
         result = reference.result
-        text, _ = self.wire.result_text(result)
-        if result.marked or is_builtin_text(text, result.name or None, result.id) is not None:
+        text, complete = self.wire.result_text(result)
+        if result.marked or not complete:
+            return result.marked
+        if is_builtin_text(text, result.name or None, result.id) is not None:
             return True
         return self.options.is_placeholder is not None and bool(self.options.is_placeholder(text))
 
@@ -277,7 +282,7 @@ class _Planning:
                 name=result.name or name,
                 reason=reason,
                 length=len(text),
-                content=text if complete else result.content,
+                content=text if complete else self.wire.raw_content(result),
             )
         )
 
@@ -294,7 +299,7 @@ class _Planning:
         if not self.carried and not self.kept:
             rest = self.messages if self.start == 0 else self.messages[self.start :]
             return Paired(rest, None, boundary, boundary - self.start, findings, (), tuple(self.pending), keys)
-        builder = _Builder(self.wire, self.messages, self.start)
+        builder = Builder(self.wire, self.messages, self.start)
         touched = sorted(self.carried.keys() | self.kept.keys())
         for index in touched:
             if index < boundary:
@@ -311,7 +316,7 @@ class _Planning:
     def _settled_keys(self, boundary: int) -> tuple[Key, ...]:
         """Return what the calls before `boundary` go by."""
         slots = [slot for turn in self.found.turns if turn.last < boundary for slot in turn.slots]
-        return (*(slot.key for slot in slots), *(slot.call.alias for slot in slots if slot.call.alias))
+        return (*(slot.key for slot in slots), *(alias_key(self.wire, slot.call) for slot in slots if slot.call.alias))
 
     def _boundary(self) -> int:
         """Return the first index that what comes next may still change."""
@@ -327,36 +332,17 @@ class _Planning:
         return min(places)
 
 
-class _Builder:
-    """The output, written from left to right."""
+def is_sendable(text: str) -> bool:
+    """Tell whether `text` can be written as UTF-8.
 
-    def __init__(self, wire: Wire, messages: Sequence[Any], start: int) -> None:
-        self.wire, self.messages, self.cursor = wire, messages, start
-        self.built: list[Any] = []
-        self.origins: list[int] = []
-
-    def copy_to(self, index: int) -> None:
-        """Copy what is untouched, up to `index`."""
-        if index > self.cursor:
-            self.built += self.messages[self.cursor : index]
-            self.origins += range(self.cursor, index)
-            self.cursor = index
-
-    def rebuild(self, index: int, texts: Mapping[int, str] | None, pieces: Sequence[Piece] | None) -> None:
-        """Write message `index` without the results that move away, then those that move here."""
-        self.copy_to(index)
-        message = self.messages[index]
-        remainder = message if texts is None else self.wire.rest(message, texts)
-        if remainder is not None:
-            self._add(remainder, index)
-        if pieces:
-            for carrier in self.wire.carry(pieces):
-                self._add(carrier, index)
-        self.cursor = index + 1
-
-    def _add(self, message: Any, origin: int) -> None:
-        self.built.append(message)
-        self.origins.append(origin)
+    >>> is_sendable("ok")
+    True
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _indexes(turn: Turn) -> set[int]:
@@ -364,13 +350,13 @@ def _indexes(turn: Turn) -> set[int]:
     return {slot.given.index for slot in turn.slots if slot.given is not None}
 
 
-def _reads_in_place(turn: Turn) -> bool:
+def _reads_in_place(wire: Wire, turn: Turn) -> bool:
     """Tell whether the results of `turn`, read one by one where they stand, answer the calls they were given to."""
     waiting = [slot for slot in turn.slots if slot.given is not None]
     for slot in sorted(waiting, key=_where):
         if slot.given is not None:
             calls = [(other.key, other.call) for other in waiting]
-            if waiting[match_call(slot.given.result, slot.given.key, calls)] is not slot:
+            if waiting[match_call(wire, slot.given.result, calls)] is not slot:
                 return False
             waiting.remove(slot)
     return True

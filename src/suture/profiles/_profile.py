@@ -80,6 +80,9 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
 
+_STRUCTURAL = (Operation.ANSWER, Operation.MOVE, Operation.COLLAPSE, Operation.RETELL)
+
+
 @cache
 def _matcher(pattern: str) -> Callable[[str], object]:
     return re.compile(pattern).fullmatch
@@ -103,6 +106,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The text field that must be present on a message with calls."""
     adjacent: bool = True
     """Results stand right behind their turn, even on a wire that would not mind."""
+
+    @property
+    def has_fit(self) -> bool:
+        """Whether it demands anything beyond structure."""
+        return any(rule.operation not in _STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
         """Tell whether this profile has something to say about `wire`."""

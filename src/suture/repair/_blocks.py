@@ -36,7 +36,7 @@ def split_results(wire: BlockWire, message: Any) -> list[Any]:
     return [wire.with_blocks(message, part) for part in (results, rest) if part]
 
 
-def merge(wire: BlockWire, one: Any, other: Any, *, first_results: bool) -> Any:
-    """Return one message with the blocks of both, where it is asked for the results before the rest."""
-    blocks = [*wire.blocks(one), *wire.blocks(other)]
-    return wire.with_blocks(one, results_first(wire, blocks) if first_results else blocks)
+def merge(wire: BlockWire, messages: Sequence[Any], *, first_results: bool) -> Any:
+    """Return one message with the blocks of all, where it is asked for the results before the rest."""
+    blocks = [block for message in messages for block in wire.blocks(message)]
+    return wire.with_blocks(messages[0], results_first(wire, blocks) if first_results else blocks)

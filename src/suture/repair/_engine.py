@@ -5,12 +5,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from suture.errors import AmbiguousWireError, ConfigError, InputError
+from suture.errors import AmbiguousWireError, ConfigError
 from suture.language import Language, resolve_language
 from suture.pairing import Cause, Displaced, Finding, PairOptions, Pending, Report, pair
 from suture.profiles import Profile, Rule, default_profile, get_profile
 from suture.repair._fit import Fitter
-from suture.wires import Wire, get_wire, recognise
+from suture.wires import Wire, check_list, get_wire, recognise
 
 __all__ = [
     "Causes",
@@ -21,8 +21,8 @@ __all__ = [
     "attach",
     "candidates",
     "check",
-    "is_fit_needed",
     "make_options",
+    "renamed",
     "repair",
 ]
 
@@ -102,13 +102,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         paired = pair(self.wire, messages, self.pair_options())
         fitted: Sequence[Any] = paired.messages
         changed = paired.origins is not None
+        pending = paired.pending
         findings = attach(paired.findings, self.profile.rules_for(self.wire.name))
-        if is_fit_needed(self.profile):
+        if self.profile.has_fit:
             fitter = Fitter(self.wire, self.profile, self.options.language)
+            fitter.pending = frozenset(call.index for call in paired.pending)
             origins = range(len(fitted)) if paired.origins is None else paired.origins
             for message, origin in zip(fitted, origins, strict=True):
                 fitter.feed(message, origin)
             out = fitter.finish()
+            pending = renamed(pending, fitter)
             findings = sorted([*findings, *fitter.findings], key=_place)
             if fitter.changed:
                 fitted, changed = out, True
@@ -116,7 +119,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             messages=fitted,
             changed=changed,
             report=self.report(findings, paired.displaced),
-            pending=paired.pending,
+            pending=pending,
         )
 
     def report(self, findings: Sequence[Finding], displaced: Sequence[Displaced]) -> Report:
@@ -229,9 +232,7 @@ def make_options(
 
 def candidates(messages: Sequence[Any], wire: str | None, profile: str | None, options: Options) -> list[Plan]:
     """Return the plans that fit what was asked: one for each wire that these messages may be of."""
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
-        raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")
+    check_list(messages)
     wanted = get_profile(profile) if profile is not None else None
     names = recognise(messages) if wire is None else (get_wire(wire).name,)
     plans = [
@@ -246,6 +247,15 @@ def candidates(messages: Sequence[Any], wire: str | None, profile: str | None, o
     return plans
 
 
+def renamed(pending: tuple[Pending, ...], fitter: Fitter) -> tuple[Pending, ...]:
+    """Return the pending calls with the ids and names that they go by in the output."""
+    calls = fitter.open_calls()[-len(pending) :] if pending else []
+    return tuple(
+        msgspec.structs.replace(item, call_id=call_id, name=name)
+        for item, (call_id, name) in zip(pending, calls, strict=True)
+    )
+
+
 def attach(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
     """Return what pairing found with the profile's rule for each."""
     told: list[Finding] = []
@@ -255,11 +265,6 @@ def attach(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Findi
             finding = msgspec.structs.replace(finding, rule=rule.id, says=rule.says, source=rule.source)  # noqa: PLW2901
         told.append(finding)
     return told
-
-
-def is_fit_needed(profile: Profile) -> bool:
-    """Tell whether a profile demands anything beyond structure."""
-    return profile.name != "pairing"
 
 
 def _run(messages: Sequence[Any], wire: str | None, profile: str | None, options: Options) -> Repaired[Any]:

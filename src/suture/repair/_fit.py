@@ -33,6 +33,7 @@ class _Open(NamedTuple):
     call: Call
     key: Key
     id: str
+    name: str
     turn: int
 
 
@@ -58,6 +59,9 @@ class Fitter:
         self._outlet = Outlet(wire, self.rules, language)
         self._open: list[_Open] = []
         self._media: list[Any] = []
+        self.pending: frozenset[int] = frozenset()
+        """Turns that wait for more results: nothing may be shown behind those they have."""
+        self._turn_is_pending = False
         self._origin = 0
         self._turn = 0
         self._calling_turn = 0
@@ -104,6 +108,10 @@ class Fitter:
         for part in parts:
             self._put(part, view if len(parts) == 1 else self.wire.view(part))
 
+    def open_calls(self) -> list[tuple[str, str]]:
+        """Return the (id, name) that the calls of the last turn go by that have no result."""
+        return [(call.id, call.name) for call in self._open if call.turn == self._calling_turn]
+
     def finish(self) -> list[Any]:
         """Return all that came out since the start, or since the fork."""
         self._show_media()
@@ -132,6 +140,7 @@ class Fitter:
         self._last_role = view.role
         if begins:
             self._turn += 1
+            self._turn_is_pending = self._origin in self.pending
             if not self.wire.set_like:
                 self._open = []
             if self._ids is not None:
@@ -147,8 +156,8 @@ class Fitter:
         edits: dict[int, CallEdit] = {}
         for position, call in enumerate(view.calls):
             given = self._give_id(call)
-            self._open.append(_Open(call, self.wire.key(call), given or call.id, self._turn))
             name, arguments = self._name(call, signed=view.signed), self._arguments(call, signed=view.signed)
+            self._open.append(_Open(call, self.wire.key(call), given or call.id, name or call.name, self._turn))
             if given is not None or name is not None or arguments is not None:
                 edits[position] = CallEdit(given, name, arguments)
         return edits
@@ -191,7 +200,7 @@ class Fitter:
             text = self._result_text(result)
             if given is not None and text is None:
                 text = self._reword(result, answered, given)
-            name = self._result_name(result, answered.call)
+            name = self._result_name(result, answered)
             if given is not None or name is not None or text is not None:
                 edits[position] = ResultEdit(given, name, text)
         return edits
@@ -201,7 +210,7 @@ class Fitter:
         if self._open and self._open[0].key == self.wire.key(result) and not result.name:
             return self._open.pop(0)  # by far the usual case
         calls = self._open if result.id else [call for call in self._open if call.turn == self._calling_turn]
-        place = match_call(result, self.wire.key(result), [(call.key, call.call) for call in calls])
+        place = match_call(self.wire, result, [(call.key, call.call) for call in calls])
         if place < 0:
             return None
         answered = calls[place]
@@ -215,12 +224,11 @@ class Fitter:
             self._tell("wrong-id", answered.call, f"given its call's id {answered.id}")
         return answered.id
 
-    def _result_name(self, result: Result, call: Call) -> str | None:
-        name = call.name or UNKNOWN_TOOL
-        if "result-name" not in self.rules or result.name == name:
+    def _result_name(self, result: Result, answered: _Open) -> str | None:
+        if "result-name" not in self.rules or not answered.name or result.name == answered.name:
             return None
-        self._tell("result-name", call, f"named {name}")
-        return name
+        self._tell("result-name", answered.call, f"named {answered.name}")
+        return answered.name
 
     def _result_text(self, result: Result) -> str | None:
         if "empty-error" in self.rules and self.wire.is_empty_error(result):
@@ -233,9 +241,9 @@ class Fitter:
 
     def _reword(self, result: Result, answered: _Open, given: str) -> str | None:
         """A placeholder of ours tells the id of its call, so it follows a rename."""
-        text, _ = self.wire.result_text(result)
+        text, complete = self.wire.result_text(result)
         call = answered.call
-        cause = is_builtin_text(text, call.name, call.id)
+        cause = is_builtin_text(text, call.name, call.id) if complete else None
         if cause is None or given == call.id:
             return None
         return placeholder_text(cause, call.name, given, "zh" if text.startswith("工具") else "en")
@@ -252,9 +260,9 @@ class Fitter:
         return message
 
     def _lift_media(self, message: Any, view: View) -> Any:
-        if "media-in-result" not in self.rules or not view.results:
+        if "media-in-result" not in self.rules or not view.results or self._turn_is_pending:
             return message
-        message, media = self.wire.lift_media(message)
+        message, media = self.wire.lift_media(message, self.language)
         if media:
             self._media += media
             self._tell("media-in-result", Call(view.results[0].id, view.results[0].name), "shown after the results")
@@ -280,7 +288,7 @@ class Fitter:
 
     def _fit_blocks(self, message: Any, view: View) -> list[Any]:
         """Return `message` with its blocks in order; nothing where it is empty; the parts it is split into."""
-        if view.empty and "empty-message" in self.rules:
+        if view.empty and not view.signed and "empty-message" in self.rules:
             self._note("empty-message", "dropped")
             return []
         wire = self.wire

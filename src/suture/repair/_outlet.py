@@ -18,7 +18,7 @@ _BRIDGES: dict[tuple[str, Language], str] = {
 
 
 class _Held(NamedTuple):
-    """The last message put out; the next one may still be merged into it."""
+    """The last message put out; the next ones may still be merged into it."""
 
     message: Any
     role: str
@@ -48,13 +48,15 @@ class Outlet:
         self.changed = False
         self.out: list[Any] = []
         self._held: _Held | None = None
+        self._joined: list[Any] = []
+        """What is to be merged into the held message, once it goes out."""
         self._calls: list[tuple[Any, View]] = []
         """Call items of the turn at hand, kept back until its other items are out."""
 
     def fork(self) -> "Outlet":
         """Return an outlet that goes on from here; it puts out the held message, which this one has not."""
         twin = Outlet(self.wire, self.problems, self.language)
-        twin._held, twin._calls = self._held, list(self._calls)
+        twin._held, twin._joined, twin._calls = self._held, list(self._joined), list(self._calls)
         return twin
 
     def put(self, message: Any, view: View) -> None:
@@ -72,9 +74,7 @@ class Outlet:
     def finish(self) -> list[Any]:
         """Return all that was put out."""
         self._release_calls()
-        if self._held is not None:
-            self.out.append(self._held.message)
-            self._held = None
+        self._release()
         return self.out
 
     def _put_before_calls(self, message: Any, view: View) -> None:
@@ -100,9 +100,8 @@ class Outlet:
             self.noted.append((problem, "" if signed else "merged with the message before"))
             if not signed and isinstance(self.wire, BlockWire):
                 self.changed = True
-                first_results = "results-not-first" in self.problems
-                merged = merge(self.wire, held.message, message, first_results=first_results)
-                self._held = _Held(merged, view.role, carries or held.carries_results, signed=False)
+                self._joined.append(message)
+                self._held = _Held(held.message, view.role, carries or held.carries_results, signed=False)
                 return
         self._bridge(held, view.role, carries_results=carries)
         self._hold(_Held(message, view.role, carries, view.signed))
@@ -134,6 +133,16 @@ class Outlet:
         self._hold(_Held(message, role, carries_results=False, signed=False))
 
     def _hold(self, held: _Held) -> None:
-        if self._held is not None:
-            self.out.append(self._held.message)
+        self._release()
         self._held = held
+
+    def _release(self) -> None:
+        """Put the held message out, with all that was merged into it."""
+        held, joined = self._held, self._joined
+        if held is None:
+            return
+        message = held.message
+        if joined and isinstance(self.wire, BlockWire):
+            message = merge(self.wire, [message, *joined], first_results="results-not-first" in self.problems)
+        self.out.append(message)
+        self._held, self._joined = None, []

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from suture.errors import AmbiguousWireError, InputError
 from suture.pairing import Displaced, Finding, OutsideError, Paired, Pending, Report, pair
-from suture.repair._engine import Causes, Generator, Plan, attach, candidates, is_fit_needed, make_options
+from suture.repair._engine import Causes, Generator, Plan, attach, candidates, make_options, renamed
 from suture.repair._fit import Fitter
 from suture.wires import Key, narrow
 
@@ -69,8 +69,9 @@ class Repairer(Generic[M]):
         """Add messages at the end. If one of them is malformed, or the generator fails, nothing has changed."""
         if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+        added = list(new)
         start = len(self._raw)
-        self._raw.extend(new)
+        self._raw.extend(added)
         try:
             names = narrow([growing.plan.wire.name for growing in self._growing], self._raw, start)
             growing = [growing for growing in self._growing if growing.plan.wire.name in names]
@@ -78,8 +79,12 @@ class Repairer(Generic[M]):
         except BaseException:
             del self._raw[start:]
             raise
-        for one, paired in steps:
-            one.apply(paired)
+        try:
+            for one, paired in steps:
+                one.apply(paired)
+        except BaseException:
+            self.reset(self._raw[:start])
+            raise
         self._growing = growing
         return self
 
@@ -128,7 +133,7 @@ class _Growing:
         self.pending: tuple[Pending, ...] = ()
         self._rules = plan.profile.rules_for(plan.wire.name)
         self._pair_options = plan.pair_options()
-        self._fits = is_fit_needed(plan.profile)
+        self._fits = plan.profile.has_fit
         self._start_again()
 
     def _start_again(self) -> None:
@@ -186,9 +191,12 @@ class _Growing:
         settled, found = self._fitter.take()
         self._found[1].extend(found)
         end = self._fitter.fork()
+        end.pending = frozenset(call.index for call in paired.pending)
         for message, origin in islice(pairs, paired.cut, None):
             end.feed(message, origin)
-        return settled, end.finish(), end.findings
+        tail = end.finish()
+        self.pending = renamed(paired.pending, end)
+        return settled, tail, end.findings
 
 
 class _Window(Sequence[M], Generic[M]):

@@ -4,7 +4,7 @@ To add one: write a module beside these, list its instance in `_WIRES`, and give
 table of wires.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suture.errors import ConfigError, InputError, UnknownWireError
@@ -32,6 +32,7 @@ __all__ = [
     "ResultEdit",
     "View",
     "Wire",
+    "check_list",
     "get_wire",
     "narrow",
     "recognise",
@@ -80,7 +81,18 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
     >>> recognise([{"role": "user", "content": "hi"}])
     ('openai-chat', 'openai-responses', 'anthropic')
     """
+    check_list(messages)
     return narrow(WIRES, messages)
+
+
+def check_list(messages: Any) -> None:
+    """Raise `InputError` where `messages` is no list of messages at all.
+
+    >>> check_list([])
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
+        raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tuple[str, ...]:

@@ -52,4 +52,9 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
     if as_text:
         whole = isinstance(arguments, Mapping)
         return msgspec.json.encode(dict(arguments), enc_hook=repr).decode() if whole else "{}"  # pyright: ignore[reportUnknownArgumentType]
-    return msgspec.json.decode(arguments) if isinstance(arguments, str) and is_object_text(arguments) else {}
+    if not isinstance(arguments, str) or not is_object_text(arguments):
+        return {}
+    try:
+        return msgspec.json.decode(arguments)
+    except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
+        return {}

@@ -19,11 +19,10 @@ class BlockWire(Wire):
     """A wire whose messages hold blocks.
 
     >>> from suture.wires import get_wire
-    >>> get_wire("anthropic").block_wise
+    >>> get_wire("anthropic").bundled
     True
     """
 
-    block_wise = True
     bundled = True
 
     @abstractmethod
@@ -95,9 +94,15 @@ class BlockWire(Wire):
             loose = True
             if kind == CALL and role == "assistant":
                 calls.append(self.read_call(block, index))
-            signed = signed or self.is_signed(block)
-            empty = empty and kind == TEXT and not self.block_text(block).strip()
+            is_signed = self.is_signed(block)
+            signed = signed or is_signed
+            empty = empty and kind == TEXT and not is_signed and not self.block_text(block).strip()
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
+
+    def raw_content(self, result: Result) -> Any:
+        """Return what a result holds, without what the wire knows of it besides."""
+        content: Any = result.content
+        return content[0] if content.__class__ is tuple else content
 
     def is_loose(self, message: Any, results: int) -> bool:
         """Tell whether `message` holds anything beside its `results` results."""

@@ -74,7 +74,7 @@ def has(thing: Any, name: str) -> bool:
 
 
 def put(thing: Any, **fields: Any) -> Any:
-    """Return a shallow copy of `thing`, of its own type, with `fields` set.
+    """Return a shallow copy of `thing` with `fields` set: a dict of a mapping, an object of its own type.
 
     >>> put({"a": 1}, a=2)
     {'a': 2}
@@ -149,8 +149,8 @@ def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
     '{}'
     """
     value = get(thing, "arguments")
-    if isinstance(value, str) and not value.isascii():
-        check_plain(value, index=index, path=f"{path}.arguments" if path else "arguments")
+    if value is not None and not (isinstance(value, str) and value.isascii()):
+        check_plain(value, index=index, path=f"{path}.arguments" if path else "arguments", foreign=True)
     return value
 
 

@@ -13,8 +13,8 @@ class ItemWire(Wire):
     """A wire whose results are messages.
 
     >>> from suture.wires import get_wire
-    >>> get_wire("openai-chat").block_wise
-    False
+    >>> get_wire("openai-chat").rest({"role": "tool", "tool_call_id": "a", "content": "42"}, {}) is None
+    True
     """
 
     @abstractmethod

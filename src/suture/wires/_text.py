@@ -20,9 +20,7 @@ def says_nothing(content: Any) -> bool:
     """
     if not content or isinstance(content, str):
         return not content
-    return all(
-        word(part, "type") in {"text", "output_text", "input_text"} and not get(part, "text") for part in content
-    )
+    return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
 
 
 def json_text(value: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from suture.errors import InputError
+from suture.language import Language
 from suture.wires._arguments import is_object_text, sound_arguments
 
 __all__ = ["GLANCE", "Call", "CallEdit", "Key", "Piece", "Record", "Result", "ResultEdit", "View", "Wire", "key_of"]
@@ -125,8 +126,8 @@ class Wire(ABC):
     """One message shape. Subclasses are stateless; there is one instance of each.
 
     `native`: its messages are Suture's own type. `set_like`: a result may stand anywhere after its call.
-    `block_wise`: a message is a list of blocks that can be reordered. `bundled`: all results of a turn
-    travel in one message. `text_arguments`: arguments are the text of a JSON object, not the object.
+    `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
+    object, not the object.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -136,7 +137,6 @@ class Wire(ABC):
     name: str
     native = False
     set_like = False
-    block_wise = False
     bundled = False
     text_arguments = False
 
@@ -173,10 +173,9 @@ class Wire(ABC):
         """Return what a call and its result have in common on this wire."""
         return key_of(thing.id, thing.name)
 
-    def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
-        """Tell whether calls may be kept by the service, so that a result without one here is no orphan."""
-        del messages
-        return False
+    def first_reference(self, messages: Sequence[Any]) -> int:
+        """Return where the list first refers to what the service keeps; a result behind it need be no orphan."""
+        return len(messages)
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
@@ -199,6 +198,15 @@ class Wire(ABC):
     def is_loose(self, message: Any, results: int) -> bool:
         """Tell whether `message` holds anything beside its `results` results."""
         return False
+
+    def answers(self, result: Result, call: Call) -> bool:
+        """Tell whether a result of this form can answer a call of that form."""
+        del result, call
+        return True
+
+    def raw_content(self, result: Result) -> Any:
+        """Return what a result holds, as it stands in its message."""
+        return result.content
 
     def has_id(self, call: Call) -> bool:
         """Tell whether a call of this form carries an id at all."""
@@ -234,8 +242,9 @@ class Wire(ABC):
 
     # What only some wires have; profiles ask for it only on those.
 
-    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
         """Return `message` with the media in its results replaced by a note, and those media."""
+        del language
         return message, ()
 
     def show_media(self, media: Sequence[Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from suture.language import Language
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -158,7 +159,7 @@ class AgenticWire(BlockWire):
         """Return `message` with other blocks."""
         return replace(message, content_blocks=tuple(blocks))
 
-    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
         """Return `message` with the media in its results replaced by a note, and those media."""
         media: list[Any] = []
         blocks: list[Any] = []
@@ -166,7 +167,7 @@ class AgenticWire(BlockWire):
             lifted = [part for part in getattr(block, "content", ()) if _KINDS.get(type(part)) == MEDIA]
             if type(block) is FunctionToolResult and lifted:
                 kept = tuple(part for part in block.content if _KINDS.get(type(part)) != MEDIA)
-                note = UserInputText(text=media_note(len(lifted)))
+                note = UserInputText(text=media_note(len(lifted), language))
                 blocks.append(replace(block, content=(*kept, note)))
                 media.extend(lifted)
             else:

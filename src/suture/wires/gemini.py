@@ -128,7 +128,11 @@ class GeminiWire(BlockWire):
             own: Any = next((part for part in self.blocks(message) if not is_map(part)), None)
             if own is not None:
                 made = cast("Any", type(own))
-                blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
+                try:
+                    blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
+                except ValueError:  # the SDK does not know some field: as plain data nothing is lost
+                    plain = [part if is_map(part) else part.model_dump(exclude_none=True) for part in blocks]
+                    return {"role": get(message, "role"), "parts": plain}
         return put(message, parts=list(blocks))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from suture.language import Language
 from suture.messages import AudioPart, FilePart, ImagePart, Message, ReasoningPart, TextPart, VideoPart
 from suture.wires._fields import given
 from suture.wires._item_wire import ItemWire
@@ -79,6 +80,11 @@ class MessageWire(ItemWire):
         text = "\n".join([*told, *texts, *(json_text(part) for part in rest)])
         return text, len(texts) + len(rest) == len(parts)
 
+    def raw_content(self, result: Result) -> Any:
+        """Return the text of a result and its parts."""
+        content, parts, _ = result.content
+        return (content, *parts) if content else parts
+
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
         content, parts, failed = result.content
@@ -107,14 +113,15 @@ class MessageWire(ItemWire):
         """Return a new message that says `text`."""
         return Message("assistant" if role == "assistant" else "user", text)
 
-    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
         """Return a tool message with its media replaced by a note, and those media."""
         parts = message.user_input_multi_content if message.role == "tool" else ()
         media = [part for part in parts if isinstance(part, _MEDIA)]
         if not media:
             return message, ()
         kept = [part for part in parts if not isinstance(part, _MEDIA)]
-        return replace(message, user_input_multi_content=(*kept, TextPart(text=media_note(len(media))))), media
+        note = TextPart(text=media_note(len(media), language))
+        return replace(message, user_input_multi_content=(*kept, note)), media
 
     def show_media(self, media: Sequence[Any]) -> Any:
         """Return a user message that shows `media`."""

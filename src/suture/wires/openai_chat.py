@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from suture.language import Language
 from suture.wires._fields import (
     argument_text,
     check_value,
@@ -129,6 +130,10 @@ class OpenAIChatWire(ItemWire):
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
         return call.kind == _CUSTOM or super().arguments_ok(call)
 
+    def answers(self, result: Result, call: Call) -> bool:
+        """Tell whether both are of the older form, or neither is."""
+        return (result.kind == _OLD) == (call.kind == _OLD)
+
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
         return call.kind != _OLD
@@ -147,14 +152,13 @@ class OpenAIChatWire(ItemWire):
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with these calls and results changed."""
-        if calls and get(message, "tool_calls"):
-            changed = [
-                _write_call(call, calls[position]) if position in calls else call
-                for position, call in enumerate(get(message, "tool_calls"))
-            ]
-            message = put(message, tool_calls=changed)
-        elif calls:
-            message = put(message, function_call=_write_function(get(message, "function_call"), calls[0]))
+        if calls:
+            made = get(message, "tool_calls") or ()
+            changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
+            message = put(message, tool_calls=changed) if made else message
+        if len(get(message, "tool_calls") or ()) in calls:
+            edit = calls[len(get(message, "tool_calls") or ())]
+            message = put(message, function_call=_write_function(get(message, "function_call"), edit))
         if results:
             edit = results[0]
             own_id = None if word(message, "role") == "function" else edit.id
@@ -172,7 +176,7 @@ class OpenAIChatWire(ItemWire):
         """Return a new message that says `text`."""
         return {"role": role, "content": text}
 
-    def lift_media(self, message: Any) -> tuple[Any, Sequence[Any]]:
+    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
         """Return a tool message with its media replaced by a note, and those media."""
         content = get(message, "content")
         if not is_list(content):
@@ -181,7 +185,7 @@ class OpenAIChatWire(ItemWire):
         if not media:
             return message, ()
         kept = [part for part in content if word(part, "type") in {"text", "refusal"}]
-        note = {"type": "text", "text": media_note(len(media))}
+        note = {"type": "text", "text": media_note(len(media), language)}
         return put(message, content=[*kept, note]), media
 
     def show_media(self, media: Sequence[Any]) -> Any:
@@ -198,19 +202,16 @@ class OpenAIChatWire(ItemWire):
         return without(message, "tool_calls") if empty else message
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
-        calls = get(message, "tool_calls")
-        if calls:
-            listed(calls, index, "tool_calls")
-            return tuple([_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(calls)])
-        if calls is not None and not is_list(calls):
-            raise self.fault(index, "tool_calls", f"expected a list, found {type(calls).__name__}")
-        old = get(message, "function_call")
-        if old is None:
-            return ()
-        listed([old], index, "function_call")
-        return (
-            Call("", text_of(old, "name", index, "function_call"), argument_text(old, index, "function_call"), _OLD),
-        )
+        """Return the calls of `message`; one in the older form comes last."""
+        made = get(message, "tool_calls")
+        if made is not None:
+            listed(made, index, "tool_calls")
+        calls = [_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(made or ())]
+        old = inner(message, "function_call", index)
+        if old is not None:
+            name = text_of(old, "name", index, "function_call")
+            calls.append(Call("", name, argument_text(old, index, "function_call"), _OLD))
+        return tuple(calls)
 
 
 def _are_answered(calls: list[Any], rest: Iterator[Any]) -> bool:

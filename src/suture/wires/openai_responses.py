@@ -78,9 +78,14 @@ class OpenAIResponsesWire(ItemWire):
     text_arguments = True
     set_like = True
 
-    def refers_elsewhere(self, messages: Sequence[Any]) -> bool:
-        """Tell whether the list refers to items that the service keeps."""
-        return any(word(item, "type") == "item_reference" for item in messages)
+    def first_reference(self, messages: Sequence[Any]) -> int:
+        """Return where the list first refers to an item that the service keeps."""
+        places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
+        return next(places, len(messages))
+
+    def answers(self, result: Result, call: Call) -> bool:
+        """Tell whether this is the type of output that the type of call has."""
+        return result.kind == call.kind
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
