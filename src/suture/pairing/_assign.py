@@ -167,7 +167,7 @@ class _Gathering:
         turns = self.found.turns
         if turns and self.wire.set_like and index <= turns[-1].last:
             return turns[-1]
-        first, last = (self._run(index)) if self.wire.set_like else (index, index)
+        first, last = self._run(index) if self.wire.set_like else (index, index)
         joined = bool(turns) and turns[-1].last + 1 == first
         if turns:
             self._close(turns[-1])

@@ -1,7 +1,7 @@
-"""`Repairer`: the same as `repair`, for a history that grows. Each message is looked at once.
+"""`Repairer`: the same as `repair`, for a history that grows. What is settled is not looked at again.
 
-What is settled is kept; only the open end (the last turn and its results) is worked out again when something
-is added. A result that speaks of an earlier turn sends the whole history through once more.
+Only the open end (the last turn with its results, and a result that may still meet its call) is worked out again
+when something is added. A result that speaks of an earlier turn sends the whole history through once more.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ M = TypeVar("M")
 
 
 class Repairer(Generic[M]):
-    """Repairs a history as it grows, in time linear in what is new.
+    """Repairs a history as it grows, in time linear in what is new and in the open end, however long the history.
 
     It takes the options of `repair`, and has its results: `messages` (a view that grows along), `changed`,
     `report`, `pending`, `unresolved`. If an earlier message changed, call `reset`; messages mutated in place

@@ -1,7 +1,7 @@
 """What a wire is: how one message type is seen, changed and made.
 
 The engines touch messages through this interface only, so each of them is written once. Two methods
-are hot: `skip` and `view`. Everything else runs only where something is wrong.
+are hot: `skip`, where a wire has it, and `view`. Everything else runs only where something is wrong.
 
 A wire never mutates what it is given, never recurses into what it does not know, and keeps unknown
 fields and blocks as they are.
