@@ -18,7 +18,7 @@ demo: setup ## break some histories and mend them
 	@$(BIN)/python examples/demo.py
 
 test: setup ## run the tests
-	$(BIN)/pytest -n auto --maxprocesses 8
+	$(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal
 
 lint: setup ## style, types and architecture
 	$(BIN)/ruff check
@@ -30,7 +30,7 @@ bench: .venv-bench/installed ## measure against the peers, in an environment of 
 	@$(BENCH)/python benchmarks/run.py
 
 soak: setup ## run the whole sweeps, printing what they covered
-	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' -n auto --maxprocesses 8
+	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' -n auto --maxprocesses 8 --dist worksteal
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv .venv-bench build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
