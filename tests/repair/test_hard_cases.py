@@ -201,3 +201,20 @@ def test_many_neighbours_of_one_role_are_merged_in_one_go(size: int) -> None:
     contents = [{"role": "user", "parts": [{"text": str(number)}]} for number in range(size)]
     fixed = suture.repair(contents)
     assert [part["text"] for part in fixed.messages[0]["parts"]] == [str(number) for number in range(size)]
+
+
+def test_a_turn_that_nothing_can_answer_is_not_told_to_be_out_of_order() -> None:
+    """It has no results that could be put anywhere, so the list stays as it is but for what lies between."""
+    shot = {"type": "computer_call", "id": "cu_1", "call_id": "a", "action": {"type": "screenshot"}}
+    items = [
+        shot,
+        {"type": "function_call_output", "call_id": "z", "output": "42"},
+        {**shot, "id": "cu_2", "call_id": "b"},
+    ]
+    whole = suture.repair(items, orphans="drop")
+    grown = suture.Repairer[Any](wire="openai-responses", orphans="drop")
+    for item in items:
+        grown.extend([item])
+    assert [finding.problem for finding in whole.report.findings] == ["dangling", "orphan", "dangling"]
+    assert grown.report == whole.report
+    assert grown.messages == list(whole.messages)

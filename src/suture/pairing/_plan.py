@@ -129,7 +129,7 @@ class _Planning:
             self.stays |= indexes if whole[turn.first] else set()
         if self.wire.set_like:
             for (turn, _, indexes), (following, _, _) in pairwise(turns):
-                if whole[turn.first] and self._would_join(turn, following):
+                if whole[turn.first] and indexes and self._would_join(turn, following):
                     whole[turn.first] = False
                     self.stays -= indexes
         return [(turn, keeps) for turn, keeps, _ in turns if not whole[turn.first]]
