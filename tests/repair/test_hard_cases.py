@@ -195,12 +195,11 @@ def test_a_generator_whose_text_cannot_be_sent_is_told_so() -> None:
         suture.repair([call("a")], generator=lambda *_: "\ud800")
 
 
-@pytest.mark.parametrize("size", [400])
-def test_many_neighbours_of_one_role_are_merged_in_one_go(size: int) -> None:
-    """Each block is copied once, however many messages there are."""
-    contents = [{"role": "user", "parts": [{"text": str(number)}]} for number in range(size)]
+def test_many_neighbours_of_one_role_are_merged_into_one() -> None:
+    """All of them, in their order."""
+    contents = [{"role": "user", "parts": [{"text": str(number)}]} for number in range(400)]
     fixed = suture.repair(contents)
-    assert [part["text"] for part in fixed.messages[0]["parts"]] == [str(number) for number in range(size)]
+    assert fixed.messages == [{"role": "user", "parts": [{"text": str(number)} for number in range(400)]}]
 
 
 def test_a_turn_that_nothing_can_answer_is_not_told_to_be_out_of_order() -> None:
@@ -218,3 +217,14 @@ def test_a_turn_that_nothing_can_answer_is_not_told_to_be_out_of_order() -> None
     assert [finding.problem for finding in whole.report.findings] == ["dangling", "orphan", "dangling"]
     assert grown.report == whole.report
     assert grown.messages == list(whole.messages)
+
+
+def test_a_displaced_response_keeps_its_pictures() -> None:
+    """What is not whole in the output is whole in `displaced`."""
+    response = {
+        "name": "f",
+        "response": {"result": "see"},
+        "parts": [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}],
+    }
+    fixed = suture.repair([{"role": "user", "parts": [{"functionResponse": response}]}])
+    assert [item.content for item in fixed.report.displaced] == [response]

@@ -365,6 +365,6 @@ class _Settling:
 
 def _same(one: Result, other: Result) -> bool:
     try:
-        return bool(one.content == other.content)
+        return one.failed == other.failed and bool(one.content == other.content)
     except RecursionError:
         return False

@@ -7,6 +7,7 @@ results in call order, then whatever stood between, in its old order.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from suture.errors import ConfigError
@@ -294,7 +295,7 @@ class _Planning:
 
     def _build(self) -> Paired:
         boundary = self._boundary()
-        findings = tuple(sorted(self.findings, key=_place))
+        findings = tuple(sorted(self.findings, key=attrgetter("index")))
         keys = self._settled_keys(boundary)
         if not self.carried and not self.kept:
             rest = self.messages if self.start == 0 else self.messages[self.start :]
@@ -310,7 +311,7 @@ class _Planning:
             if index >= boundary:
                 builder.rebuild(index, self.kept.get(index), self.carried.get(index))
         builder.copy_to(len(self.messages))
-        displaced = tuple(sorted(self.displaced, key=_place))
+        displaced = tuple(sorted(self.displaced, key=attrgetter("index")))
         return Paired(builder.built, builder.origins, boundary, cut, findings, displaced, tuple(self.pending), keys)
 
     def _settled_keys(self, boundary: int) -> tuple[Key, ...]:
@@ -364,10 +365,6 @@ def _reads_in_place(wire: Wire, turn: Turn) -> bool:
 
 def _where(slot: Slot) -> tuple[int, int]:
     return (slot.given.index, slot.given.position) if slot.given is not None else (-1, -1)
-
-
-def _place(item: Finding | Displaced) -> int:
-    return item.index
 
 
 def _count(found: Assignment) -> dict[int, int]:

@@ -1,6 +1,7 @@
 """`repair` and `check`: resolve what was asked, pair, fit, and say what was done. The only door to the engine."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -112,7 +113,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 fitter.feed(message, origin)
             out = fitter.finish()
             pending = renamed(pending, fitter)
-            findings = sorted([*findings, *fitter.findings], key=_place)
+            findings = sorted([*findings, *fitter.findings], key=attrgetter("index"))
             if fitter.changed:
                 fitted, changed = out, True
         return Repaired(
@@ -308,7 +309,3 @@ def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause], str]
     if takes_cause:
         return lambda name, call_id, cause: generator(name, call_id, cause=cause)
     return lambda name, call_id, cause: generator(name, call_id)  # noqa: ARG005 - it does not ask
-
-
-def _place(finding: Finding) -> int:
-    return finding.index

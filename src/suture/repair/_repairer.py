@@ -6,6 +6,7 @@ when something is added. A result that speaks of an earlier turn sends the whole
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from suture.errors import AmbiguousWireError, InputError
@@ -148,7 +149,7 @@ class _Growing:
     def findings(self) -> list[Finding]:
         """Return all findings, pairing's before fit's where they speak of one message."""
         (paired, fitted), (tail_paired, tail_fitted) = self._found, self._tail_found
-        return sorted([*paired, *tail_paired, *fitted, *tail_fitted], key=lambda finding: finding.index)
+        return sorted([*paired, *tail_paired, *fitted, *tail_fitted], key=attrgetter("index"))
 
     def prepare(self, start: int) -> tuple[Paired, bool]:
         """Pair the open end with what is new from `start` on; also say whether that took the whole history."""

@@ -99,11 +99,6 @@ class BlockWire(Wire):
             empty = empty and kind == TEXT and not is_signed and not self.block_text(block).strip()
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
 
-    def raw_content(self, result: Result) -> Any:
-        """Return what a result holds, without what the wire knows of it besides."""
-        content: Any = result.content
-        return content[0] if content.__class__ is tuple else content
-
     def is_loose(self, message: Any, results: int) -> bool:
         """Tell whether `message` holds anything beside its `results` results."""
         return len(self.blocks(message)) > results

@@ -54,6 +54,7 @@ class Result(NamedTuple):
     content: Any = None
     kind: str = ""
     marked: bool = False
+    failed: bool = False
 
 
 class View(NamedTuple):
@@ -267,8 +268,10 @@ class Wire(ABC):
 
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
-        del result
-        return False
+        if not result.failed:
+            return False
+        text, complete = self.result_text(result)
+        return complete and not text.strip()
 
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item itself, not the call in it."""

@@ -108,24 +108,17 @@ class AgenticWire(BlockWire):
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result that `block` holds."""
         del index
-        content = block if isinstance(block, ToolSearchResult) else (block.content, block.is_error)
-        return Result(block.call_id, block.name, content, "", MARK in block.extra)
+        searched = isinstance(block, ToolSearchResult)
+        content, failed = (block, False) if searched else (block.content, block.is_error)
+        return Result(block.call_id, block.name, content, "", MARK in block.extra, failed)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
         if isinstance(result.content, ToolSearchResult):
             return json_text(result.content.tools), True
-        content, _ = result.content
+        content = result.content
         texts = [block.text for block in content if isinstance(block, UserInputText)]
         return "\n".join(texts), len(texts) == len(content)
-
-    def is_empty_error(self, result: Result) -> bool:
-        """Tell whether a result reports an error and says nothing of it."""
-        if isinstance(result.content, ToolSearchResult):
-            return False
-        _, failed = result.content
-        text, complete = self.result_text(result)
-        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""

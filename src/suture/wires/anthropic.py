@@ -93,21 +93,15 @@ class AnthropicWire(BlockWire):
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
-        return Result(text_of(block, "tool_use_id", index), "", (content, bool(get(block, "is_error"))))
+        return Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
-        content, _ = result.content
+        content = result.content
         if content is None or isinstance(content, str):
             return content or "", True
         texts = [text_of(block, "text") for block in content if word(block, "type") == "text"]
         return "\n".join(texts), len(texts) == len(content)
-
-    def is_empty_error(self, result: Result) -> bool:
-        """Tell whether a result reports an error and says nothing of it."""
-        _, failed = result.content
-        text, complete = self.result_text(result)
-        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `tool_use` block with `edit` done to it."""

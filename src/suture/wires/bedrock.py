@@ -88,23 +88,17 @@ class BedrockWire(BlockWire):
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         for part in content:
             text_of(part, "text", index, "content.toolResult.content")
-        return Result(text_of(result, "toolUseId", index), "", (content, get(result, "status") == "error"))
+        return Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
-        content, _ = result.content
+        content = result.content
         texts = [
             json_text(get(block, "json")) if get(block, "json") is not None else text_of(block, "text")
             for block in content
             if get(block, "json") is not None or get(block, "text") is not None
         ]
         return "\n".join(texts), len(texts) == len(content)
-
-    def is_empty_error(self, result: Result) -> bool:
-        """Tell whether a result reports an error and says nothing of it."""
-        _, failed = result.content
-        text, complete = self.result_text(result)
-        return failed and complete and not text.strip()
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `toolUse` block with `edit` done to it."""

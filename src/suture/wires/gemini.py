@@ -86,12 +86,11 @@ class GeminiWire(BlockWire):
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result of a `functionResponse` part."""
         response = inner(block, _own(block, "functionResponse"), index, "parts")
-        content = (get(response, "response"), get(response, "parts"))
-        return Result(text_of(response, "id", index), text_of(response, "name", index), content)
+        return Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
-        response, parts = result.content
+        response, parts = get(result.content, "response"), get(result.content, "parts")
         text = json_text(response)
         if is_map(response) and len(response) == 1:
             value = next(iter(response.values()))

@@ -60,9 +60,11 @@ class MessageWire(ItemWire):
             raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
         role = message.role
         if role == "tool":
-            content = (message.content, message.user_input_multi_content, message.is_error)
+            content = (message.content, message.user_input_multi_content)
             marked = MARK in message.extra
-            return View(role, (), (Result(message.tool_call_id, message.tool_name, content, "", marked),))
+            return View(
+                role, (), (Result(message.tool_call_id, message.tool_name, content, "", marked, message.is_error),)
+            )
         if role != "assistant":
             return View(role)
         parts = message.assistant_gen_multi_content
@@ -73,7 +75,7 @@ class MessageWire(ItemWire):
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
-        content, parts, _ = result.content
+        content, parts = result.content
         texts = [part.text for part in parts if isinstance(part, TextPart)]
         rest = [part for part in parts if not isinstance(part, (TextPart, *_MEDIA))]
         told = [content] if content else []
@@ -82,13 +84,13 @@ class MessageWire(ItemWire):
 
     def raw_content(self, result: Result) -> Any:
         """Return the text of a result and its parts."""
-        content, parts, _ = result.content
+        content, parts = result.content
         return (content, *parts) if content else parts
 
     def is_empty_error(self, result: Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
-        content, parts, failed = result.content
-        return failed and not content and not parts
+        content, parts = result.content
+        return result.failed and not content and not parts
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with these calls and results changed."""

@@ -51,7 +51,7 @@ class OpenAIChatWire(ItemWire):
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").view({"role": "tool", "tool_call_id": "a", "content": "42"}).results
-    (Result(id='a', name='', content='42', kind='', marked=False),)
+    (Result(id='a', name='', content='42', kind='', marked=False, failed=False),)
     """
 
     name = "openai-chat"
