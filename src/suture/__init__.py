@@ -12,18 +12,67 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from suture.agent import ChatModelAgent as ChatModelAgent
     from suture.errors import AmbiguousWireError as AmbiguousWireError
+    from suture.errors import BudgetExceeded as BudgetExceeded
     from suture.errors import ConfigError as ConfigError
     from suture.errors import HistoryError as HistoryError
     from suture.errors import InputError as InputError
+    from suture.errors import MaxIterationsExceeded as MaxIterationsExceeded
+    from suture.errors import NotInRunError as NotInRunError
+    from suture.errors import OutputError as OutputError
+    from suture.errors import ResumeError as ResumeError
+    from suture.errors import RetryExhausted as RetryExhausted
+    from suture.errors import RunError as RunError
     from suture.errors import SchemaVersionError as SchemaVersionError
+    from suture.errors import StreamCutError as StreamCutError
     from suture.errors import SutureError as SutureError
     from suture.errors import UnknownWireError as UnknownWireError
+    from suture.kernel import AgentMiddleware as AgentMiddleware
+    from suture.kernel import Approval as Approval
+    from suture.kernel import Budget as Budget
+    from suture.kernel import Callbacks as Callbacks
+    from suture.kernel import ChatModelAgentContext as ChatModelAgentContext
+    from suture.kernel import ChatModelAgentMiddleware as ChatModelAgentMiddleware
+    from suture.kernel import ChatModelAgentState as ChatModelAgentState
+    from suture.kernel import Component as Component
+    from suture.kernel import FailoverContext as FailoverContext
+    from suture.kernel import Model as Model
+    from suture.kernel import ModelContext as ModelContext
+    from suture.kernel import ModelFailoverConfig as ModelFailoverConfig
+    from suture.kernel import ModelRequest as ModelRequest
+    from suture.kernel import ModelRetryConfig as ModelRetryConfig
+    from suture.kernel import ModelWrapper as ModelWrapper
+    from suture.kernel import Outcome as Outcome
+    from suture.kernel import RetryContext as RetryContext
+    from suture.kernel import RetryDecision as RetryDecision
+    from suture.kernel import Run as Run
+    from suture.kernel import RunResult as RunResult
+    from suture.kernel import ToolsConfig as ToolsConfig
+    from suture.kernel import UnregisteredTypeError as UnregisteredTypeError
+    from suture.kernel import delete_run_local_value as delete_run_local_value
+    from suture.kernel import get_run_local_value as get_run_local_value
+    from suture.kernel import get_session_value as get_session_value
+    from suture.kernel import interrupt as interrupt
+    from suture.kernel import interrupt_state as interrupt_state
+    from suture.kernel import register_type as register_type
+    from suture.kernel import replace as replace
+    from suture.kernel import run_scratch as run_scratch
+    from suture.kernel import send_event as send_event
+    from suture.kernel import set_run_local_value as set_run_local_value
+    from suture.kernel import set_session_value as set_session_value
     from suture.language import set_language as set_language
     from suture.language import using_language as using_language
     from suture.messages import AgenticMessage as AgenticMessage
+    from suture.messages import Delta as Delta
+    from suture.messages import History as History
     from suture.messages import Message as Message
+    from suture.messages import TokenUsage as TokenUsage
+    from suture.messages import ToolArgument as ToolArgument
     from suture.messages import ToolCall as ToolCall
+    from suture.messages import ToolContext as ToolContext
+    from suture.messages import ToolInfo as ToolInfo
+    from suture.messages import ToolResult as ToolResult
     from suture.pairing import Cause as Cause
     from suture.pairing import Displaced as Displaced
     from suture.pairing import Finding as Finding
@@ -33,52 +82,162 @@ if TYPE_CHECKING:
     from suture.repair import Repairer as Repairer
     from suture.repair import check as check
     from suture.repair import repair as repair
+    from suture.tools import Injected as Injected
+    from suture.tools import Tool as Tool
+    from suture.tools import exit_tool as exit_tool
+    from suture.tools import tool as tool
 
 _HOMES = {
+    "AgentMiddleware": "kernel",
     "AgenticMessage": "messages",
     "AmbiguousWireError": "errors",
+    "Approval": "kernel",
+    "Budget": "kernel",
+    "BudgetExceeded": "errors",
+    "Callbacks": "kernel",
     "Cause": "pairing",
+    "ChatModelAgent": "agent",
+    "ChatModelAgentContext": "kernel",
+    "ChatModelAgentMiddleware": "kernel",
+    "ChatModelAgentState": "kernel",
+    "Component": "kernel",
     "ConfigError": "errors",
+    "Delta": "messages",
     "Displaced": "pairing",
+    "FailoverContext": "kernel",
     "Finding": "pairing",
+    "History": "messages",
     "HistoryError": "errors",
+    "Injected": "tools",
     "InputError": "errors",
+    "MaxIterationsExceeded": "errors",
     "Message": "messages",
+    "Model": "kernel",
+    "ModelContext": "kernel",
+    "ModelFailoverConfig": "kernel",
+    "ModelRequest": "kernel",
+    "ModelRetryConfig": "kernel",
+    "ModelWrapper": "kernel",
+    "NotInRunError": "errors",
+    "Outcome": "kernel",
+    "OutputError": "errors",
     "Pending": "pairing",
     "Repaired": "repair",
     "Repairer": "repair",
     "Report": "pairing",
+    "ResumeError": "errors",
+    "RetryContext": "kernel",
+    "RetryDecision": "kernel",
+    "RetryExhausted": "errors",
+    "Run": "kernel",
+    "RunError": "errors",
+    "RunResult": "kernel",
     "SchemaVersionError": "errors",
+    "StreamCutError": "errors",
     "SutureError": "errors",
+    "TokenUsage": "messages",
+    "Tool": "tools",
+    "ToolArgument": "messages",
     "ToolCall": "messages",
+    "ToolContext": "messages",
+    "ToolInfo": "messages",
+    "ToolResult": "messages",
+    "ToolsConfig": "kernel",
     "UnknownWireError": "errors",
+    "UnregisteredTypeError": "kernel",
     "check": "repair",
+    "delete_run_local_value": "kernel",
+    "exit_tool": "tools",
+    "get_run_local_value": "kernel",
+    "get_session_value": "kernel",
+    "interrupt": "kernel",
+    "interrupt_state": "kernel",
+    "register_type": "kernel",
     "repair": "repair",
+    "replace": "kernel",
+    "run_scratch": "kernel",
+    "send_event": "kernel",
     "set_language": "language",
+    "set_run_local_value": "kernel",
+    "set_session_value": "kernel",
+    "tool": "tools",
     "using_language": "language",
 }
 
 __all__ = [
+    "AgentMiddleware",
     "AgenticMessage",
     "AmbiguousWireError",
+    "Approval",
+    "Budget",
+    "BudgetExceeded",
+    "Callbacks",
     "Cause",
+    "ChatModelAgent",
+    "ChatModelAgentContext",
+    "ChatModelAgentMiddleware",
+    "ChatModelAgentState",
+    "Component",
     "ConfigError",
+    "Delta",
     "Displaced",
+    "FailoverContext",
     "Finding",
+    "History",
     "HistoryError",
+    "Injected",
     "InputError",
+    "MaxIterationsExceeded",
     "Message",
+    "Model",
+    "ModelContext",
+    "ModelFailoverConfig",
+    "ModelRequest",
+    "ModelRetryConfig",
+    "ModelWrapper",
+    "NotInRunError",
+    "Outcome",
+    "OutputError",
     "Pending",
     "Repaired",
     "Repairer",
     "Report",
+    "ResumeError",
+    "RetryContext",
+    "RetryDecision",
+    "RetryExhausted",
+    "Run",
+    "RunError",
+    "RunResult",
     "SchemaVersionError",
+    "StreamCutError",
     "SutureError",
+    "TokenUsage",
+    "Tool",
+    "ToolArgument",
     "ToolCall",
+    "ToolContext",
+    "ToolInfo",
+    "ToolResult",
+    "ToolsConfig",
     "UnknownWireError",
+    "UnregisteredTypeError",
     "check",
+    "delete_run_local_value",
+    "exit_tool",
+    "get_run_local_value",
+    "get_session_value",
+    "interrupt",
+    "interrupt_state",
+    "register_type",
     "repair",
+    "replace",
+    "run_scratch",
+    "send_event",
     "set_language",
+    "set_run_local_value",
+    "set_session_value",
+    "tool",
     "using_language",
 ]
 

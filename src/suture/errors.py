@@ -8,18 +8,35 @@
     │   ├── AmbiguousWireError  several fit, and they would give different results
     │   └── SchemaVersionError  written by a version this one cannot read
     ├── ConfigError           an argument of the call is wrong
-    └── HistoryError          the history cannot be made acceptable; carries what is left
+    ├── NotInRunError         a function that belongs into a run was called outside of one
+    ├── HistoryError          the history cannot be made acceptable; carries what is left
+    ├── ResumeError           a checkpoint cannot be resumed like this; says what it waits for
+    └── RunError              a run could not go on
+        ├── MaxIterationsExceeded  it took all the model turns it may take
+        ├── BudgetExceeded         it used up its tokens, its cost or its tool calls
+        ├── RetryExhausted         every attempt at a model turn failed; the last exception is the cause
+        ├── StreamCutError         a model's stream ended before its message was whole
+        └── OutputError            the final answer is not of the type that was asked for
 
 The first question an error answers is whose fault it is: the data's (`InputError`), the caller's
-(`ConfigError`) or nobody's (`HistoryError`). This file imports nothing.
+(`ConfigError`) or nobody's (`HistoryError`, `RunError`). An error that ends a run carries in `result` what
+there is of it. This file imports nothing.
 """
 
 __all__ = [
     "AmbiguousWireError",
+    "BudgetExceeded",
     "ConfigError",
     "HistoryError",
     "InputError",
+    "MaxIterationsExceeded",
+    "NotInRunError",
+    "OutputError",
+    "ResumeError",
+    "RetryExhausted",
+    "RunError",
     "SchemaVersionError",
+    "StreamCutError",
     "SutureError",
     "UnknownWireError",
 ]
@@ -31,6 +48,9 @@ class SutureError(Exception):
     >>> issubclass(InputError, SutureError)
     True
     """
+
+    result: object | None = None
+    """What there is of the run that this error ended: a `RunResult`."""
 
 
 class InputError(SutureError, ValueError):
@@ -102,3 +122,72 @@ class HistoryError(SutureError):
     def __init__(self, reason: str, *, unresolved: tuple[object, ...] = ()) -> None:
         self.unresolved = unresolved
         super().__init__(reason)
+
+
+class NotInRunError(SutureError, RuntimeError):
+    """A function that belongs into a run (in a hook, a wrapper or a tool) was called outside of one.
+
+    >>> issubclass(NotInRunError, SutureError)
+    True
+    """
+
+
+class ResumeError(SutureError, ValueError):
+    """A checkpoint cannot be resumed like this: it is unknown, has ended, or waits for something else.
+
+    >>> issubclass(ResumeError, SutureError)
+    True
+    """
+
+
+class RunError(SutureError):
+    """A run could not go on.
+
+    >>> issubclass(MaxIterationsExceeded, RunError)
+    True
+    """
+
+
+class MaxIterationsExceeded(RunError):
+    """A run took as many model turns as it may take, and the last one still asked for tools.
+
+    >>> issubclass(MaxIterationsExceeded, RunError)
+    True
+    """
+
+
+class BudgetExceeded(RunError):
+    """A run used up its tokens, its cost or its tool calls.
+
+    >>> issubclass(BudgetExceeded, RunError)
+    True
+    """
+
+
+class RetryExhausted(RunError):
+    """Every attempt at a model turn failed or was rejected; the last exception is the cause.
+
+    >>> RetryExhausted("3 attempts failed", attempts=3).attempts
+    3
+    """
+
+    def __init__(self, reason: str, *, attempts: int = 0, reject_reason: object = None) -> None:
+        self.attempts = attempts
+        self.reject_reason = reject_reason
+        super().__init__(reason)
+
+
+class StreamCutError(RunError):
+    """A model's stream ended before its message was whole.
+
+    >>> issubclass(StreamCutError, RunError)
+    True
+    """
+
+
+class OutputError(RunError):
+    """The final answer is not of the type that was asked for.
+
+    >>> issubclass(OutputError, RunError)
+    True
+    """

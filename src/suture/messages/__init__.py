@@ -39,7 +39,9 @@ from suture.messages._codec import (
     to_json,
     to_msgpack,
 )
+from suture.messages._delta import Delta
 from suture.messages._frozen import FrozenMap
+from suture.messages._history import History
 from suture.messages._messages import AgenticMessage, AgenticRole, AnyMessage, Message, Role, ToolCall
 from suture.messages._meta import LogProb, ResponseMeta, TokenUsage, TopLogProb
 from suture.messages._opaque import Opaque
@@ -68,10 +70,12 @@ __all__ = [
     "AssistantGenVideo",
     "AudioPart",
     "ContentBlock",
+    "Delta",
     "FilePart",
     "FrozenMap",
     "FunctionToolCall",
     "FunctionToolResult",
+    "History",
     "ImagePart",
     "LogProb",
     "MCPListToolsResult",

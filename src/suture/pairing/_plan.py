@@ -18,7 +18,7 @@ from suture.pairing._causes import Cause, is_builtin_text, placeholder_text
 from suture.pairing._orphans import ORPHAN_LIMIT, orphan_text
 from suture.pairing._report import Displaced, Finding, Pending
 from suture.pairing._whole import is_whole
-from suture.wires import Key, Piece, Wire
+from suture.wires import Call, Key, Piece, Wire
 
 __all__ = ["PairOptions", "Paired", "pair"]
 
@@ -36,7 +36,8 @@ class PairOptions:
     tail: str = "cancel"
     orphans: str = "text"
     language: Language = "en"
-    generator: Callable[[str, str, Cause], str] | None = None
+    generator: Callable[[str, str, Cause, tuple[int, int]], str] | None = None
+    """Name, id, cause and place (turn, number) of a call to the text of its placeholder."""
     causes: Mapping[tuple[int, int], Cause] = field(default_factory=dict[tuple[int, int], Cause])
     is_placeholder: Callable[[str], bool] | None = None
     set_like: bool = False
@@ -203,7 +204,7 @@ class _Planning:
             return []
         cause = self.options.causes.get((turn.first, position)) or self._cause(turn, slot)
         self._tell(slot.index, "dangling", slot, f"answered: {cause}")
-        return [Piece(call=call, text=self._text(cause, call.name, call.id), cause=str(cause))]
+        return [Piece(call=call, text=self._text(cause, call, (turn.first, position)), cause=str(cause))]
 
     def _cause(self, turn: Turn, slot: Slot) -> Cause:
         if not self.wire.arguments_ok(slot.call) and self.wire.sound_arguments(slot.call) in ({}, "{}"):
@@ -211,9 +212,9 @@ class _Planning:
         followed = turn is not self.found.turns[-1] or not self.tail_is_open
         return Cause.INTERRUPTED if followed else Cause.UNKNOWN
 
-    def _text(self, cause: Cause, name: str, call_id: str) -> str:
+    def _text(self, cause: Cause, call: Call, place: tuple[int, int]) -> str:
         if self.options.generator is not None:
-            text = self.options.generator(name, call_id, cause)
+            text = self.options.generator(call.name, call.id, cause, place)
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
                 raise ConfigError(
                     f"generator returned {type(text).__name__}; it must be a plain function that returns text"
@@ -222,7 +223,7 @@ class _Planning:
                 raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
             if text:
                 return text
-        return placeholder_text(cause, name, call_id, self.options.language)
+        return placeholder_text(cause, call.name, call.id, self.options.language)
 
     def _tell_unanswerable(self, turn: Turn) -> None:
         for slot in turn.slots:

@@ -3,7 +3,8 @@
 Pairing (the same for every provider) and fit (what one profile demands) come together here.
 """
 
-from suture.repair._engine import Repaired, check, repair
+from suture.repair._cursor import Cursor
+from suture.repair._engine import Repaired, check, repair, takes_cause
 from suture.repair._repairer import Repairer
 
-__all__ = ["Repaired", "Repairer", "check", "repair"]
+__all__ = ["Cursor", "Repaired", "Repairer", "check", "repair", "takes_cause"]

@@ -25,6 +25,7 @@ __all__ = [
     "make_options",
     "renamed",
     "repair",
+    "takes_cause",
 ]
 
 M = TypeVar("M")
@@ -68,7 +69,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     language: Language
     tail: str = "cancel"
     orphans: str = "text"
-    generator: Callable[[str, str, Cause], str] | None = None
+    generator: Callable[[str, str, Cause, tuple[int, int]], str] | None = None
     causes: dict[tuple[int, int], Cause] = msgspec.field(default_factory=dict[tuple[int, int], Cause])
     is_placeholder: Callable[[str], bool] | None = None
 
@@ -295,17 +296,24 @@ def _causes(causes: Causes | None) -> dict[tuple[int, int], Cause]:
         raise ConfigError(f"unknown cause: {error}; known: {', '.join(Cause)}") from None
 
 
-def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause], str] | None:
-    """Return `generator` as a function of three arguments, whether or not it asks for the cause."""
+def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause, tuple[int, int]], str] | None:
     if generator is None:
         return None
+    if takes_cause(generator):
+        return lambda name, call_id, cause, _: generator(name, call_id, cause=cause)
+    return lambda name, call_id, cause, _: generator(name, call_id)  # noqa: ARG005 - it does not ask
+
+
+def takes_cause(generator: Callable[..., Any]) -> bool:
+    """Tell whether a generator asks for the cause beside name and id.
+
+    >>> takes_cause(lambda name, call_id, cause: ""), takes_cause(lambda name, call_id: "")
+    (True, False)
+    """
     from inspect import Parameter, signature  # noqa: PLC0415 - only those who bring a generator pay for it
 
     try:
         parameters = dict(signature(generator).parameters)
     except (TypeError, ValueError):
-        parameters = {}
-    takes_cause = "cause" in parameters or any(item.kind is Parameter.VAR_KEYWORD for item in parameters.values())
-    if takes_cause:
-        return lambda name, call_id, cause: generator(name, call_id, cause=cause)
-    return lambda name, call_id, cause: generator(name, call_id)  # noqa: ARG005 - it does not ask
+        return False
+    return "cause" in parameters or any(item.kind is Parameter.VAR_KEYWORD for item in parameters.values())

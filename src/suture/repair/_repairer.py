@@ -97,7 +97,7 @@ class Repairer(Generic[M]):
     @property
     def changed(self) -> bool:
         """Whether the repaired history differs from what was handed in."""
-        return any(finding.mended for finding in self._only.findings())
+        return self._only.has_changed()
 
     @property
     def report(self) -> Report:
@@ -113,7 +113,7 @@ class Repairer(Generic[M]):
     @property
     def unresolved(self) -> tuple[Finding, ...]:
         """What no operation could mend."""
-        return self.report.unresolved
+        return self._only.unresolved()
 
     @property
     def _only(self) -> "_Growing":
@@ -145,6 +145,27 @@ class _Growing:
         self._fitter = Fitter(self.plan.wire, self.plan.profile, self.plan.options.language)
         self._found: tuple[list[Finding], list[Finding]] = ([], [])
         self._tail_found: tuple[list[Finding], list[Finding]] = ([], [])
+        self._mended = False
+        """Whether anything settled was mended."""
+        self._unmended: list[Finding] = []
+        """What is settled and could not be mended."""
+
+    def has_changed(self) -> bool:
+        """Tell whether what comes out differs from what went in."""
+        return self._mended or any(finding.mended for found in self._tail_found for finding in found)
+
+    def unresolved(self) -> tuple[Finding, ...]:
+        """Return what no operation could mend."""
+        tail = [finding for found in self._tail_found for finding in found if not finding.mended]
+        return tuple(sorted([*self._unmended, *tail], key=attrgetter("index")))
+
+    def _settle(self, kind: int, findings: Sequence[Finding]) -> None:
+        self._found[kind].extend(findings)
+        for finding in findings:
+            if finding.mended:
+                self._mended = True
+            else:
+                self._unmended.append(finding)
 
     def findings(self) -> list[Finding]:
         """Return all findings, pairing's before fit's where they speak of one message."""
@@ -168,7 +189,7 @@ class _Growing:
         if from_start:
             self._start_again()
         findings = attach(paired.findings, self._rules)
-        self._found[0].extend(finding for finding in findings if finding.index < paired.boundary)
+        self._settle(0, [finding for finding in findings if finding.index < paired.boundary])
         tail_paired = [finding for finding in findings if finding.index >= paired.boundary]
         self.displaced.extend(item for item in paired.displaced if item.index < paired.boundary)
         self.tail_displaced = [item for item in paired.displaced if item.index >= paired.boundary]
@@ -190,7 +211,7 @@ class _Growing:
         for message, origin in islice(pairs, paired.cut):
             self._fitter.feed(message, origin)
         settled, found = self._fitter.take()
-        self._found[1].extend(found)
+        self._settle(1, found)
         end = self._fitter.fork()
         end.pending = frozenset(call.index for call in paired.pending)
         for message, origin in islice(pairs, paired.cut, None):

@@ -9,6 +9,7 @@ from typing import Any
 
 from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.wires._block_wire import BlockWire
+from suture.wires._chat import ChatWire
 from suture.wires._mark import MARK
 from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire
 from suture.wires.agentic import AgenticWire
@@ -25,6 +26,7 @@ __all__ = [
     "BlockWire",
     "Call",
     "CallEdit",
+    "ChatWire",
     "Key",
     "Piece",
     "Record",
@@ -33,6 +35,7 @@ __all__ = [
     "View",
     "Wire",
     "check_list",
+    "get_chat_wire",
     "get_wire",
     "narrow",
     "recognise",
@@ -68,6 +71,19 @@ def get_wire(name: str) -> Wire:
         return _WIRES[name]
     except (KeyError, TypeError):
         raise ConfigError(f"unknown wire {name!r}; known: {', '.join(WIRES)}") from None
+
+
+def get_chat_wire(name: str) -> ChatWire:
+    """Return the wire called `name`, one that an agent can run on.
+
+    >>> get_chat_wire("message").name
+    'message'
+    """
+    wire = _WIRES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(wire, ChatWire):
+        return wire
+    fit = ", ".join(known.name for known in _WIRES.values() if isinstance(known, ChatWire))
+    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {fit}")
 
 
 def recognise(messages: Sequence[Any]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Suture's own content-block messages: tool results are blocks in user messages, one message a result."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -9,19 +9,28 @@ from suture.language import Language
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
+    Delta,
     FunctionToolCall,
     FunctionToolResult,
     Reasoning,
+    ResponseMeta,
+    TokenUsage,
+    ToolResult,
+    ToolSearchPart,
     ToolSearchResult,
     UserInputAudio,
     UserInputFile,
     UserInputImage,
     UserInputText,
     UserInputVideo,
+    message_from_dict,
+    message_to_dict,
 )
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._chat import CALLED, SAID, ChatWire, gather
 from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
+from suture.wires._parts import as_block, part_list
 from suture.wires._text import json_text
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit
 
@@ -42,7 +51,7 @@ _KINDS: dict[Any, str] = {
 _CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
 
 
-class AgenticWire(BlockWire):
+class AgenticWire(BlockWire, ChatWire):
     """Histories of `suture.AgenticMessage`.
 
     >>> from suture.messages import AgenticMessage
@@ -170,6 +179,98 @@ class AgenticWire(BlockWire):
     def show_media(self, media: Sequence[Any]) -> Any:
         """Return a user message that shows `media`."""
         return AgenticMessage("user", tuple(media))
+
+    # What an agent needs
+
+    def user(self, content: str | Sequence[Any]) -> AgenticMessage:
+        """Return a user message of a text, or of parts and blocks."""
+        if isinstance(content, str):
+            return AgenticMessage.user(content)
+        return AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
+
+    def result(self, call: Call, result: ToolResult) -> AgenticMessage:
+        """Return the user message that holds the result of `call`."""
+        return AgenticMessage("user", (_result_block(call, result),))
+
+    def join(self, deltas: Sequence[Delta]) -> AgenticMessage | None:
+        """Return the assistant message that these pieces make; its blocks stand as they were begun."""
+        reply = gather(deltas)
+        if not reply.runs:
+            return None
+        meta = ResponseMeta(usage=reply.usage) if reply.usage else None
+        return AgenticMessage("assistant", tuple([_block(*run) for run in reply.runs]), response_meta=meta)
+
+    def deltas(self, message: Any) -> list[Delta]:
+        """Return the pieces of an assistant message, in the order of its blocks."""
+        self.wants_assistant(self.role(message, None))
+        pieces: list[Delta] = []
+        calls = 0
+        for block in message.content_blocks:
+            kind = self.kind(block)
+            if kind == CALL:
+                pieces.append(
+                    Delta(call_index=calls, call_id=block.call_id, name=block.name, arguments=block.arguments)
+                )
+                calls += 1
+            elif kind in {TEXT, THINKING} and block.text:
+                pieces.append(Delta(block.text) if kind == TEXT else Delta(reasoning=block.text))
+        usage = self.usage(message)
+        return [*pieces, Delta(usage=usage)] if usage else pieces
+
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text: its texts, and those in its results."""
+        self.role(message, None)
+        texts: list[str] = []
+        for block in message.content_blocks:
+            kind = self.kind(block)
+            if kind == RESULT:
+                texts.append(self.result_text(self.read_result(block))[0])
+            elif kind == TEXT:
+                texts.append(block.text)
+        return "\n".join([text for text in texts if text])
+
+    def usage(self, message: Any) -> TokenUsage | None:
+        """Return what `message` cost."""
+        return message.response_meta.usage if message.response_meta else None
+
+    def dump(self, message: Any) -> Any:
+        """Return `message` as plain dicts and lists."""
+        self.role(message, None)
+        return message_to_dict(message)
+
+    def load(self, value: Any) -> AgenticMessage:
+        """Return the message that `dump` made `value` of."""
+        message = message_from_dict(value)
+        self.role(message, None)
+        return cast("AgenticMessage", message)
+
+    def calls(self, message: Any) -> tuple[Call, ...]:
+        """Return the calls of `message`."""
+        if self.role(message, None) != "assistant":
+            return ()
+        return tuple(
+            [
+                Call(block.call_id, block.name, block.arguments)
+                for block in message.content_blocks
+                if block.__class__ is FunctionToolCall
+            ]
+        )
+
+
+def _result_block(call: Call, result: ToolResult) -> FunctionToolResult | ToolSearchResult:
+    """Return the block that answers `call`: tools found, if that is all, or content."""
+    parts = result.parts
+    if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not result.is_error:
+        return ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **result.extra})
+    content = tuple([as_block(part) for part in parts])
+    return FunctionToolResult(call.id, call.name, content, result.is_error, extra=result.extra)
+
+
+def _block(kind: str, said: Any) -> FunctionToolCall | AssistantGenText | Reasoning:
+    """Return the block of one run of a reply."""
+    if kind == CALLED:
+        return FunctionToolCall(said.id, said.name, said.arguments)
+    return AssistantGenText(said) if kind == SAID else Reasoning(said)
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:

@@ -1,24 +1,34 @@
 """Suture's own chat messages: tool calls in assistant messages, one tool message a result."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from suture.language import Language
-from suture.messages import AudioPart, FilePart, ImagePart, Message, ReasoningPart, TextPart, VideoPart
+from suture.messages import (
+    Delta,
+    Message,
+    ReasoningPart,
+    ResponseMeta,
+    TextPart,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    message_from_dict,
+    message_to_dict,
+)
+from suture.wires._chat import SAID, THOUGHT, ChatWire, gather
 from suture.wires._fields import given
 from suture.wires._item_wire import ItemWire
 from suture.wires._mark import MARK, media_note
-from suture.wires._text import json_text
+from suture.wires._parts import MEDIA, in_words, only_texts
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
 
 __all__ = ["MessageWire"]
 
-_MEDIA = (ImagePart, AudioPart, VideoPart, FilePart)
 
-
-class MessageWire(ItemWire):
+class MessageWire(ItemWire, ChatWire):
     """Histories of `suture.Message`.
 
     >>> from suture.messages import Message
@@ -77,9 +87,9 @@ class MessageWire(ItemWire):
         """Return the text of a result, and whether that is all of it."""
         content, parts = result.content
         texts = [part.text for part in parts if isinstance(part, TextPart)]
-        rest = [part for part in parts if not isinstance(part, (TextPart, *_MEDIA))]
+        rest = [part for part in parts if not isinstance(part, (TextPart, *MEDIA))]
         told = [content] if content else []
-        text = "\n".join([*told, *texts, *(json_text(part) for part in rest)])
+        text = "\n".join([*told, *texts, *(in_words(part) for part in rest)])
         return text, len(texts) + len(rest) == len(parts)
 
     def raw_content(self, result: Result) -> Any:
@@ -118,16 +128,95 @@ class MessageWire(ItemWire):
     def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
         """Return a tool message with its media replaced by a note, and those media."""
         parts = message.user_input_multi_content if message.role == "tool" else ()
-        media = [part for part in parts if isinstance(part, _MEDIA)]
+        media = [part for part in parts if isinstance(part, MEDIA)]
         if not media:
             return message, ()
-        kept = [part for part in parts if not isinstance(part, _MEDIA)]
+        kept = [part for part in parts if not isinstance(part, MEDIA)]
         note = TextPart(text=media_note(len(media), language))
         return replace(message, user_input_multi_content=(*kept, note)), media
 
     def show_media(self, media: Sequence[Any]) -> Any:
         """Return a user message that shows `media`."""
         return Message("user", user_input_multi_content=tuple(media))
+
+    # What an agent needs
+
+    def user(self, content: str | Sequence[Any]) -> Message:
+        """Return a user message of a text, or of parts."""
+        return Message.user(content)
+
+    def result(self, call: Call, result: ToolResult) -> Message:
+        """Return the tool message that answers `call`: one text if its parts are nothing else."""
+        parts = result.parts
+        plain = only_texts(parts)
+        return Message(
+            "tool",
+            "\n".join([cast("TextPart", part).text for part in parts]) if plain else "",
+            user_input_multi_content=() if plain else parts,
+            tool_call_id=call.id,
+            tool_name=call.name,
+            is_error=result.is_error,
+            extra=result.extra,
+        )
+
+    def join(self, deltas: Sequence[Delta]) -> Message | None:
+        """Return the assistant message that these pieces make."""
+        reply = gather(deltas)
+        if not reply.runs:
+            return None
+        return Message(
+            "assistant",
+            reply.words(SAID),
+            reasoning_content=reply.words(THOUGHT),
+            tool_calls=tuple([ToolCall(call.id, call.name, call.arguments) for call in reply.calls()]),
+            response_meta=ResponseMeta(usage=reply.usage) if reply.usage else None,
+        )
+
+    def deltas(self, message: Any) -> list[Delta]:
+        """Return the pieces of an assistant message."""
+        self.wants_assistant(self.view(message).role)
+        thoughts = [part.text for part in message.assistant_gen_multi_content if isinstance(part, ReasoningPart)]
+        pieces = [Delta(reasoning=words) for words in (message.reasoning_content, *thoughts) if words]
+        pieces += [Delta(words) for words in _texts(message) if words]
+        pieces += [
+            Delta(call_index=place, call_id=call.id, name=call.name, arguments=call.arguments)
+            for place, call in enumerate(message.tool_calls)
+        ]
+        usage = self.usage(message)
+        return [*pieces, Delta(usage=usage)] if usage else pieces
+
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text."""
+        results = self.view(message).results
+        return self.result_text(results[0])[0] if results else "\n".join(_texts(message))
+
+    def usage(self, message: Any) -> TokenUsage | None:
+        """Return what `message` cost."""
+        return message.response_meta.usage if message.response_meta else None
+
+    def dump(self, message: Any) -> Any:
+        """Return `message` as plain dicts and lists."""
+        self.view(message)
+        return message_to_dict(message)
+
+    def load(self, value: Any) -> Message:
+        """Return the message that `dump` made `value` of."""
+        message = message_from_dict(value)
+        self.view(message)
+        return cast("Message", message)
+
+    def calls(self, message: Any) -> tuple[Call, ...]:
+        """Return the calls of `message`."""
+        if message.__class__ is not Message or message.role != "assistant":
+            return self.view(message).calls
+        return tuple([Call(call.id, call.name, call.arguments) for call in message.tool_calls])
+
+
+def _texts(message: Message) -> list[str]:
+    """Return the texts of `message`: its content, and those among its parts."""
+    parts = (*message.user_input_multi_content, *message.assistant_gen_multi_content)
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return [message.content, *texts] if message.content else texts
 
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:

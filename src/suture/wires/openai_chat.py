@@ -10,6 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from suture.language import Language
+from suture.messages import Delta, TokenUsage, ToolResult
+from suture.wires._chat import SAID, THOUGHT, ChatWire, gather
 from suture.wires._fields import (
     argument_text,
     check_value,
@@ -27,7 +29,8 @@ from suture.wires._fields import (
 )
 from suture.wires._item_wire import ItemWire
 from suture.wires._mark import media_note
-from suture.wires._text import says_nothing
+from suture.wires._parts import chat_content, chat_result, plain
+from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
 
 __all__ = ["OpenAIChatWire"]
@@ -42,11 +45,11 @@ _ROLES = {
 }
 _QUIET = frozenset(("user", "system", "developer"))
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
-_OWN_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
+_OWN_PARTS = frozenset(("text", "image_url", "input_audio", "video_url", "file", "refusal"))
 _OLD, _CUSTOM = "function", "custom"
 
 
-class OpenAIChatWire(ItemWire):
+class OpenAIChatWire(ItemWire, ChatWire):
     """Messages as Chat Completions takes and returns them.
 
     >>> from suture.wires import get_wire
@@ -201,6 +204,82 @@ class OpenAIChatWire(ItemWire):
         empty = is_map(message) and "tool_calls" in message and message["tool_calls"] == []
         return without(message, "tool_calls") if empty else message
 
+    # What an agent needs
+
+    def user(self, content: str | Sequence[Any]) -> dict[str, Any]:
+        """Return a user message of a text, or of parts: native ones, or dicts, which stay as they are."""
+        return {"role": "user", "content": content if isinstance(content, str) else chat_content(content)}
+
+    def result(self, call: Call, result: ToolResult) -> dict[str, Any]:
+        """Return the tool message that answers `call`; that it failed has no field here."""
+        content = chat_result(result.parts)
+        if call.kind == _OLD:
+            return {"role": "function", "name": call.name, "content": content}
+        return {"role": "tool", "tool_call_id": call.id, "content": content}
+
+    def join(self, deltas: Sequence[Delta]) -> dict[str, Any] | None:
+        """Return the assistant message that these pieces make; what it cost has no field here."""
+        reply = gather(deltas)
+        if not reply.runs:
+            return None
+        message: dict[str, Any] = {"role": "assistant", "content": reply.words(SAID) or None}
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in reply.calls()
+        ]
+        thought = reply.words(THOUGHT)
+        return message | given(reasoning_content=thought or None, tool_calls=calls or None)
+
+    def deltas(self, message: Any) -> list[Delta]:
+        """Return the pieces of an assistant message."""
+        view = self.view(message)
+        self.wants_assistant(view.role)
+        thought, text = text_of(message, "reasoning_content"), self.text(message)
+        pieces = [Delta(reasoning=thought)] if thought else []
+        pieces += [Delta(text)] if text else []
+        for place, call in enumerate(view.calls):
+            arguments = call.arguments if isinstance(call.arguments, str) else json_text(call.arguments or {})
+            pieces.append(Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
+        return pieces
+
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text, a refusal and the words of a sound included."""
+        content = get(message, "content")
+        if isinstance(content, str):
+            return content
+        parts = content if is_list(content) else ()
+        texts = [get(part, "text") or get(part, "refusal") for part in parts]
+        said = [text for text in texts if isinstance(text, str)]
+        others = (get(message, "refusal"), get(get(message, "audio"), "transcript"))
+        return "\n".join(said or [text for text in others if isinstance(text, str)])
+
+    def usage(self, message: Any) -> TokenUsage | None:
+        """Return nothing: what a reply cost stands beside the message here, not in it."""
+        return None
+
+    def dump(self, message: Any) -> Any:
+        """Return `message` as plain dicts and lists: a dict that is one already as it is."""
+        if isinstance(message, Struct):
+            raise self.fault(None, "", "a native message stands among messages of another type")
+        return plain(message)
+
+    def load(self, value: Any) -> dict[str, Any]:
+        """Return the message that `dump` made `value` of."""
+        if not isinstance(value, dict):
+            raise self.fault(None, "", f"expected a message, found {type(value).__name__}")
+        return value  # pyright: ignore[reportUnknownVariableType]
+
+    def calls(self, message: Any) -> tuple[Call, ...]:
+        """Return the calls of `message`."""
+        if message.__class__ is not dict or message.get("role") != "assistant":
+            return self.view(message).calls
+        made = message.get("tool_calls")
+        if message.get("function_call") is None and (made is None or made.__class__ is list):
+            calls = _plain_calls(made or ())
+            if calls is not None:
+                return calls
+        return self._calls(message, None)
+
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
         made = get(message, "tool_calls")
@@ -233,6 +312,24 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
         return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
     function = inner(call, "function", index, path)
     return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
+
+
+def _plain_calls(made: Sequence[Any]) -> tuple[Call, ...] | None:
+    """Return the calls `made`, `None` where one is anything but plain and needs a second look."""
+    calls: list[Call] = []
+    for call in made:
+        if call.__class__ is not dict or call.get("type") != "function":
+            return None
+        function = call.get("function")
+        if function.__class__ is not dict:
+            return None
+        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+        if not call_id.__class__ is name.__class__ is arguments.__class__ is str:
+            return None
+        if not (call_id.isascii() and name.isascii() and arguments.isascii()):
+            return None
+        calls.append(Call(call_id, name, arguments))
+    return tuple(calls)
 
 
 def _speaks(message: Any) -> bool:

@@ -1,0 +1,5 @@
+"""`ChatModelAgent`: a model, tools and middlewares put together; the rest is the kernel's."""
+
+from suture.agent._agent import ChatModelAgent
+
+__all__ = ["ChatModelAgent"]

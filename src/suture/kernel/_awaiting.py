@@ -1,0 +1,95 @@
+"""Small ways to await: a value that may be awaitable, a coroutine in a context of its own, one that must finish."""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Generator
+from contextvars import Context
+from types import coroutine
+from typing import Any, Generic, TypeVar, cast
+
+__all__ = ["closing", "in_context", "settled", "uninterrupted"]
+
+T = TypeVar("T")
+
+
+class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
+    """Close a stream when we are done with it, in the task that read it. One that cannot be closed is left alone."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: T) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> T:
+        return self._stream
+
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def settled(value: T | Awaitable[T]) -> T:
+    """Return `value`, awaited if need be: hooks may be `async` or plain."""
+    return await cast("Awaitable[T]", value) if hasattr(value, "__await__") else cast("T", value)
+
+
+@coroutine
+def in_context(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, Any, T]:
+    """Await `work` in place, without a task, in a context of its own: what it sets there dies with it."""
+    step, given = work.send, None
+    while True:
+        try:
+            asked = context.run(step, given)
+        except StopIteration as end:
+            return end.value
+        try:
+            step, given = work.send, (yield asked)
+        except GeneratorExit:
+            context.run(work.close)
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is the work's to handle
+            step, given = work.throw, error
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work` to its end, even if we are cancelled meanwhile; the cancellation is raised afterwards.
+
+    Work that never has to wait costs no task.
+    """
+    try:
+        asked = work.send(None)
+    except StopIteration as end:
+        return end.value
+    task = asyncio.ensure_future(_rest(work, asked))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # it is told by the cancellation; asking keeps it from being called unretrieved
+        raise cancelled
+    return task.result()
+
+
+async def _rest(work: Coroutine[Any, Any, T], asked: Any) -> T:
+    return await _go_on(work, asked)
+
+
+@coroutine
+def _go_on(work: Coroutine[Any, Any, T], asked: Any) -> Generator[Any, Any, T]:
+    step, given = work.send, None
+    while True:
+        try:
+            step, given = work.send, (yield asked)
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is the work's to handle
+            step, given = work.throw, error
+        try:
+            asked = step(given)
+        except StopIteration as end:
+            return end.value

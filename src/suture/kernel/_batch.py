@@ -1,0 +1,165 @@
+"""The tool calls of one turn, together: run what is still to be run, then answer them all in call order."""
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import copy_context
+from typing import Any
+
+from suture.kernel._awaiting import in_context
+from suture.kernel._call import ends_run, run_call
+from suture.kernel._endpoints import error_result
+from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._records import Stopped
+from suture.kernel._scope import Batch, Frame, Scope
+from suture.kernel._senders import ToolSender
+from suture.pairing import Cause, placeholder_text
+from suture.wires import Call, Piece
+
+__all__ = ["answer_batch", "answers", "run_batch"]
+
+_Ending = tuple[Waiting, ...] | Exception | None
+
+
+async def run_batch(scope: Scope, calls: Sequence[Call]) -> None:
+    """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
+    open_calls = [index for index in range(len(calls)) if not _is_over(scope.batch, index)]
+    open_calls = await _within_budget(scope, open_calls)
+    if not open_calls:
+        return
+    try:
+        if len(open_calls) == 1 or scope.spec.sequential:
+            endings = await _one_by_one(scope, calls, open_calls)
+        else:
+            endings = await _side_by_side(scope, calls, open_calls)
+    except asyncio.CancelledError:
+        _give_up(scope, calls)
+        raise
+    for ending in endings:
+        if isinstance(ending, Exception):
+            raise ending
+    waiting = tuple(item for ending in endings if isinstance(ending, tuple) for item in ending)
+    if waiting:
+        raise InterruptSignal(waiting)
+
+
+async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
+    endings: list[_Ending] = []
+    for index in open_calls:
+        await _start(scope, [index])
+        endings.append(await in_context(run_call(scope, calls[index], index), copy_context()))
+    return endings
+
+
+async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
+    await _start(scope, open_calls)
+    loop = asyncio.get_running_loop()
+    tasks = [
+        loop.create_task(run_call(scope, calls[index], index), context=copy_context(), name=f"{scope.address}:{index}")
+        for index in open_calls
+    ]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await _wait_out(tasks)
+        raise
+    return [task.result() for task in tasks]
+
+
+async def _wait_out(tasks: list["asyncio.Task[_Ending]"]) -> None:
+    """Wait until the cancelled calls have cleaned up, however often we are cancelled meanwhile."""
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            continue
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+
+
+async def _start(scope: Scope, open_calls: list[int]) -> None:
+    if scope.journal is not None:
+        await scope.journal.start(open_calls)
+    scope.batch.started.update(open_calls)
+    scope.tool_calls += len(open_calls)
+
+
+def _is_over(batch: Batch, index: int) -> bool:
+    return index in batch.ended or index in batch.causes
+
+
+async def _within_budget(scope: Scope, open_calls: list[int]) -> list[int]:
+    """Return the calls that the budget still pays for; the others are told so."""
+    budget = scope.spec.budget
+    if budget is None or budget.tool_calls is None:
+        return open_calls
+    left = max(0, budget.tool_calls - scope.tool_calls)
+    for index in open_calls[left:]:
+        result = error_result(f"Not run: the budget of {budget.tool_calls} tool calls is used up.")
+        if scope.journal is not None:
+            await scope.journal.end(index, result)
+        scope.batch.ended[index] = result
+    return open_calls[:left]
+
+
+def _give_up(scope: Scope, calls: Sequence[Call]) -> None:
+    """Say of each call that started and was cancelled why it has no result."""
+    for index in scope.batch.started:
+        if not _is_over(scope.batch, index):
+            tool = scope.tools.get(calls[index].name)
+            cause = Cause.UNKNOWN if tool is not None and tool.in_thread else Cause.STOPPED
+            scope.batch.causes[index] = cause
+            if scope.journal is not None:
+                scope.journal.note(Stopped(index, cause.value))
+
+
+def answers(scope: Scope, calls: Sequence[Call], default: Cause | None) -> list[Any]:
+    """Return the messages that answer the calls, in call order; calls without any result say why.
+
+    Where `default` is `None`, calls that nothing is known about stay open.
+    """
+    messages: list[Any] = []
+    for index, call in enumerate(calls):
+        result = scope.batch.ended.get(index)
+        if result is not None:
+            message = scope.wire.result(call, result)
+            scope.name_message(message, f"{scope.address}/{scope.turn}/{index}")
+            messages.append(message)
+            continue
+        cause = scope.batch.causes.get(index, default)
+        if cause is not None:
+            text = placeholder_text(cause, call.name, call.id, scope.language)
+            messages.extend(scope.wire.carry([Piece(call=call, text=text, cause=cause.value)]))
+    return messages
+
+
+def answer_batch(scope: Scope, calls: Sequence[Call]) -> int | None:
+    """Put the results of a batch that is done into the history; return the call that ends the run, if one does."""
+    messages = answers(scope, calls, Cause.UNKNOWN)
+    directly = [
+        index
+        for index, call in enumerate(calls)
+        if index in scope.batch.ended
+        and ends_run(scope, scope.tools.get(call.name), call.name, scope.batch.ended[index])
+    ]
+    for index in directly:
+        _tell_of_end(scope, calls[index], index)
+    last = directly[-1] if directly else None
+    scope.history = scope.history.extend(messages)
+    if scope.journal is not None:
+        scope.journal.note_answers(scope.history, last)
+    if last is not None:
+        scope.output_message = messages[last]
+    scope.batch = Batch()
+    return last
+
+
+def _tell_of_end(scope: Scope, call: Call, index: int) -> None:
+    """Send the held-back event of a call that ends the run: after all others."""
+    if scope.emitter is None or scope.spec.stack.sends_tool_events:
+        return
+    frame = Frame(scope, f"{scope.turn}/{index}", "tool", {})
+    frame.call_id, frame.tool = call.id, call.name
+    ToolSender(scope, frame, "").finished(scope.batch.ended[index], directly=True)

@@ -1,0 +1,113 @@
+"""One tool call, from the model's arguments to a result: run it, journal it, tell of it."""
+
+import json
+from typing import Any
+
+from suture.kernel._awaiting import closing
+from suture.kernel._endpoints import (
+    STREAMING,
+    Rejected,
+    build,
+    error_result,
+    join_results,
+    surround,
+    text_result,
+    unknown_tool,
+)
+from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._scope import FRAME, Frame, Scope
+from suture.kernel._senders import ToolSender
+from suture.messages import ToolArgument, ToolContext, ToolResult
+from suture.tools import Tool, ToolArgumentsError
+from suture.wires import Call
+
+__all__ = ["run_call"]
+
+
+async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] | Exception | None:
+    """Run one call to its end; return what it waits for, or the error that must end the run, if there is one.
+
+    The result is in the journal and in the batch before anything relies on it.
+    """
+    frame = Frame(scope, f"{scope.turn}/{index}", "tool", {})
+    frame.call_id, frame.tool = call.id, call.name
+    FRAME.set(frame)
+    tool = scope.tools.get(call.name)
+    argument = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+    sender = None
+    if scope.emitter is not None and not scope.spec.stack.sends_tool_events:
+        sender = ToolSender(scope, frame, argument)
+        sender.started()
+    failure: Exception | None = None
+    pieces: list[ToolResult] = []
+    try:
+        result = await _execute(scope, tool, frame, argument, pieces, sender)
+    except InterruptSignal as signal:
+        return signal.waiting
+    except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
+        failure = error if scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError) else None
+        result = join_results([*pieces, error_result(_told(scope, error))])
+    if scope.journal is not None:
+        await scope.journal.end(index, result)
+    scope.batch.ended[index] = result
+    if sender is not None and not ends_run(scope, tool, call.name, result):
+        sender.finished(result, directly=False)
+    return failure
+
+
+def ends_run(scope: Scope, tool: Tool[..., Any] | None, name: str, result: ToolResult) -> bool:
+    """Tell whether this result ends the run."""
+    if result.is_error and not result.return_directly:
+        return False
+    return result.return_directly or name in scope.return_directly or (tool is not None and tool.return_directly)
+
+
+async def _execute(
+    scope: Scope,
+    tool: Tool[..., Any] | None,
+    frame: Frame,
+    argument: str,
+    pieces: list[ToolResult],
+    sender: ToolSender | None,
+) -> ToolResult:
+    context = ToolContext(frame.tool, frame.call_id)
+    stack = scope.spec.stack
+    options = scope.tool_options
+    if tool is None:
+        endpoint = unknown_tool(frame.tool, list(scope.tools))
+        endpoint = await surround(stack.around_calls, endpoint, context, frame)
+    elif _is_bare(scope, tool):
+        own: dict[str, Any] = {"context": context, "dependencies": scope.dependencies}
+        return text_result(await tool.endpoint(argument, **own, **options))
+    else:
+        endpoint = await build(scope, tool, context, frame)
+    deltas = sender is not None and scope.streaming and tool is not None and tool.kind in STREAMING
+    async with closing(endpoint(ToolArgument(argument), **options)) as stream:
+        async for piece in stream:
+            pieces.append(piece)
+            if deltas and sender is not None:
+                sender.piece(piece)
+    return join_results(pieces)
+
+
+def _is_bare(scope: Scope, tool: Tool[..., Any]) -> bool:
+    """Tell whether nothing stands around a plain tool, so that it can be called as it is."""
+    spec = scope.spec
+    return (
+        tool.kind == "invokable"
+        and not spec.stack.around_calls
+        and not spec.stack.around_kinds["invokable"]
+        and spec.callbacks is None
+        and not tool.requires_approval
+        and tool.timeout is None
+        and not tool.retry
+    )
+
+
+def _told(scope: Scope, error: Exception) -> str:
+    if isinstance(error, (ToolArgumentsError, Rejected)):
+        return str(error)
+    if scope.spec.format_tool_error is not None:
+        return scope.spec.format_tool_error(error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,269 @@
+"""One tool's endpoint, and what is built around it for one call: guard, rings of wrappers, lift.
+
+From outside in: the ring of all wrappers, the lift, the ring for the tool's kind, the guard (approval, callbacks,
+retries, timeout), the tool. The lift turns any kind into an iterator of `ToolResult`s; nothing is ever turned back,
+so no part is lost on the way. Each wrapper runs in a frame of its own, so that interrupts have addresses.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from suture.kernel._awaiting import closing, settled
+from suture.kernel._interrupt import Approval, interrupt
+from suture.kernel._policies import Callbacks, Component
+from suture.kernel._scope import FRAME, Frame, Scope
+from suture.kernel._stack import Layer
+from suture.messages import FrozenMap, TextPart, ToolArgument, ToolContext, ToolResult
+from suture.pairing import Cause, placeholder_text
+from suture.tools import Tool, ToolArgumentsError
+
+__all__ = ["STREAMING", "Endpoint", "Rejected", "build", "error_result", "text_result", "unknown_tool"]
+
+Endpoint = Callable[..., Any]
+STREAMING = frozenset(("streamable", "enhanced_streamable"))
+_ENHANCED = frozenset(("enhanced_invokable", "enhanced_streamable"))
+_STOP = object()
+
+
+class Rejected(Exception):
+    """The call was not approved; its text tells the model."""
+
+
+def text_result(text: str) -> ToolResult:
+    """Return a result that is one text."""
+    return ToolResult((TextPart(text),))
+
+
+def error_result(text: str) -> ToolResult:
+    """Return a result that says what went wrong."""
+    return ToolResult((TextPart(text),), is_error=True)
+
+
+async def build(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame) -> Endpoint:
+    """Return the endpoint of one call with everything around it; it takes a `ToolArgument` and gives results."""
+    endpoint = _framed(guard(scope, tool, context, frame), frame, streams=tool.kind in STREAMING)
+    ring = scope.spec.stack.around_kinds[tool.kind]
+    endpoint = await surround(ring, endpoint, context, frame, streams=tool.kind in STREAMING)
+    return await surround(scope.spec.stack.around_calls, _lift(tool.kind, endpoint), context, frame)
+
+
+async def surround(
+    layers: Sequence[Layer], endpoint: Endpoint, context: ToolContext, frame: Frame, *, streams: bool = True
+) -> Endpoint:
+    """Return an endpoint inside a ring of wrappers, the first outermost; each runs in a frame of its own."""
+    for name, hook in reversed(layers):
+        wrapped: Any = hook(endpoint, context)
+        if hasattr(wrapped, "__await__"):
+            wrapped = await wrapped
+        endpoint = _framed(wrapped, frame.within(name), streams=streams)
+    return endpoint
+
+
+def guard(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame) -> Endpoint:
+    """Return the tool's own endpoint with approval, callbacks, retries and timeout."""
+    own = {"context": context, "dependencies": scope.dependencies}
+    callbacks = scope.spec.callbacks
+    told = callbacks if callbacks is not None and "tool" in callbacks.kinds else None
+    if tool.kind in STREAMING:
+        return _guard_stream(tool, own, told, frame)
+
+    async def call(argument: Any, /, **options: Any) -> Any:
+        if tool.requires_approval:
+            await _approve(scope, tool, argument, frame)
+        if told is not None:
+            await _tell(told.on_start, told, tool, context, _as_argument(argument))
+        attempt = 0
+        while True:
+            try:
+                async with asyncio.timeout(tool.timeout):
+                    value = await tool.endpoint(argument, **own, **options)
+                break
+            except Exception as error:  # noqa: BLE001 - told of, and raised again below
+                attempt += 1
+                if attempt <= tool.retry and not isinstance(error, ToolArgumentsError):
+                    continue
+                failure = _timed_out(tool, error)
+                if told is not None:
+                    await _tell(told.on_error, told, tool, context, failure)
+                raise failure from error.__cause__
+        if told is not None:
+            await _tell(told.on_end, told, tool, context, text_result(value) if isinstance(value, str) else value)
+        return value
+
+    return call
+
+
+def _guard_stream(tool: Tool[..., Any], own: dict[str, Any], told: Callbacks | None, frame: Frame) -> Endpoint:
+    context: ToolContext = own["context"]
+
+    async def call(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
+        if tool.requires_approval:
+            await _approve(frame.scope, tool, argument, frame)
+        if told is not None:
+            await _tell(told.on_start, told, tool, context, _as_argument(argument))
+        pieces: list[Any] = []
+        attempt = 0
+        while True:
+            try:
+                async with closing(_within(tool, tool.endpoint(argument, **own, **options))) as stream:
+                    async for piece in stream:
+                        pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+                        yield piece
+                break
+            except Exception as error:  # noqa: BLE001 - told of, and raised again below
+                attempt += 1
+                if attempt <= tool.retry and not pieces and not isinstance(error, ToolArgumentsError):
+                    continue
+                failure = _timed_out(tool, error)
+                if told is not None:
+                    await _tell(told.on_error, told, tool, context, failure)
+                raise failure from error.__cause__
+        if told is not None:
+            await _tell(told.on_end, told, tool, context, join_results(pieces))
+
+    return call
+
+
+async def _within(tool: Tool[..., Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Yield what a stream gives until the tool's time is up."""
+    async with closing(stream):
+        deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
+        while True:
+            async with asyncio.timeout_at(deadline):
+                piece = await anext(stream, _STOP)
+            if piece is _STOP:
+                return
+            yield piece
+
+
+def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
+    """Return one result made of pieces: texts that touch become one, and what any of them says holds for all."""
+    if len(pieces) == 1:
+        return pieces[0]
+    parts: list[Any] = []
+    extra: dict[str, Any] = {}
+    for piece in pieces:
+        extra.update(piece.extra)
+        for part in piece.parts:
+            last = parts[-1] if parts else None
+            if type(part) is TextPart and type(last) is TextPart and not part.extra and not last.extra:
+                parts[-1] = TextPart(last.text + part.text)
+            else:
+                parts.append(part)
+    return ToolResult(
+        tuple(parts),
+        is_error=any(piece.is_error for piece in pieces),
+        return_directly=any(piece.return_directly for piece in pieces),
+        extra=FrozenMap(extra),
+    )
+
+
+def unknown_tool(name: str, known: Sequence[str]) -> Endpoint:
+    """Return an endpoint that says there is no such tool, and which there are."""
+
+    async def call(_: ToolArgument, /, **__: Any) -> AsyncIterator[ToolResult]:
+        from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name pays for it
+
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        listed = f"The tools are: {', '.join(known)}." if known else "There are no tools."
+        yield error_result(f"There is no tool named {name!r}.{hint} {listed}")
+
+    return call
+
+
+def _lift(kind: str, endpoint: Endpoint) -> Endpoint:
+    enhanced, streams = kind in _ENHANCED, kind in STREAMING
+
+    async def call(argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
+        given: Any = argument if enhanced else argument.text
+        try:
+            if streams:
+                async with closing(endpoint(given, **options)) as stream:
+                    async for piece in stream:
+                        yield piece if enhanced else text_result(piece)
+            else:
+                value = await endpoint(given, **options)
+                yield value if enhanced else text_result(value)
+        except (ToolArgumentsError, Rejected) as error:
+            yield error_result(str(error))
+
+    return call
+
+
+def _framed(endpoint: Endpoint, frame: Frame, *, streams: bool) -> Endpoint:
+    """Return `endpoint` so that it runs in `frame` whoever calls it."""
+    if streams:
+
+        def stream(argument: Any, /, **options: Any) -> _FramedStream:
+            return _FramedStream(endpoint, frame, argument, options)
+
+        return stream
+
+    async def call(argument: Any, /, **options: Any) -> Any:
+        token = FRAME.set(frame)
+        try:
+            return await endpoint(argument, **options)
+        finally:
+            FRAME.reset(token)
+
+    return call
+
+
+class _FramedStream:
+    """A stream whose every step runs in one frame."""
+
+    __slots__ = ("_frame", "_stream")
+
+    def __init__(self, endpoint: Endpoint, frame: Frame, argument: Any, options: dict[str, Any]) -> None:
+        self._frame = frame
+        self._stream = endpoint(argument, **options)
+
+    def __aiter__(self) -> "_FramedStream":
+        return self
+
+    async def __anext__(self) -> Any:
+        token = FRAME.set(self._frame)
+        try:
+            return await self._stream.__anext__()
+        finally:
+            FRAME.reset(token)
+
+    async def aclose(self) -> None:
+        close = getattr(self._stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _approve(scope: Scope, tool: Tool[..., Any], argument: Any, frame: Frame) -> None:
+    text = _as_argument(argument).text
+    wrong = tool.validate(text)
+    if wrong:
+        raise ToolArgumentsError(wrong)
+    token = FRAME.set(frame.within("approval"))
+    try:
+        answer = await interrupt({"tool": tool.name, "call_id": frame.call_id, "arguments": text}, expects="approval")
+    finally:
+        FRAME.reset(token)
+    approval = Approval.of(answer)
+    if approval is None or not approval.approved:
+        reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
+        raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, scope.language) + reason)
+
+
+def _timed_out(tool: Tool[..., Any], error: Exception) -> Exception:
+    if not isinstance(error, TimeoutError) or tool.timeout is None:
+        return error
+    rest = "; it may still be running" if tool.in_thread else ""
+    return TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}")
+
+
+def _as_argument(argument: Any) -> ToolArgument:
+    return ToolArgument(argument) if isinstance(argument, str) else argument
+
+
+async def _tell(function: Any, callbacks: Callbacks, tool: Tool[..., Any], context: ToolContext, value: Any) -> None:
+    del callbacks
+    if function is not None:
+        await settled(function(Component(kind="tool", name=tool.name, call_id=context.call_id), value))

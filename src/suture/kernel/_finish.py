@@ -1,0 +1,161 @@
+"""The end of a run: what is said of calls without results, what is stored, which hooks clean up, what is told."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from suture.events import Interrupted, RunFinished
+from suture.kernel._awaiting import settled, uninterrupted
+from suture.kernel._batch import answers
+from suture.kernel._contexts import ChatModelAgentState, Outcome
+from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._journal import plain
+from suture.kernel._policies import Component
+from suture.kernel._records import Paused
+from suture.kernel._result import RunResult
+from suture.kernel._scope import Scope, current_frame, set_session_value
+from suture.kernel._typed import encode_value
+from suture.messages import FrozenMap, History
+from suture.pairing import Cause, placeholder_text
+from suture.wires import Piece
+
+__all__ = ["finish"]
+
+
+async def finish(
+    scope: Scope, outcome: Outcome, error: Exception | None, waiting: tuple[Waiting, ...]
+) -> tuple[RunResult[Any], Exception | None]:
+    """End a run; return its result and what it failed with. An error on the way out makes a success a failure."""
+    try:
+        if outcome is Outcome.FINISHED and scope.spec.output_key is not None:
+            set_session_value(scope.spec.output_key, scope.wire.text(scope.output_message))
+        if scope.journal is not None:
+            await uninterrupted(_store_end(scope, outcome, waiting))
+    except asyncio.CancelledError:
+        pass
+    except Exception as failure:  # noqa: BLE001 - what could not be stored is the outcome then
+        outcome, error, waiting = Outcome.FAILED, error or failure, ()
+    scope.waiting = waiting
+    messages = _final_messages(scope, outcome)
+    faults = await _clean_up(scope, messages, outcome, error)
+    result: RunResult[Any] = RunResult(
+        output=scope.output if outcome is Outcome.FINISHED else None,
+        messages=messages,
+        outcome=outcome,
+        usage=scope.usage,
+        interrupts=tuple(item.interrupt for item in waiting),
+        run_id=scope.run_id,
+        checkpoint_id=scope.checkpoint_id,
+        session=FrozenMap(scope.root.session),
+        message_ids=_message_ids(scope, messages),
+        error=error,
+        cleanup_errors=faults,
+    )
+    _tell(scope, result)
+    return result, error
+
+
+async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...]) -> None:
+    journal = scope.journal
+    if journal is None or journal.broken is not None:
+        return
+    journal.note_history(scope.history)
+    here = f"{scope.address}/{scope.turn}/"
+    calls = {item.interrupt.id.removeprefix(here).partition("/")[0] for item in waiting}
+    journal.note(
+        Paused(
+            outcome.value,
+            [{**plain(item.interrupt), "info": encode_value(item.interrupt.info)} for item in waiting],
+            {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
+            {item.interrupt.id: item.expects for item in waiting},
+            [int(call) for call in calls if call.isdigit()],
+        )
+    )
+    await journal.flush()
+
+
+def _final_messages(scope: Scope, outcome: Outcome) -> History[Any]:
+    """Return the history as it is handed out: finished results are in it, and every other call says why."""
+    history = scope.history
+    if not len(history) or outcome is Outcome.FINISHED:
+        return history
+    calls = scope.wire.calls(history[-1]) if scope.wire.view(history[-1]).role == "assistant" else ()
+    if calls and scope.turn:
+        default = None if outcome is Outcome.INTERRUPTED else Cause.STOPPED
+        history = History(history).extend(answers(scope, calls, default))
+    if scope.partial is not None:
+        history = History(history).extend(_cut_short(scope, scope.partial, outcome))
+    return history
+
+
+def _cut_short(scope: Scope, partial: Any, outcome: Outcome) -> list[Any]:
+    """Return the message of a cut stream, with an answer to each of its calls: none of them was run."""
+    messages = [partial]
+    wire = scope.wire
+    for call in wire.calls(partial):
+        whole = outcome is Outcome.CANCELLED and wire.arguments_ok(call)
+        cause = Cause.STOPPED if whole else Cause.MALFORMED
+        text = placeholder_text(cause, call.name, call.id, scope.language)
+        messages.extend(wire.carry([Piece(call=call, text=text, cause=cause.value)]))
+    return messages
+
+
+async def _clean_up(
+    scope: Scope, messages: History[Any], outcome: Outcome, error: Exception | None
+) -> tuple[Exception, ...]:
+    """Run the `after_agent` hooks and the agent's callbacks to their end, whatever happens meanwhile."""
+    faults: list[Exception] = []
+    state: ChatModelAgentState[Any] = ChatModelAgentState(
+        messages=messages, tool_infos=scope.tool_infos, deferred_tool_infos=scope.deferred_tool_infos
+    )
+
+    async def run_hooks() -> None:
+        frame = current_frame()
+        frame.place = f"{scope.turn}/after_agent"
+        for hook in scope.spec.stack.after_agent:
+            if hook.at >= scope.reached:
+                continue
+            frame.name = hook.frame
+            try:
+                await settled(hook.call(state, outcome))
+            except InterruptSignal:
+                faults.append(RuntimeError(f"{hook.name}.after_agent cannot interrupt: the run is over"))
+            except Exception as fault:  # noqa: BLE001 - it never replaces the outcome
+                faults.append(fault)
+        try:
+            await _tell_callbacks(scope, messages, error)
+        except Exception as fault:  # noqa: BLE001
+            faults.append(fault)
+
+    if scope.spec.stack.after_agent or scope.spec.callbacks is not None:
+        with suppress(asyncio.CancelledError):
+            await uninterrupted(run_hooks())
+    return tuple(faults)
+
+
+async def _tell_callbacks(scope: Scope, messages: History[Any], error: Exception | None) -> None:
+    callbacks = scope.spec.callbacks
+    if callbacks is None or "agent" not in callbacks.kinds:
+        return
+    about = Component(kind="agent", name=scope.spec.name)
+    if error is not None:
+        if callbacks.on_error is not None:
+            await settled(callbacks.on_error(about, error))
+    elif callbacks.on_end is not None:
+        await settled(callbacks.on_end(about, messages))
+
+
+def _message_ids(scope: Scope, messages: History[Any]) -> tuple[str, ...]:
+    known = scope.ids
+    return tuple([known[id(message)][1] if id(message) in known else "" for message in messages])
+
+
+def _tell(scope: Scope, result: RunResult[Any]) -> None:
+    emitter = scope.emitter
+    if emitter is None:
+        return
+    if result.outcome is Outcome.INTERRUPTED:
+        emitter.send(Interrupted, interrupts=result.interrupts, checkpoint_id=scope.checkpoint_id)
+    error = f"{type(result.error).__name__}: {result.error}" if result.error is not None else ""
+    text = scope.wire.text(scope.output_message) if result.outcome is Outcome.FINISHED else ""
+    emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)

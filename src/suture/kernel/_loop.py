@@ -1,0 +1,109 @@
+"""The asyncio driver: it does what the machine says, until the machine says that it is over."""
+
+from typing import Any, cast
+
+from suture.errors import BudgetExceeded, MaxIterationsExceeded, OutputError
+from suture.kernel._awaiting import settled
+from suture.kernel._batch import answer_batch, run_batch
+from suture.kernel._contexts import ChatModelAgentState
+from suture.kernel._endpoints import error_result
+from suture.kernel._machine import Position, Step, next_step
+from suture.kernel._scope import Scope
+from suture.kernel._turn import finish_turn, model_turn
+from suture.messages import History
+
+__all__ = ["SafePoint", "loop"]
+
+_CORRECTIONS = 2
+"""How often an answer of the wrong form is sent back."""
+
+
+class SafePoint(BaseException):
+    """The run was asked to stop at a point that it has reached."""
+
+
+async def loop(scope: Scope, position: Position) -> None:
+    """Drive a run from `position` to its end."""
+    spec = scope.spec
+    corrections = 0
+    while True:
+        used_up = "" if spec.budget is None else spec.budget.exceeded(scope.usage, scope.tool_calls)
+        step = next_step(
+            position, limit=spec.max_iterations, used_up=bool(used_up), answers_at_limit=spec.answers_at_limit
+        )
+        if step is Step.MODEL or step is Step.LAST_MODEL:
+            last = step is Step.LAST_MODEL
+            await model_turn(scope, toolless=last)
+            position = position.replied(is_last=last)
+        elif step is Step.AFTER:
+            await finish_turn(scope)
+            reply = scope.history[-1]
+            position = position.routed(calls=bool(scope.wire.calls(reply)))
+            if position.phase == "done":
+                fault = _finish(scope, reply)
+                if fault and corrections < _CORRECTIONS:
+                    corrections += 1
+                    scope.history = scope.history.append(scope.wire.user(fault))
+                    position = position.asked_again()
+                elif fault:
+                    raise OutputError(f"the answer is still not of the wanted form: {fault}")
+        elif step is Step.TOOLS:
+            position = await _tools(scope, position)
+        elif step is Step.END:
+            return
+        elif used_up:
+            raise BudgetExceeded(used_up)
+        else:
+            raise MaxIterationsExceeded(
+                f"the run took {position.turns} model turns and is not done; raise max_iterations, or set "
+                'on_max_iterations="answer" to end with an answer'
+            )
+
+
+async def _tools(scope: Scope, position: Position) -> Position:
+    if "after_model" in scope.stop_at:
+        raise SafePoint
+    calls = scope.wire.calls(scope.history[-1])
+    if position.is_last:
+        for index in range(len(calls)):
+            scope.batch.ended[index] = error_result("Not run: the run may take no more turns.")
+    await run_batch(scope, calls)
+    directly = answer_batch(scope, calls)
+    if scope.after_tool_calls is not None:
+        await _after_tools(scope)
+    if directly is not None:
+        scope.output = scope.wire.text(scope.output_message)
+        return position.answered(ends=True)
+    if not scope.tools or position.is_last:
+        scope.output = ""
+        return position.answered(ends=True)
+    if "after_tools" in scope.stop_at:
+        raise SafePoint
+    return position.answered(ends=False)
+
+
+async def _after_tools(scope: Scope) -> None:
+    """Call the run's own hook: all results are in the state, and the next turn has not begun."""
+    function = scope.after_tool_calls
+    state: ChatModelAgentState[Any] = ChatModelAgentState(
+        messages=scope.history, tool_infos=scope.tool_infos, deferred_tool_infos=scope.deferred_tool_infos
+    )
+    changed = cast("ChatModelAgentState[Any] | None", await settled(function(state)) if function is not None else None)
+    if changed is not None:
+        scope.history = History.of(changed.messages)
+        scope.tool_infos = tuple(changed.tool_infos)
+
+
+def _finish(scope: Scope, reply: Any) -> str:
+    """Take a reply as the answer; return what is wrong with its form, if anything is."""
+    scope.output_message = reply
+    text = scope.wire.text(reply)
+    rule = scope.spec.output
+    if rule is None:
+        scope.output = text
+        return ""
+    try:
+        scope.output = rule.read(text)
+    except ValueError as error:
+        return f"{error}. {rule.instruction}"
+    return ""

@@ -1,0 +1,77 @@
+"""The loop as a pure state machine: given where a run stands, what comes next. It has no effects and waits for nothing.
+
+::
+
+    model ──reply──> after ──no calls──> done
+      ^                └──calls──> tools ──> done (a result ends the run)
+      └──────────────────────────────┘
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+__all__ = ["Phase", "Position", "Step", "next_step"]
+
+
+class Phase(StrEnum):
+    """What a run waits for: a model's reply, the hooks after it, the results of its calls, or nothing."""
+
+    MODEL = "model"
+    AFTER = "after"
+    TOOLS = "tools"
+    DONE = "done"
+
+
+class Step(StrEnum):
+    """What to do next."""
+
+    MODEL = "model"
+    LAST_MODEL = "last model"
+    """One more model turn, without tools, to end with an answer."""
+    AFTER = "after"
+    TOOLS = "tools"
+    LIMIT = "limit"
+    END = "end"
+
+
+class Position(NamedTuple):
+    """Where a run stands.
+
+    >>> Position().replied().phase
+    <Phase.AFTER: 'after'>
+    """
+
+    turns: int = 0
+    """How many model turns it has taken."""
+    phase: Phase = Phase.MODEL
+    is_last: bool = False
+    """Whether the turn at hand is the last one it may take."""
+
+    def replied(self, *, is_last: bool = False) -> "Position":
+        """Return the position after a model's reply."""
+        return Position(self.turns + 1, Phase.AFTER, is_last)
+
+    def routed(self, *, calls: bool) -> "Position":
+        """Return the position after the hooks that follow a reply."""
+        return self._replace(phase=Phase.TOOLS if calls else Phase.DONE)
+
+    def answered(self, *, ends: bool) -> "Position":
+        """Return the position after a turn's calls are answered."""
+        return self._replace(phase=Phase.DONE if ends or self.is_last else Phase.MODEL)
+
+    def asked_again(self) -> "Position":
+        """Return the position after an answer was sent back to be corrected."""
+        return self._replace(phase=Phase.MODEL)
+
+
+def next_step(position: Position, *, limit: int, used_up: bool, answers_at_limit: bool) -> Step:
+    """Return what comes next.
+
+    >>> next_step(Position(turns=20), limit=20, used_up=False, answers_at_limit=False)
+    <Step.LIMIT: 'limit'>
+    """
+    if position.phase is Phase.MODEL:
+        if position.turns < limit and not used_up:
+            return Step.MODEL
+        return Step.LAST_MODEL if answers_at_limit and not position.is_last else Step.LIMIT
+    return {Phase.AFTER: Step.AFTER, Phase.TOOLS: Step.TOOLS}.get(position.phase, Step.END)

@@ -1,0 +1,45 @@
+"""An agent that runs inside another one, as a tool: its own run, in the outer one's stream, session and store."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from suture.kernel._begin import Begin
+from suture.kernel._buffer import Emitter
+from suture.kernel._contexts import Outcome
+from suture.kernel._interrupt import InterruptSignal
+from suture.kernel._run import Run, new_run_id
+from suture.kernel._scope import Scope, current_frame
+from suture.kernel._spec import Spec
+
+__all__ = ["run_nested"]
+
+
+async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bool) -> Any:
+    """Run an agent for the tool call at hand; return its output.
+
+    With a checkpoint it has a journal of its own beside the outer one: what is stored there is never done again.
+    """
+    frame = current_frame(f"agent {spec.name!r} as a tool")
+    outer = frame.scope
+    run_id = new_run_id()
+    address = f"{outer.address}/{frame.place}/{spec.name}"
+    inner = Scope(spec, run_id, address, (*outer.path, spec.name), outer.language, outer.streaming, outer=outer)
+    inner.dependencies, inner.tool_options = outer.dependencies, outer.tool_options
+    if forwards_events and outer.emitter is not None:
+        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, run_id)
+    if outer.journal is not None:
+        inner.spec = spec._replace(store=outer.journal.store)
+        place = frame.place.replace("/", ".")
+        inner.checkpoint_id = f"{outer.checkpoint_id}/{outer.run_id}.{place}.{spec.name}"
+    run: Run[Any] = Run(inner, Begin(messages, answers=outer.answers, nested=True))
+    outer.children.add(run.work)
+    try:
+        result = await run
+    finally:
+        outer.children.discard(run.work)
+    if result.outcome is Outcome.INTERRUPTED:
+        raise InterruptSignal(inner.waiting)
+    if result.outcome is Outcome.CANCELLED:
+        raise asyncio.CancelledError
+    return result.output

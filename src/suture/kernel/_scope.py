@@ -1,0 +1,289 @@
+"""A run's own things while it runs, and how code inside it finds them.
+
+`Scope` is the only mutable record of a run. It is found through one context variable, which holds a `Frame`:
+where in the run the code at hand stands. The loop sets it once and moves it along; every tool call has a copy
+of the context, and a frame of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from suture.errors import InputError, NotInRunError
+from suture.events import Event
+from suture.kernel._buffer import Emitter
+from suture.kernel._journal import Journal
+from suture.kernel._model import Model
+from suture.kernel._spec import Fit, Spec
+from suture.kernel._typed import encode_value
+from suture.language import Language
+from suture.messages import History, TokenUsage, ToolInfo, ToolResult
+from suture.pairing import Cause
+from suture.tools import Tool
+from suture.wires import ChatWire
+
+__all__ = [
+    "FRAME",
+    "Batch",
+    "Frame",
+    "Scope",
+    "current_frame",
+    "delete_run_local_value",
+    "get_run_local_value",
+    "get_session_value",
+    "run_language",
+    "run_scratch",
+    "send_event",
+    "set_run_local_value",
+    "set_session_value",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """The tool calls of one turn: which have ended and how, which have started, why some never will end."""
+
+    ended: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
+    started: set[int] = field(default_factory=set[int])
+    causes: dict[int, Cause] = field(default_factory=dict[int, Cause])
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """All that one run has and knows."""
+
+    spec: Spec
+    run_id: str
+    address: str
+    """Its place among all runs: its agent's name; inside another run, behind that call's address."""
+    path: tuple[str, ...]
+    language: Language
+    streaming: bool = True
+    checkpoint_id: str | None = None
+    emitter: Emitter | None = None
+    journal: Journal | None = None
+    outer: "Scope | None" = None
+    """The run that this one is a tool call of."""
+
+    # What lasts from turn to turn, and is stored.
+    history: History[Any] = field(default_factory=History[Any])
+    tool_infos: tuple[ToolInfo, ...] = ()
+    deferred_tool_infos: tuple[ToolInfo, ...] = ()
+    edited_infos: bool = False
+    turn: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    tool_calls: int = 0
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    session: dict[str, Any] = field(default_factory=dict[str, Any])
+    answers: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What was said to interrupts, by their ids."""
+    states: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What interrupts keep for when they are answered."""
+    batch: Batch = field(default_factory=Batch)
+
+    # What this process alone knows.
+    instruction: str = ""
+    tools: dict[str, Tool[..., Any]] = field(default_factory=dict[str, "Tool[..., Any]"])
+    return_directly: frozenset[str] = frozenset()
+    sticky_model: Model[Any] | None = None
+    """The model that a failover has come to."""
+    fits: dict[int, Fit] = field(default_factory=dict[int, Fit])
+    scratch: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    ids: dict[int, tuple[Any, str]] = field(default_factory=dict[int, tuple[Any, str]])
+    partial: Any = None
+    """The message of a stream that was cut."""
+    dependencies: tuple[object, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tool_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    after_tool_calls: Callable[[Any], Any] | None = None
+    stop_at: set[str] = field(default_factory=set[str])
+    """The safe points at which the run is to be cancelled."""
+    children: set[Any] = field(default_factory=set[Any])
+    """Runs of agents that are tools of this one, while they run."""
+    reached: int = 0
+    """How many middlewares have had their `before_agent`."""
+    waiting: tuple[Any, ...] = ()
+    """What the run waits for, once it is interrupted."""
+    output: Any = None
+    output_message: Any = None
+
+    @property
+    def wire(self) -> ChatWire:
+        """The wire of all messages."""
+        return self.spec.wire
+
+    @property
+    def model(self) -> Model[Any]:
+        """The model to ask."""
+        return self.sticky_model or self.spec.model
+
+    @property
+    def root(self) -> "Scope":
+        """The outermost run, whose session is everybody's."""
+        return self if self.outer is None else self.outer.root
+
+    def name_message(self, message: Any, message_id: str) -> None:
+        """Remember which id events gave a message."""
+        self.ids[id(message)] = (message, message_id)
+
+
+class Frame:
+    """Where in a run code stands: the place (a turn and a call, or a hook), and whose code it is."""
+
+    __slots__ = ("call_id", "counts", "name", "place", "scope", "tool")
+
+    def __init__(self, scope: Scope, place: str, name: str, counts: dict[str, int]) -> None:
+        self.scope, self.place, self.name, self.counts = scope, place, name, counts
+        self.call_id = ""
+        self.tool = ""
+
+    def within(self, name: str) -> "Frame":
+        """Return the frame of somebody else's code at the same place."""
+        inner = Frame(self.scope, self.place, name, self.counts)
+        inner.call_id, inner.tool = self.call_id, self.tool
+        return inner
+
+    def next_address(self) -> str:
+        """Return the address of the next interrupt here; the same one each time the place is run again."""
+        count = self.counts.get(self.name, 0)
+        self.counts[self.name] = count + 1
+        return f"{self.scope.address}/{self.place}/{self.name}/{count}"
+
+
+FRAME: ContextVar[Frame] = ContextVar("suture_frame")
+"""Where the code at hand stands."""
+
+
+def current_frame(what: str = "this") -> Frame:
+    """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
+    try:
+        return FRAME.get()
+    except LookupError:
+        raise NotInRunError(
+            f"{what} works inside a run only: in a hook, a wrapper or a tool of a running agent"
+        ) from None
+
+
+def set_run_local_value(key: str, value: Any) -> None:
+    """Keep a value for the rest of this run; it survives interrupt and resume.
+
+    It is stored as it is now. A value that cannot be stored is refused; `register_type` makes a class storable.
+
+    >>> set_run_local_value("visits", 3)
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: set_run_local_value works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    scope = current_frame("set_run_local_value").scope
+    _keep(scope, scope.values, "value", key, value)
+
+
+def get_run_local_value(key: str) -> tuple[Any, bool]:
+    """Return a value of this run, and whether there is one.
+
+    >>> get_run_local_value("visits")
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: get_run_local_value works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    values = current_frame("get_run_local_value").scope.values
+    return values.get(key), key in values
+
+
+def delete_run_local_value(key: str) -> None:
+    """Forget a value of this run; one that is not there is no error.
+
+    >>> delete_run_local_value("visits")
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: delete_run_local_value works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    scope = current_frame("delete_run_local_value").scope
+    if key in scope.values:
+        del scope.values[key]
+        if scope.journal is not None:
+            scope.journal.drop_value(key)
+
+
+def set_session_value(key: str, value: Any) -> None:
+    """Keep a value for this run and all agents that run inside it as tools; it survives interrupt and resume.
+
+    >>> set_session_value("user", "ada")
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: set_session_value works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    root = current_frame("set_session_value").scope.root
+    _keep(root, root.session, "session", key, value)
+
+
+def get_session_value(key: str) -> tuple[Any, bool]:
+    """Return a value of the session, and whether there is one.
+
+    >>> get_session_value("user")
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: get_session_value works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    values = current_frame("get_session_value").scope.root.session
+    return values.get(key), key in values
+
+
+def run_language() -> Language:
+    """Return the language that this run is pinned to.
+
+    >>> run_language()
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: run_language works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    return current_frame("run_language").scope.language
+
+
+def run_scratch(factory: Callable[[], T]) -> T:
+    """Return what `factory` made for this run, making it on first use. Never stored: caches live here.
+
+    >>> run_scratch(list)
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: run_scratch works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    scratch = current_frame("run_scratch").scope.scratch
+    try:
+        return cast("T", scratch[factory])
+    except KeyError:
+        made = scratch[factory] = factory()
+        return made
+
+
+def send_event(event: Event) -> None:
+    """Send an event of your own (`Custom`, or any other) to whoever reads the run's events.
+
+    >>> from suture.events import Custom
+    >>> send_event(Custom("progress", {"done": 3}))
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: send_event works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    emitter = current_frame("send_event").scope.emitter
+    if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"send_event takes an event, such as Custom(name, data), not {type(event).__name__}")
+    if emitter is not None:
+        emitter.forward(event)
+
+
+def _keep(scope: Scope, values: dict[str, Any], kind: str, key: str, value: Any) -> None:
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a key is a string, not {type(key).__name__}")
+    encoded = encode_value(value)
+    values[key] = value
+    if scope.journal is not None:
+        scope.journal.keep_value(kind, key, encoded)

@@ -1,0 +1,160 @@
+"""One model turn: the hooks before it, the model, the hooks after it. What it changes lasts only if it succeeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from suture.errors import ConfigError, InputError
+from suture.events import HistoryRewritten
+from suture.kernel._attempts import Ask, ask_model
+from suture.kernel._awaiting import settled
+from suture.kernel._contexts import ChatModelAgentState, ModelContext
+from suture.kernel._interrupt import InterruptSignal
+from suture.kernel._records import Settled
+from suture.kernel._scope import Frame, Scope, current_frame
+from suture.kernel._stack import Hook
+from suture.messages import History, TokenUsage, ToolInfo
+
+__all__ = ["finish_turn", "model_turn"]
+
+_NO_TOOLS: tuple[ToolInfo, ...] = ()
+
+
+async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
+    """Take one model turn: the reply is the last message of the history then.
+
+    If it is interrupted, the history is as it was before the first hook.
+    """
+    before = scope.history, scope.tool_infos, scope.deferred_tool_infos
+    context = _context(scope)
+    try:
+        await _run_hooks(scope, scope.spec.stack.before_model, context, "before")
+        options = dict(scope.options)
+        if scope.spec.output is not None:
+            options["output_schema"] = scope.spec.output.schema
+        infos, deferred = (_NO_TOOLS, _NO_TOOLS) if toolless else (scope.tool_infos, scope.deferred_tool_infos)
+        _stand(scope, "model", "model")
+        reply = await ask_model(scope, Ask(scope.history, infos, deferred, options), context)
+    except InterruptSignal:
+        scope.history, scope.tool_infos, scope.deferred_tool_infos = before
+        raise
+    scope.turn += 1
+    scope.name_message(reply.message, reply.message_id)
+    if reply.usage is not None:
+        scope.usage = add_usage(scope.usage, reply.usage)
+    scope.history = scope.history.append(reply.message)
+    if scope.journal is not None:
+        _note_infos(scope, before[1:])
+        scope.journal.note_reply(scope.history, scope.turn, reply.message_id, reply.usage)
+
+
+async def finish_turn(scope: Scope) -> None:
+    """Run the hooks after a turn; the last message they leave decides what comes next."""
+    hooks = scope.spec.stack.after_model
+    if not hooks:
+        return
+    before = scope.history, scope.tool_infos, scope.deferred_tool_infos
+    if scope.journal is not None:
+        await scope.journal.flush()
+    await _run_hooks(scope, hooks, _context(scope), "after")
+    if not len(scope.history):
+        raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
+    if scope.journal is not None:
+        _note_infos(scope, before[1:])
+        scope.journal.note_history(scope.history)
+        scope.journal.note(Settled(scope.turn))
+
+
+def _context(scope: Scope) -> ModelContext:
+    return ModelContext(
+        tools=scope.tool_infos,
+        model_retry_config=scope.spec.retry,
+        failover=scope.spec.failover,
+        turn=scope.turn + 1,
+        wire=scope.wire.name,
+    )
+
+
+def _stand(scope: Scope, place: str, name: str) -> Frame:
+    """Move the loop's frame to a place of the turn at hand."""
+    frame = current_frame()
+    frame.place, frame.name = f"{scope.turn + (place != 'after')}/{place}", name
+    frame.counts.clear()
+    return frame
+
+
+async def _run_hooks(scope: Scope, hooks: Sequence[Hook], context: ModelContext, place: str) -> None:
+    if not hooks:
+        return
+    frame = _stand(scope, place, "")
+    state: ChatModelAgentState[Any] = ChatModelAgentState(
+        messages=scope.history, tool_infos=scope.tool_infos, deferred_tool_infos=scope.deferred_tool_infos
+    )
+    for hook in hooks:
+        frame.name = hook.frame
+        changed: ChatModelAgentState[Any] | None = hook.call(state, context)
+        if changed is not None and changed.__class__ is not ChatModelAgentState:
+            changed = await settled(changed)
+        if changed is None or changed is state:
+            continue
+        if not isinstance(changed, ChatModelAgentState):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{hook.name} must return a ChatModelAgentState or None, not {type(changed).__name__}")
+        state = _take(scope, state, changed, hook)
+    scope.history = state.messages  # pyright: ignore[reportAttributeAccessIssue]
+    scope.tool_infos, scope.deferred_tool_infos = state.tool_infos, state.deferred_tool_infos
+
+
+def _take(
+    scope: Scope, old: ChatModelAgentState[Any], new: ChatModelAgentState[Any], hook: Hook
+) -> ChatModelAgentState[Any]:
+    """Return the state that a hook gave, in the run's own form, and tell of a changed history."""
+    messages = old.messages
+    if new.messages is not messages:
+        messages = _history(messages, new.messages)
+        if scope.emitter is not None and messages is not old.messages:
+            scope.emitter.send(
+                HistoryRewritten,
+                turn=scope.turn + 1,
+                middleware=hook.name,
+                before=len(old.messages),
+                after=len(messages),
+                report=new.report,
+            )
+    return ChatModelAgentState(
+        messages=messages,
+        tool_infos=tuple(new.tool_infos),
+        deferred_tool_infos=tuple(new.deferred_tool_infos),
+    )
+
+
+def _history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
+    """Return `new` as a history; where it only adds to `old`, as one that goes on from it."""
+    if isinstance(new, History):
+        return new
+    if isinstance(new, str | bytes) or not isinstance(new, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"state.messages must be a sequence of messages, not {type(new).__name__}")
+    length = len(old)
+    if isinstance(old, History) and len(new) >= length and all(a is b for a, b in zip(old, new, strict=False)):
+        return old.extend(new[length:]) if len(new) > length else old
+    return History(new)
+
+
+def _note_infos(scope: Scope, before: tuple[Any, Any]) -> None:
+    if scope.journal is not None and before != (scope.tool_infos, scope.deferred_tool_infos):
+        scope.edited_infos = True
+        scope.journal.note_infos(scope.tool_infos, scope.deferred_tool_infos)
+
+
+def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
+    """Return the sum of two usages.
+
+    >>> add_usage(TokenUsage(total_tokens=2), TokenUsage(total_tokens=3)).total_tokens
+    5
+    """
+    return TokenUsage(
+        prompt_tokens=old.prompt_tokens + new.prompt_tokens,
+        completion_tokens=old.completion_tokens + new.completion_tokens,
+        total_tokens=old.total_tokens + (new.total_tokens or new.prompt_tokens + new.completion_tokens),
+        cached_tokens=old.cached_tokens + new.cached_tokens,
+        cache_write_tokens=old.cache_write_tokens + new.cache_write_tokens,
+        reasoning_tokens=old.reasoning_tokens + new.reasoning_tokens,
+    )

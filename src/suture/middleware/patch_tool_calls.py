@@ -1,0 +1,204 @@
+"""`PatchToolCalls`: every tool call in the history gets its result before the model sees it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from hashlib import sha256
+from inspect import isawaitable
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from suture.errors import ConfigError
+from suture.kernel import (
+    ChatModelAgentMiddleware,
+    ChatModelAgentState,
+    Model,
+    ModelContext,
+    ModelRequest,
+    ModelWrapper,
+    closing,
+    get_run_local_value,
+    run_language,
+    run_scratch,
+    set_run_local_value,
+)
+from suture.messages import Delta, History
+from suture.pairing import Cause, Paired, PairOptions, Report, pair
+from suture.repair import Cursor, takes_cause
+from suture.wires import Wire, get_wire
+
+__all__ = ["PatchToolCalls"]
+
+_DIGESTS = "suture.patch_tool_calls"
+
+
+class PatchToolCalls(ChatModelAgentMiddleware[Any]):
+    """Makes every history whole before a model turn: placeholders, moves, duplicates, orphans.
+
+    First in the list is the usual place; any place is right, because what a later middleware breaks is mended once
+    more before the model is called.
+
+    Args:
+        generator: `(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder, sync or async, asked
+            once per call and run; an empty text means the built-in one. Its error ends the run, and nothing has
+            changed then.
+        tail: `cancel` answers calls at the very end; `keep` leaves them (the model is still sent an answer).
+        persist: whether the repaired history is the run's from then on, or only sent to the model.
+        orphans: `text` keeps a result without a call as user text; `drop` removes it.
+        is_placeholder: tells from a result's text whether it only stands for a real one.
+
+    >>> PatchToolCalls(generator=lambda name, call_id: f"{name} was skipped").persist
+    True
+    """
+
+    def __init__(
+        self,
+        generator: Callable[..., str | Awaitable[str]] | None = None,
+        tail: Literal["cancel", "keep"] = "cancel",
+        persist: bool = True,  # noqa: FBT001, FBT002 - a setting, given by name
+        orphans: Literal["text", "drop"] = "text",
+        is_placeholder: Callable[[str], bool] | None = None,
+    ) -> None:
+        if tail not in {"cancel", "keep"}:
+            raise ConfigError(f"unknown tail {tail!r}; known: cancel, keep")
+        if orphans not in {"text", "drop"}:
+            raise ConfigError(f"unknown orphans {orphans!r}; known: text, drop")
+        for name, function in (("generator", generator), ("is_placeholder", is_placeholder)):
+            if function is not None and not callable(function):
+                raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
+        self.generator, self.tail, self.persist = generator, tail, persist
+        self.orphans, self.is_placeholder = orphans, is_placeholder
+        self._asks_cause = generator is not None and takes_cause(generator)
+        if persist:
+            self.before_model_rewrite_state = self._rewrite_state
+        else:
+            self.wrap_model = self._wrap_model
+
+    async def _rewrite_state(
+        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
+    ) -> ChatModelAgentState[Any] | None:
+        """Repair the history for good."""
+        fixed = await self._repair(state.messages, model_context)
+        if fixed is None:
+            return None
+        history, report = fixed
+        return replace(state, messages=history, report=report.to_dict())
+
+    def _wrap_model(self, model: Model[Any], model_context: ModelContext, /) -> Model[Any]:
+        """Repair what is sent, for this call only."""
+        return _Patching(model, self, model_context)
+
+    async def _repair(self, messages: Any, context: ModelContext) -> tuple[History[Any], Report] | None:
+        """Return the repaired history and what was done to it; `None` if it is in order."""
+        history: History[Any] = History.of(messages)
+        if not len(history):
+            return None
+        wire = get_wire(context.wire)
+        notes = run_scratch(self._start)
+        cursor = notes.cursor = notes.cursor or Cursor(wire)
+        if cursor.is_whole(history):
+            return None
+        paired = await self._pair(wire, history, notes)
+        if paired.origins is None:
+            if not paired.pending:
+                cursor.settle(history)
+            return None
+        fixed = History(paired.messages)
+        if not paired.pending:
+            cursor.settle(fixed)
+        report = Report(wire=wire.name, profile="pairing", findings=paired.findings, displaced=paired.displaced)
+        return fixed, report
+
+    async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
+        """Pair twice where there is a generator: once to see what it is to be asked, once with its answers."""
+        if self.generator is None:
+            return pair(wire, history, self._options(wire, None))
+        asked: list[tuple[str, str, Cause, tuple[int, int]]] = []
+
+        def ask(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
+            asked.append((name, call_id, cause, place))
+            return ""
+
+        paired = pair(wire, history, self._options(wire, ask))
+        if not asked:
+            return paired
+        texts: dict[tuple[int, int], str] = {}
+        for name, call_id, cause, place in asked:
+            texts[place] = await notes.remember(history[place[0]], place[1], lambda: self._text(name, call_id, cause))  # noqa: B023 - awaited at once
+
+        def say(_: str, __: str, ___: Cause, place: tuple[int, int]) -> str:
+            return texts[place]
+
+        paired = pair(wire, history, self._options(wire, say))
+        if not wire.native:
+            _record(text for text in texts.values() if text)
+        return paired
+
+    async def _text(self, name: str, call_id: str, cause: Cause) -> str:
+        generator = self.generator
+        if generator is None:
+            return ""
+        text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
+        return await text if isawaitable(text) else text
+
+    def _options(self, wire: Wire, generator: Callable[..., str] | None) -> PairOptions:
+        return PairOptions(
+            tail=self.tail,
+            orphans=self.orphans,
+            language=run_language(),
+            generator=generator,
+            is_placeholder=self._is_synthetic,
+            set_like=wire.set_like,
+        )
+
+    def _is_synthetic(self, text: str) -> bool:
+        recorded, _ = get_run_local_value(_DIGESTS)
+        if recorded and _digest(text) in recorded:
+            return True
+        return self.is_placeholder is not None and self.is_placeholder(text)
+
+    def _start(self) -> "_Notes":
+        return _Notes()
+
+
+class _Notes:
+    """What one run remembers: how far its history is in order, and what the generator said of which call."""
+
+    def __init__(self) -> None:
+        self.cursor: Cursor | None = None
+        self.texts: dict[tuple[int, int], tuple[Any, str]] = {}
+
+    async def remember(self, turn: Any, number: int, text: Callable[[], Awaitable[str]]) -> str:
+        """Return the text for a call of `turn`, asking once."""
+        key = (id(turn), number)
+        if key not in self.texts:
+            self.texts[key] = (turn, await text())
+        return self.texts[key][1]
+
+
+class _Patching(ModelWrapper[Any]):
+    """A model that is sent a repaired history."""
+
+    def __init__(self, inner: Model[Any], patch: PatchToolCalls, context: ModelContext) -> None:
+        super().__init__(inner)
+        self._patch, self._context = patch, context
+
+    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Delta | Any]:
+        """Repair what is sent, and pass on what comes back."""
+        fixed = await self._patch._repair(request.messages, self._context)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its other half
+        if fixed is not None:
+            request = replace(request, messages=fixed[0])
+        async with closing(self.inner.stream(request)) as stream:
+            async for item in stream:
+                yield item
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _record(texts: Any) -> None:
+    """Remember, with the run, which texts on a foreign wire only stand for results: none can be marked there."""
+    recorded, _ = get_run_local_value(_DIGESTS)
+    new = {_digest(text) for text in texts} - set(recorded or ())
+    if new:
+        set_run_local_value(_DIGESTS, sorted({*(recorded or ()), *new}))

@@ -1,0 +1,105 @@
+"""`ScriptedModel`: a model that says what it was told to say, and remembers what it was sent."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from suture.errors import ConfigError
+from suture.kernel import ModelRequest, settled
+from suture.messages import Delta
+from suture.profiles import default_profile
+from suture.wires import get_chat_wire
+
+__all__ = ["ScriptedModel"]
+
+
+class ScriptedModel:
+    """A model for tests and demonstrations: no key, no network, no chance.
+
+    Args:
+        replies: one for each request: a message of the wire, a text, an exception to raise, or a function of the
+            request's messages that gives one of these (sync or async). A function in place of the list answers
+            every request.
+        wire: which messages it speaks.
+        profile: whose rules hold for what it is sent; the wire's own provider if not given.
+        chunk_size: stream texts and arguments in pieces of this many characters; not given, replies come whole.
+        cut_after: break the stream off, with `error`, after this many pieces.
+
+    What it was sent is in `requests`.
+
+    >>> from suture import ChatModelAgent
+    >>> model = ScriptedModel(["hello"])
+    >>> ChatModelAgent(name="greeter", model=model).run_sync("hi").output
+    'hello'
+    >>> model.requests[0].messages[0].content
+    'hi'
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[Any] | Callable[[Sequence[Any]], Any],
+        wire: str = "message",
+        *,
+        profile: str | None = None,
+        chunk_size: int | None = None,
+        cut_after: int | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        if isinstance(replies, str):
+            raise ConfigError("replies is a list of replies, or a function; put a single text into a list")
+        self._wire = get_chat_wire(wire)
+        self.wire = wire
+        self.profile = profile or default_profile(wire).name
+        self.replies = replies
+        self.chunk_size, self.cut_after = chunk_size, cut_after
+        self.error = error or ConnectionError("the stream was cut")
+        self.requests: list[ModelRequest[Any]] = []
+
+    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+        """Give the next reply."""
+        number = len(self.requests)
+        self.requests.append(request)
+        message = await self._reply(number, request)
+        if self.chunk_size is not None:
+            count = 0
+            for delta in _cut(self._wire.deltas(message), self.chunk_size):
+                if count == self.cut_after:
+                    raise self.error
+                count += 1
+                yield delta
+            if self.cut_after is not None and count <= self.cut_after:
+                raise self.error
+        yield message
+
+    async def _reply(self, number: int, request: ModelRequest[Any]) -> Any:
+        if callable(self.replies):
+            reply: Any = self.replies
+        elif number < len(self.replies):
+            reply = self.replies[number]
+        else:
+            raise ConfigError(f"the script has {len(self.replies)} replies, and this is request {number + 1}")
+        if callable(reply) and not isinstance(reply, type):
+            reply = await settled(reply(request.messages))
+        if isinstance(reply, BaseException):
+            raise reply
+        return self._wire.speak("assistant", reply) if isinstance(reply, str) else reply
+
+
+def _cut(deltas: Sequence[Delta], size: int) -> list[Delta]:
+    """Return the same in smaller pieces."""
+    pieces: list[Delta] = []
+    for delta in deltas:
+        if delta.text:
+            pieces += [Delta(text=piece) for piece in _split(delta.text, size)]
+        elif delta.reasoning:
+            pieces += [Delta(reasoning=piece) for piece in _split(delta.reasoning, size)]
+        elif delta.call_index is not None:
+            first, *rest = _split(delta.arguments, size) or [""]
+            pieces.append(Delta(call_index=delta.call_index, call_id=delta.call_id, name=delta.name, arguments=first))
+            pieces += [Delta(call_index=delta.call_index, arguments=piece) for piece in rest]
+        else:
+            pieces.append(delta)
+    return pieces
+
+
+def _split(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
