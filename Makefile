@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-BENCH  := .venv-bench/bin
+BENCH  := .venv-bench
+PEERS  := agent-framework langchain pydantic-ai
 PIP    := -m pip install --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
@@ -26,14 +27,14 @@ lint: setup ## style, types and architecture
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv-bench/installed ## measure against the peers, in an environment of its own
-	@$(BENCH)/python benchmarks/run.py
+bench: $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
+	@$(BENCH)/bin/python benchmarks/run.py
 
 soak: setup ## run the whole sweeps, printing what they covered
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' -n auto --maxprocesses 8 --dist worksteal
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-bench build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml
@@ -42,9 +43,15 @@ clean: ## remove everything that the other targets made
 	@$(BIN)/python $(PIP) -e '.[dev]'
 	@touch $@
 
-# deepagents' pins may clash with ours, so it never shares an environment with the tests.
-.venv-bench/installed: pyproject.toml
-	@echo "installing into .venv-bench (about a minute)"
-	@$(PYTHON) -m venv .venv-bench
-	@$(BENCH)/python $(PIP) -e . deepagents
+# A peer's pins may clash with ours or with another's, so it never shares an environment with the tests.
+$(BENCH)/installed: pyproject.toml
+$(BENCH)/installed: WHAT := -e . deepagents
+$(BENCH)-agent-framework/installed: WHAT := agent-framework-core
+$(BENCH)-langchain/installed: WHAT := langchain
+$(BENCH)-pydantic-ai/installed: WHAT := pydantic-ai-slim
+
+$(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
+	@echo "installing into $* (about a minute)"
+	@$(PYTHON) -m venv $*
+	@$*/bin/python $(PIP) --upgrade $(WHAT)
 	@touch $@

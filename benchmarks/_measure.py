@@ -36,6 +36,10 @@ class Settings:
     seconds: float = 1.2
     starts: int = 15
     """Processes that import the package."""
+    steps: tuple[int, int, int] = (100, 400, 5_000)
+    """Steps of an agent's run: short, long, and very long for our own."""
+    runs: int = 5
+    """Runs of each agent that are counted."""
 
 
 class Goal(NamedTuple):

@@ -1,8 +1,9 @@
-"""Measure Suture against a bare loop, against a peer and against itself; print one table.
+"""Measure Suture against bare loops, against peers and against itself; print one table.
 
 python benchmarks/run.py                # what `make bench` does
 python benchmarks/run.py --quick        # tiny sizes: shows that it runs, measures nothing
 python benchmarks/run.py --json FILE    # the same numbers as data
+python benchmarks/run.py --only agents  # a part of it
 """
 
 import argparse
@@ -22,15 +23,33 @@ from _linear import measure_linearity
 from _measure import Row, Section, Settings, say
 from _peer import deepagents_version, measure_peer
 from _scan import measure_scans
+from agents import measure_agents
 
+_PARTS = {
+    "scans": measure_scans,
+    "peer": measure_peer,
+    "linearity": measure_linearity,
+    "growth": measure_growth,
+    "imports": measure_imports,
+    "agents": measure_agents,
+}
 _QUICK = Settings(
-    sizes=(200, 600), linear=(100, 200, 400), grown=(20, 100), twins=2, rounds=(2, 3), seconds=0.0, starts=2
+    sizes=(200, 600),
+    linear=(100, 200, 400),
+    grown=(20, 100),
+    twins=2,
+    rounds=(2, 3),
+    seconds=0.0,
+    starts=2,
+    steps=(10, 20, 40),
+    runs=2,
 )
 _HOW = (
-    "How: the contestants of a row run in turn (A B C, B C A, …) within one process, each round once. Times "
-    "are the best CPU time of all rounds; `ratio` is best over best, `median` the median of the rounds' own "
-    "ratios. Before each timing the garbage is collected, while it runs the collector is off, and older "
-    "objects are frozen: the same for all. Times depend on the machine; only ratios are worth comparing."
+    "How: the contestants of a row run in turn (A B C, B C A, …), each round once, within one process; agents "
+    "have a process each. Times are the best CPU time of all rounds; `ratio` is best over best, `median` "
+    "the median of the rounds' own ratios. Before each timing the garbage is collected, while it runs the "
+    "collector is off, and older objects are frozen: the same for all. Times depend on the machine; "
+    "only ratios are worth comparing."
 )
 _COLUMNS = "  {:<40}{:>9}{:>11}{:>11}  {:<15}{:>8}{:>8}{:>8}  {:<9}{}"
 
@@ -39,12 +58,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    parser.add_argument("--only", nargs="+", choices=_PARTS, metavar="PART", help=f"some of: {', '.join(_PARTS)}")
     given = parser.parse_args(arguments)
     settings = _QUICK if given.quick else Settings()
     start = time.perf_counter()
     sections: list[Section] = []
-    for measure in (measure_scans, measure_peer, measure_linearity, measure_growth, measure_imports):
-        sections += measure(settings)
+    for part in given.only or _PARTS:
+        sections += _PARTS[part](settings)
     sections.sort(key=lambda section: section.title)
     if given.quick:
         sections = [_without_verdicts(section) for section in sections]

@@ -99,6 +99,9 @@ class ChatModelAgent(Generic[M]):
     """Keeps runs that are given a `checkpoint_id`, so that they can be resumed."""
     callbacks: Callbacks | None = None
     """Told when agent, model and tools start, end and fail."""
+    redact: Callable[[Any], Any] | None = None
+    """Called with each message, `Delta`, `ToolResult` and text of arguments before it goes into an event or a store;
+    what it returns goes there instead. The run itself keeps what it has."""
     language: str | None = None
     """Of the texts that Suture writes; the one in force if not given."""
     _spec: Spec = field(init=False)
@@ -132,6 +135,7 @@ class ChatModelAgent(Generic[M]):
             output=output,
             input_builder=self.input_builder,
             store=self.checkpoint_store,
+            redact=self.redact,
         )
         object.__setattr__(self, "_spec", spec)
 

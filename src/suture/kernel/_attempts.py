@@ -1,13 +1,13 @@
 """Asking a model until there is a reply: failover around retry around one attempt."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import random
 from typing import Any, NamedTuple, cast
 
 from suture.errors import ConfigError, HistoryError, InputError, RetryExhausted, StreamCutError
 from suture.events import ModelStarted, RetryScheduled
-from suture.kernel._awaiting import closing, settled
+from suture.kernel._awaiting import close, settled
 from suture.kernel._contexts import ModelContext
 from suture.kernel._innermost import Innermost
 from suture.kernel._model import Model, ModelRequest, name_of
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
     messages: Sequence[Any]
     tool_infos: tuple[ToolInfo, ...]
     deferred_tool_infos: tuple[ToolInfo, ...]
-    options: dict[str, Any]
+    options: Mapping[str, Any]
 
 
 class Reply(NamedTuple):
@@ -213,16 +213,17 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
     )
     deltas: list[Delta] = []
     message, usage = None, None
+    stream = chain.stream(request)
     try:
-        async with closing(chain.stream(request)) as stream:
-            async for item in stream:
-                if isinstance(item, Delta):
-                    deltas.append(item)
-                    usage = item.usage or usage
-                else:
-                    message = item
+        async for item in stream:
+            if isinstance(item, Delta):
+                deltas.append(item)
+                usage = item.usage or usage
+            else:
+                message = item
     except BaseException:
         scope.partial = scope.wire.join(deltas)
+        await close(stream)
         raise
     if message is None:
         scope.partial = scope.wire.join(deltas)

@@ -6,9 +6,16 @@ from contextvars import Context
 from types import coroutine
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["closing", "in_context", "settled", "uninterrupted"]
+__all__ = ["close", "closing", "in_context", "settled", "uninterrupted"]
 
 T = TypeVar("T")
+
+
+async def close(stream: Any) -> None:
+    """Close a stream that was not read to its end. One that cannot be closed is left alone."""
+    end = getattr(stream, "aclose", None)
+    if end is not None:
+        await end()
 
 
 class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
@@ -23,9 +30,7 @@ class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
         return self._stream
 
     async def __aexit__(self, *_: object) -> None:
-        close = getattr(self._stream, "aclose", None)
-        if close is not None:
-            await close()
+        await close(self._stream)
 
 
 async def settled(value: T | Awaitable[T]) -> T:

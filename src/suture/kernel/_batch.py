@@ -125,7 +125,7 @@ def answers(scope: Scope, calls: Sequence[Call], default: Cause | None) -> list[
         result = scope.batch.ended.get(index)
         if result is not None:
             message = scope.wire.result(call, result)
-            scope.name_message(message, f"{scope.address}/{scope.turn}/{index}")
+            scope.ids[id(message)] = (message, f"{scope.address}/{scope.turn}/{index}")
             messages.append(message)
             continue
         cause = scope.batch.causes.get(index, default)
@@ -160,6 +160,5 @@ def _tell_of_end(scope: Scope, call: Call, index: int) -> None:
     """Send the held-back event of a call that ends the run: after all others."""
     if scope.emitter is None or scope.spec.stack.sends_tool_events:
         return
-    frame = Frame(scope, f"{scope.turn}/{index}", "tool", {})
-    frame.call_id, frame.tool = call.id, call.name
+    frame = Frame(scope, scope.turn, index, "tool", call.id, call.name)
     ToolSender(scope, frame, "").finished(scope.batch.ended[index], directly=True)

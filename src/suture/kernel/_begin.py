@@ -11,7 +11,7 @@ from suture.kernel._interrupt import Approval
 from suture.kernel._journal import Journal
 from suture.kernel._machine import Phase, Position
 from suture.kernel._policies import Component
-from suture.kernel._records import VERSION, Began, Resumed, decode_records
+from suture.kernel._records import VERSION, Began, Entered, Resumed, decode_records
 from suture.kernel._replay import Restored, check_answers, close_batch, reopen_calls, replay
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._typed import encode_value
@@ -83,23 +83,27 @@ async def begin(scope: Scope, start: Begin) -> Position:
         scope.emitter.send(
             RunStarted, messages=len(scope.history), resumed=start.resumes, checkpoint_id=scope.checkpoint_id
         )
+    if scope.journal is not None and not start.resumes:
+        _note_start(scope, scope.journal)
     await _tell_start(scope)
-    await _before_agent(scope, resumed=start.resumes)
-    if start.resumes:
+    has_input = restored is not None and start.resumes and restored.entered
+    await _before_agent(scope, resumed=has_input)
+    if has_input:
         reopen_calls(scope)
     else:
         await _build_input(scope)
         if scope.journal is not None:
-            scope.journal.note(
-                Began(VERSION, scope.run_id, scope.spec.name, scope.wire.name, scope.streaming, scope.language)
-            )
             scope.journal.note_history(scope.history)
-            for key, value in scope.values.items():
-                scope.journal.keep_value("value", key, encode_value(value))
-            for key, value in scope.session.items():
-                scope.journal.keep_value("session", key, encode_value(value))
+            scope.journal.note(Entered())
             await scope.journal.flush()
     return position
+
+
+def _note_start(scope: Scope, journal: Journal) -> None:
+    journal.note(Began(VERSION, scope.run_id, scope.spec.name, scope.wire.name, scope.streaming, scope.language))
+    journal.note_history(scope.history)
+    for key, value in scope.session.items():
+        journal.keep_value("session", key, encode_value(value))
 
 
 async def _load(scope: Scope, start: Begin) -> Restored | None:
@@ -113,7 +117,7 @@ async def _load(scope: Scope, start: Begin) -> Restored | None:
         return None
     stored = await store.load(run)
     records = decode_records(run, stored)
-    journal = Journal(store, run, scope.wire, len(stored))
+    journal = Journal(scope.spec, store, run, len(stored))
     if not records:
         if start.resumes:
             raise ResumeError(f"there is no checkpoint {run!r} in this store")
@@ -158,7 +162,7 @@ def _take_over(scope: Scope, began: Began, *, resumes: bool) -> None:
 async def _before_agent(scope: Scope, *, resumed: bool) -> None:
     spec = scope.spec
     frame = current_frame()
-    frame.place = "0/before_agent"
+    frame.move(0, "before_agent")
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
         instruction=spec.instruction,
         tools=spec.tools,

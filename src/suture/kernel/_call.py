@@ -15,6 +15,7 @@ from suture.kernel._endpoints import (
     unknown_tool,
 )
 from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._records import Waited
 from suture.kernel._scope import FRAME, Frame, Scope
 from suture.kernel._senders import ToolSender
 from suture.messages import ToolArgument, ToolContext, ToolResult
@@ -29,8 +30,7 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
 
     The result is in the journal and in the batch before anything relies on it.
     """
-    frame = Frame(scope, f"{scope.turn}/{index}", "tool", {})
-    frame.call_id, frame.tool = call.id, call.name
+    frame = Frame(scope, scope.turn, index, "tool", call.id, call.name)
     FRAME.set(frame)
     tool = scope.tools.get(call.name)
     argument = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
@@ -43,6 +43,10 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
     try:
         result = await _execute(scope, tool, frame, argument, pieces, sender)
     except InterruptSignal as signal:
+        scope.batch.started.discard(index)
+        scope.tool_calls -= 1
+        if scope.journal is not None:
+            scope.journal.note(Waited(index))
         return signal.waiting
     except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
         failure = error if scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError) else None

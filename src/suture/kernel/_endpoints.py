@@ -2,7 +2,7 @@
 
 From outside in: the ring of all wrappers, the lift, the ring for the tool's kind, the guard (approval, callbacks,
 retries, timeout), the tool. The lift turns any kind into an iterator of `ToolResult`s; nothing is ever turned back,
-so no part is lost on the way. Each wrapper runs in a frame of its own, so that interrupts have addresses.
+so no part is lost on the way. The frame is told whose work begins, so that interrupts have addresses.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from suture.kernel._awaiting import closing, settled
-from suture.kernel._interrupt import Approval, interrupt
+from suture.kernel._interrupt import Approval, ask
 from suture.kernel._policies import Callbacks, Component
-from suture.kernel._scope import FRAME, Frame, Scope
+from suture.kernel._scope import Frame, Scope
 from suture.kernel._stack import Layer
 from suture.messages import FrozenMap, TextPart, ToolArgument, ToolContext, ToolResult
 from suture.pairing import Cause, placeholder_text
@@ -42,21 +42,18 @@ def error_result(text: str) -> ToolResult:
 
 async def build(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame) -> Endpoint:
     """Return the endpoint of one call with everything around it; it takes a `ToolArgument` and gives results."""
-    endpoint = _framed(guard(scope, tool, context, frame), frame, streams=tool.kind in STREAMING)
-    ring = scope.spec.stack.around_kinds[tool.kind]
-    endpoint = await surround(ring, endpoint, context, frame, streams=tool.kind in STREAMING)
+    endpoint = _owned(guard(scope, tool, context, frame), frame, "tool")
+    endpoint = await surround(scope.spec.stack.around_kinds[tool.kind], endpoint, context, frame)
     return await surround(scope.spec.stack.around_calls, _lift(tool.kind, endpoint), context, frame)
 
 
-async def surround(
-    layers: Sequence[Layer], endpoint: Endpoint, context: ToolContext, frame: Frame, *, streams: bool = True
-) -> Endpoint:
-    """Return an endpoint inside a ring of wrappers, the first outermost; each runs in a frame of its own."""
+async def surround(layers: Sequence[Layer], endpoint: Endpoint, context: ToolContext, frame: Frame) -> Endpoint:
+    """Return an endpoint inside a ring of wrappers, the first outermost."""
     for name, hook in reversed(layers):
         wrapped: Any = hook(endpoint, context)
         if hasattr(wrapped, "__await__"):
             wrapped = await wrapped
-        endpoint = _framed(wrapped, frame.within(name), streams=streams)
+        endpoint = _owned(wrapped, frame, name)
     return endpoint
 
 
@@ -70,14 +67,17 @@ def guard(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame
 
     async def call(argument: Any, /, **options: Any) -> Any:
         if tool.requires_approval:
-            await _approve(scope, tool, argument, frame)
+            _approve(scope, tool, argument, frame)
         if told is not None:
             await _tell(told.on_start, told, tool, context, _as_argument(argument))
         attempt = 0
         while True:
             try:
-                async with asyncio.timeout(tool.timeout):
+                if tool.timeout is None:
                     value = await tool.endpoint(argument, **own, **options)
+                else:
+                    async with asyncio.timeout(tool.timeout):
+                        value = await tool.endpoint(argument, **own, **options)
                 break
             except Exception as error:  # noqa: BLE001 - told of, and raised again below
                 attempt += 1
@@ -99,7 +99,7 @@ def _guard_stream(tool: Tool[..., Any], own: dict[str, Any], told: Callbacks | N
 
     async def call(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
         if tool.requires_approval:
-            await _approve(frame.scope, tool, argument, frame)
+            _approve(frame.scope, tool, argument, frame)
         if told is not None:
             await _tell(told.on_start, told, tool, context, _as_argument(argument))
         pieces: list[Any] = []
@@ -192,61 +192,24 @@ def _lift(kind: str, endpoint: Endpoint) -> Endpoint:
     return call
 
 
-def _framed(endpoint: Endpoint, frame: Frame, *, streams: bool) -> Endpoint:
-    """Return `endpoint` so that it runs in `frame` whoever calls it."""
-    if streams:
+def _owned(endpoint: Endpoint, frame: Frame, owner: str) -> Endpoint:
+    """Return `endpoint` so that the frame knows whose work it begins."""
 
-        def stream(argument: Any, /, **options: Any) -> _FramedStream:
-            return _FramedStream(endpoint, frame, argument, options)
-
-        return stream
-
-    async def call(argument: Any, /, **options: Any) -> Any:
-        token = FRAME.set(frame)
-        try:
-            return await endpoint(argument, **options)
-        finally:
-            FRAME.reset(token)
+    def call(argument: Any, /, **options: Any) -> Any:
+        work = endpoint(argument, **options)
+        frame.layers.append((owner, work))
+        return work
 
     return call
 
 
-class _FramedStream:
-    """A stream whose every step runs in one frame."""
-
-    __slots__ = ("_frame", "_stream")
-
-    def __init__(self, endpoint: Endpoint, frame: Frame, argument: Any, options: dict[str, Any]) -> None:
-        self._frame = frame
-        self._stream = endpoint(argument, **options)
-
-    def __aiter__(self) -> "_FramedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        token = FRAME.set(self._frame)
-        try:
-            return await self._stream.__anext__()
-        finally:
-            FRAME.reset(token)
-
-    async def aclose(self) -> None:
-        close = getattr(self._stream, "aclose", None)
-        if close is not None:
-            await close()
-
-
-async def _approve(scope: Scope, tool: Tool[..., Any], argument: Any, frame: Frame) -> None:
+def _approve(scope: Scope, tool: Tool[..., Any], argument: Any, frame: Frame) -> None:
     text = _as_argument(argument).text
     wrong = tool.validate(text)
     if wrong:
         raise ToolArgumentsError(wrong)
-    token = FRAME.set(frame.within("approval"))
-    try:
-        answer = await interrupt({"tool": tool.name, "call_id": frame.call_id, "arguments": text}, expects="approval")
-    finally:
-        FRAME.reset(token)
-    approval = Approval.of(answer)
+    asked = {"tool": tool.name, "call_id": frame.call_id, "arguments": text}
+    approval = Approval.of(ask(frame, "approval", asked, None, "approval"))
     if approval is None or not approval.approved:
         reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
         raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, scope.language) + reason)

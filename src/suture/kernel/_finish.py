@@ -60,15 +60,12 @@ async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...
     if journal is None or journal.broken is not None:
         return
     journal.note_history(scope.history)
-    here = f"{scope.address}/{scope.turn}/"
-    calls = {item.interrupt.id.removeprefix(here).partition("/")[0] for item in waiting}
     journal.note(
         Paused(
             outcome.value,
             [{**plain(item.interrupt), "info": encode_value(item.interrupt.info)} for item in waiting],
             {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
             {item.interrupt.id: item.expects for item in waiting},
-            [int(call) for call in calls if call.isdigit()],
         )
     )
     await journal.flush()
@@ -111,7 +108,7 @@ async def _clean_up(
 
     async def run_hooks() -> None:
         frame = current_frame()
-        frame.place = f"{scope.turn}/after_agent"
+        frame.move(scope.turn, "after_agent")
         for hook in scope.spec.stack.after_agent:
             if hook.at >= scope.reached:
                 continue

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from suture.errors import InputError
-from suture.kernel._awaiting import closing, settled
+from suture.kernel._awaiting import close, settled
 from suture.kernel._model import Model, ModelRequest, ModelWrapper, name_of
 from suture.kernel._policies import Component
 from suture.kernel._scope import Scope
@@ -31,16 +31,20 @@ class Innermost(ModelWrapper[Any]):
         if told is not None:
             await self._tell(told.on_start, request)
         held: Any = None
+        stream = self.inner.stream(request)
         try:
-            async with closing(self.inner.stream(request)) as stream:
-                async for item in stream:
-                    if isinstance(item, Delta):
-                        yield item
-                        continue
-                    for delta in () if held is None else wire.deltas(held):
-                        yield delta
-                    held = item
+            async for item in stream:
+                if isinstance(item, Delta):
+                    yield item
+                    continue
+                for delta in () if held is None else wire.deltas(held):
+                    yield delta
+                held = item
+        except GeneratorExit:
+            await close(stream)
+            raise
         except Exception as error:
+            await close(stream)
             for delta in () if held is None else wire.deltas(held):
                 yield delta
             if told is not None:
@@ -49,7 +53,7 @@ class Innermost(ModelWrapper[Any]):
         if told is not None:
             await self._tell(told.on_end, held)
         if held is not None:
-            if wire.view(held).role != "assistant":
+            if not wire.is_reply(held):
                 raise InputError(f"a model's reply is an assistant message of the {wire.name} wire")
             yield held
 

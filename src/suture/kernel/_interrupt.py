@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from suture.errors import ResumeError
 from suture.events import Interrupt
-from suture.kernel._scope import current_frame
+from suture.kernel._scope import Frame, current_frame
 from suture.kernel._typed import encode_value
 
-__all__ = ["Approval", "InterruptSignal", "Waiting", "check_answer", "interrupt", "interrupt_state"]
+__all__ = ["Approval", "InterruptSignal", "Waiting", "ask", "check_answer", "interrupt", "interrupt_state"]
 
 _EXPECTED: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -53,8 +53,13 @@ async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -
     suture.errors.NotInRunError: interrupt works inside a run only: in a hook, a wrapper or a tool of a running agent
     """
     frame = current_frame("interrupt")
+    return ask(frame, frame.owner, info, state, expects)
+
+
+def ask(frame: Frame, owner: str, info: Any, state: Any, expects: str | type) -> Any:
+    """Return the answer to the next interrupt of `owner`, or raise the signal that asks for it."""
     scope = frame.scope
-    address = frame.next_address()
+    address = frame.next_address(owner)
     if address in scope.answers:
         return scope.answers[address]
     for value in (info, state):
@@ -76,7 +81,7 @@ def interrupt_state() -> tuple[Any, bool]:
 agent
     """
     frame = current_frame("interrupt_state")
-    prefix = f"{frame.scope.address}/{frame.place}/{frame.name}/"
+    prefix = f"{frame.scope.address}/{frame.place}/{frame.owner}/"
     found = [address for address in frame.scope.states if address.startswith(prefix)]
     if not found:
         return None, False

@@ -22,9 +22,8 @@ from suture.kernel._records import (
     ValueKept,
     encode_record,
 )
-from suture.kernel._spec import JournalStore
+from suture.kernel._spec import JournalStore, Spec
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
-from suture.wires import ChatWire
 
 __all__ = ["Journal", "plain"]
 
@@ -37,8 +36,9 @@ def plain(value: Any) -> Any:
 class Journal:
     """Writes one run."""
 
-    def __init__(self, store: JournalStore, run: str, wire: ChatWire, count: int = 0) -> None:
-        self.store, self.run, self.wire = store, run, wire
+    def __init__(self, spec: Spec, store: JournalStore, run: str, count: int = 0) -> None:
+        self.store, self.run, self.wire = store, run, spec.wire
+        self._redact = spec.redact
         self._next = count
         self._noted: list[bytes] = []
         self._written: History[Any] = History()
@@ -77,7 +77,8 @@ class Journal:
         else:
             start, stop, new = _difference(old, history)
         if new or stop > start:
-            self.note(Spliced(start, stop, [self.wire.dump(message) for message in new]))
+            kept = new if self._redact is None else [self._redact(message) for message in new]
+            self.note(Spliced(start, stop, [self.wire.dump(message) for message in kept]))
         self._written = history
 
     def note_reply(self, history: History[Any], turn: int, message_id: str, usage: TokenUsage | None) -> None:
@@ -96,7 +97,7 @@ class Journal:
 
     async def end(self, call: int, result: ToolResult) -> None:
         """Write the result of a call."""
-        self.note(Ended(call, plain(result)))
+        self.note(Ended(call, plain(result if self._redact is None else self._redact(result))))
         await self.flush()
 
     def note_answers(self, history: History[Any], directly: int | None) -> None:

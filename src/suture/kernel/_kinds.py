@@ -93,17 +93,28 @@ def _bytes(text: str) -> bytes:
 
 
 def _moment(value: datetime | time) -> Any:
-    if value.tzinfo is not None and type(value.tzinfo) is not timezone:
+    zone = value.tzinfo
+    if zone is not None and type(zone) is not timezone:
         raise TypeError(
-            f"a time zone of type {type(value.tzinfo).__name__} cannot be stored; "
+            f"a time zone of type {type(zone).__name__} cannot be stored; "
             "convert it with .astimezone(datetime.timezone.utc)"
         )
-    return [value.isoformat(), 1] if value.fold else value.isoformat()
+    made_of: list[Any] = []
+    if zone is not None:
+        offset, name = zone.utcoffset(None), zone.tzname(None)
+        made_of = [offset] if name == timezone(offset).tzname(None) else [offset, name]
+    if not value.fold and len(made_of) < 2 and not any(offset.microseconds for offset in made_of):
+        return value.isoformat()
+    # A fold, a zone's name, or an offset that `fromisoformat` misreads.
+    return [value.replace(tzinfo=None).isoformat(), value.fold, *made_of]
 
 
 def _from_moment(cls: Any) -> Callable[[Any], Any]:
     def decode(stored: Any) -> Any:
-        return cls.fromisoformat(stored) if isinstance(stored, str) else cls.fromisoformat(stored[0]).replace(fold=1)
+        if isinstance(stored, str):
+            return cls.fromisoformat(stored)
+        text, fold, *zone = stored
+        return cls.fromisoformat(text).replace(fold=fold, tzinfo=timezone(*zone) if zone else None)
 
     return decode
 

@@ -7,7 +7,7 @@ from suture.kernel._awaiting import settled
 from suture.kernel._batch import answer_batch, run_batch
 from suture.kernel._contexts import ChatModelAgentState
 from suture.kernel._endpoints import error_result
-from suture.kernel._machine import Position, Step, next_step
+from suture.kernel._machine import Phase, Position, Step, next_step
 from suture.kernel._scope import Scope
 from suture.kernel._turn import finish_turn, model_turn
 from suture.messages import History
@@ -37,10 +37,9 @@ async def loop(scope: Scope, position: Position) -> None:
             position = position.replied(is_last=last)
         elif step is Step.AFTER:
             await finish_turn(scope)
-            reply = scope.history[-1]
-            position = position.routed(calls=bool(scope.wire.calls(reply)))
-            if position.phase == "done":
-                fault = _finish(scope, reply)
+            position = position.routed(calls=bool(scope.last_calls()))
+            if position.phase is Phase.DONE:
+                fault = _finish(scope, scope.history[-1])
                 if fault and corrections < _CORRECTIONS:
                     corrections += 1
                     scope.history = scope.history.append(scope.wire.user(fault))
@@ -63,7 +62,7 @@ async def loop(scope: Scope, position: Position) -> None:
 async def _tools(scope: Scope, position: Position) -> Position:
     if "after_model" in scope.stop_at:
         raise SafePoint
-    calls = scope.wire.calls(scope.history[-1])
+    calls = scope.last_calls()
     if position.is_last:
         for index in range(len(calls)):
             scope.batch.ended[index] = error_result("Not run: the run may take no more turns.")

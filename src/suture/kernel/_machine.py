@@ -53,15 +53,18 @@ class Position(NamedTuple):
 
     def routed(self, *, calls: bool) -> "Position":
         """Return the position after the hooks that follow a reply."""
-        return self._replace(phase=Phase.TOOLS if calls else Phase.DONE)
+        return Position(self.turns, Phase.TOOLS if calls else Phase.DONE, self.is_last)
 
     def answered(self, *, ends: bool) -> "Position":
         """Return the position after a turn's calls are answered."""
-        return self._replace(phase=Phase.DONE if ends or self.is_last else Phase.MODEL)
+        return Position(self.turns, Phase.DONE if ends or self.is_last else Phase.MODEL, self.is_last)
 
     def asked_again(self) -> "Position":
         """Return the position after an answer was sent back to be corrected."""
         return self._replace(phase=Phase.MODEL)
+
+
+_STEPS = {Phase.AFTER: Step.AFTER, Phase.TOOLS: Step.TOOLS, Phase.DONE: Step.END}
 
 
 def next_step(position: Position, *, limit: int, used_up: bool, answers_at_limit: bool) -> Step:
@@ -74,4 +77,4 @@ def next_step(position: Position, *, limit: int, used_up: bool, answers_at_limit
         if position.turns < limit and not used_up:
             return Step.MODEL
         return Step.LAST_MODEL if answers_at_limit and not position.is_last else Step.LIMIT
-    return {Phase.AFTER: Step.AFTER, Phase.TOOLS: Step.TOOLS}.get(position.phase, Step.END)
+    return _STEPS[position.phase]

@@ -8,9 +8,13 @@ from suture.kernel._begin import Begin
 from suture.kernel._buffer import Emitter
 from suture.kernel._contexts import Outcome
 from suture.kernel._interrupt import InterruptSignal
+from suture.kernel._journal import plain
+from suture.kernel._records import Spent
 from suture.kernel._run import Run, new_run_id
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._spec import Spec
+from suture.kernel._turn import add_usage
+from suture.messages import TokenUsage
 
 __all__ = ["run_nested"]
 
@@ -38,8 +42,17 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         result = await run
     finally:
         outer.children.discard(run.work)
+        _spend(outer, inner.usage)
     if result.outcome is Outcome.INTERRUPTED:
         raise InterruptSignal(inner.waiting)
     if result.outcome is Outcome.CANCELLED:
         raise asyncio.CancelledError
     return result.output
+
+
+def _spend(outer: Scope, usage: TokenUsage) -> None:
+    """Count what an inner run used as the outer one's."""
+    if usage.total_tokens:
+        outer.usage = add_usage(outer.usage, usage)
+        if outer.journal is not None:
+            outer.journal.note(Spent(plain(usage)))

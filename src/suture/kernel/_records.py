@@ -14,17 +14,20 @@ __all__ = [
     "Answered",
     "Began",
     "Ended",
+    "Entered",
     "Infos",
     "Paused",
     "Record",
     "Replied",
     "Resumed",
     "Settled",
+    "Spent",
     "Spliced",
     "Started",
     "Stopped",
     "ValueDropped",
     "ValueKept",
+    "Waited",
     "decode_records",
     "encode_record",
 ]
@@ -46,6 +49,10 @@ class Began(_Record, frozen=True, tag="began"):
     wire: str
     streaming: bool
     language: str
+
+
+class Entered(_Record, frozen=True, tag="entered"):
+    """All `before_agent` hooks are done: the run has its input."""
 
 
 class Spliced(_Record, frozen=True, tag="spliced"):
@@ -81,6 +88,18 @@ class Ended(_Record, frozen=True, tag="ended"):
 
     call: int
     result: Any
+
+
+class Waited(_Record, frozen=True, tag="waited"):
+    """A tool call of the turn at hand was interrupted: it runs again from the top."""
+
+    call: int
+
+
+class Spent(_Record, frozen=True, tag="spent"):
+    """An agent that ran inside this run used this."""
+
+    usage: dict[str, int]
 
 
 class Stopped(_Record, frozen=True, tag="stopped"):
@@ -125,8 +144,6 @@ class Paused(_Record, frozen=True, tag="paused"):
     interrupts: list[dict[str, Any]] = []
     states: dict[str, Any] = {}
     expects: dict[str, str] = {}
-    calls: list[int] = []
-    """The calls of the turn at hand that wait: they may run again."""
 
 
 class Resumed(_Record, frozen=True, tag="resumed"):
@@ -137,6 +154,9 @@ class Resumed(_Record, frozen=True, tag="resumed"):
 
 Record: TypeAlias = (
     Began
+    | Entered
+    | Waited
+    | Spent
     | Spliced
     | Replied
     | Settled

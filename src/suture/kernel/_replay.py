@@ -13,17 +13,20 @@ from suture.kernel._records import (
     Answered,
     Began,
     Ended,
+    Entered,
     Infos,
     Paused,
     Record,
     Replied,
     Resumed,
     Settled,
+    Spent,
     Spliced,
     Started,
     Stopped,
     ValueDropped,
     ValueKept,
+    Waited,
 )
 from suture.kernel._scope import Batch, Scope
 from suture.kernel._turn import add_usage
@@ -43,6 +46,8 @@ class Restored(NamedTuple):
     expects: Mapping[str, str] = FrozenMap()
     """The interrupts it waits for, by id, and the kinds of answers they take."""
     began: Began | None = None
+    entered: bool = True
+    """Whether it had its input: all `before_agent` hooks were done."""
 
 
 class _Replay:
@@ -54,6 +59,7 @@ class _Replay:
         self.position = Position()
         self.paused: Paused | None = None
         self.began: Began | None = None
+        self.entered = False
 
     def apply(self, record: Record) -> None:
         scope = self.scope
@@ -67,6 +73,9 @@ class _Replay:
             self.position = self.position._replace(phase=Phase.TOOLS)
         elif isinstance(record, Ended):
             scope.batch.ended[record.call] = msgspec.convert(record.result, ToolResult)
+        elif isinstance(record, Waited):
+            scope.batch.started.discard(record.call)
+            scope.tool_calls -= 1
         elif isinstance(record, Stopped):
             scope.batch.causes[record.call] = Cause(record.cause)
         elif isinstance(record, Answered):
@@ -79,10 +88,14 @@ class _Replay:
         else:
             self._move(record)
 
-    def _move(self, record: Began | Settled | Infos | Paused | Resumed) -> None:
+    def _move(self, record: Began | Entered | Spent | Settled | Infos | Paused | Resumed) -> None:
         scope = self.scope
         if isinstance(record, Began):
             self._begin(record)
+        elif isinstance(record, Entered):
+            self.entered = True
+        elif isinstance(record, Spent):
+            scope.usage = add_usage(scope.usage, msgspec.convert(record.usage, TokenUsage))
         elif isinstance(record, Settled):
             calls = bool(self.messages) and bool(scope.wire.calls(self.messages[-1]))
             self.position = self.position.routed(calls=calls)
@@ -93,14 +106,13 @@ class _Replay:
         elif isinstance(record, Paused):
             self.paused = record
             scope.states.update({address: decode_value(state) for address, state in record.states.items()})
-            scope.batch.started.difference_update(record.calls)
         else:
             self.paused = None
             scope.answers.update({address: decode_value(data) for address, data in record.answers.items()})
 
     def _begin(self, record: Began) -> None:
         scope = self.scope
-        self.began, self.paused, self.position = record, None, Position()
+        self.began, self.paused, self.position, self.entered = record, None, Position(), False
         scope.batch, scope.turn, scope.usage, scope.tool_calls = Batch(), 0, TokenUsage(), 0
         scope.edited_infos = False
         scope.values.clear()
@@ -113,7 +125,7 @@ class _Replay:
         scope.batch = Batch()
         if record.usage:
             scope.usage = add_usage(scope.usage, msgspec.convert(record.usage, TokenUsage))
-        scope.name_message(self.messages[-1], record.message_id)
+        scope.ids[id(self.messages[-1])] = (self.messages[-1], record.message_id)
         self.position = self.position.replied()
 
     def _answer(self, record: Answered) -> None:
@@ -136,6 +148,7 @@ def replay(scope: Scope, records: list[Record]) -> Restored:
         paused.outcome if paused is not None else "",
         dict(paused.expects) if paused is not None else {},
         work.began,
+        work.entered,
     )
 
 

@@ -62,7 +62,7 @@ class _Work:
         self.has_begun = True
         outcome, error = Outcome.FINISHED, None
         waiting: tuple[Waiting, ...] = ()
-        FRAME.set(Frame(scope, "0/run", "run", {}))
+        FRAME.set(Frame(scope, 0, "run", "run"))
         try:
             if self.stopped:
                 raise asyncio.CancelledError  # noqa: TRY301 - before its first step

@@ -5,7 +5,7 @@ where in the run the code at hand stands. The loop sets it once and moves it alo
 of the context, and a frame of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -21,7 +21,7 @@ from suture.language import Language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
 from suture.pairing import Cause
 from suture.tools import Tool
-from suture.wires import ChatWire
+from suture.wires import Call, ChatWire
 
 __all__ = [
     "FRAME",
@@ -93,6 +93,9 @@ class Scope:
     fits: dict[int, Fit] = field(default_factory=dict[int, Fit])
     scratch: dict[Any, Any] = field(default_factory=dict[Any, Any])
     ids: dict[int, tuple[Any, str]] = field(default_factory=dict[int, tuple[Any, str]])
+    """Messages by identity, and the ids that events gave them."""
+    calls: Sequence[Call] | None = None
+    """The calls of the last reply, once somebody has looked."""
     partial: Any = None
     """The message of a stream that was cut."""
     dependencies: tuple[object, ...] = ()
@@ -110,10 +113,11 @@ class Scope:
     output: Any = None
     output_message: Any = None
 
-    @property
-    def wire(self) -> ChatWire:
-        """The wire of all messages."""
-        return self.spec.wire
+    wire: ChatWire = field(init=False)
+    """The wire of all messages."""
+
+    def __post_init__(self) -> None:
+        self.wire = self.spec.wire
 
     @property
     def model(self) -> Model[Any]:
@@ -125,32 +129,52 @@ class Scope:
         """The outermost run, whose session is everybody's."""
         return self if self.outer is None else self.outer.root
 
-    def name_message(self, message: Any, message_id: str) -> None:
-        """Remember which id events gave a message."""
-        self.ids[id(message)] = (message, message_id)
+    def last_calls(self) -> Sequence[Call]:
+        """Return the calls of the last message."""
+        if self.calls is None:
+            self.calls = self.wire.calls(self.history[-1]) if len(self.history) else ()
+        return self.calls
 
 
 class Frame:
-    """Where in a run code stands: the place (a turn and a call, or a hook), and whose code it is."""
+    """Where in a run code stands: the turn, the spot in it (a call's number, or a hook), and whose code it is.
 
-    __slots__ = ("call_id", "counts", "name", "place", "scope", "tool")
+    The loop's own frame is moved along from hook to hook. A tool call's frame is told of each wrapper's work as it is
+    begun; whose code is at hand is then asked for when somebody wants to know, so it costs a call next to nothing.
+    """
 
-    def __init__(self, scope: Scope, place: str, name: str, counts: dict[str, int]) -> None:
-        self.scope, self.place, self.name, self.counts = scope, place, name, counts
-        self.call_id = ""
-        self.tool = ""
+    __slots__ = ("call_id", "counts", "layers", "name", "scope", "spot", "tool", "turn")
 
-    def within(self, name: str) -> "Frame":
-        """Return the frame of somebody else's code at the same place."""
-        inner = Frame(self.scope, self.place, name, self.counts)
-        inner.call_id, inner.tool = self.call_id, self.tool
-        return inner
+    def __init__(self, scope: Scope, turn: int, spot: int | str, name: str, call_id: str = "", tool: str = "") -> None:
+        self.scope, self.turn, self.spot, self.name = scope, turn, spot, name
+        self.call_id, self.tool = call_id, tool
+        self.counts: dict[str, int] = {}
+        self.layers: list[tuple[str, Any]] = []
 
-    def next_address(self) -> str:
-        """Return the address of the next interrupt here; the same one each time the place is run again."""
-        count = self.counts.get(self.name, 0)
-        self.counts[self.name] = count + 1
-        return f"{self.scope.address}/{self.place}/{self.name}/{count}"
+    @property
+    def place(self) -> str:
+        """The turn and the spot, as they stand in addresses."""
+        return f"{self.turn}/{self.spot}"
+
+    @property
+    def owner(self) -> str:
+        """Whose code is at hand: the innermost work that is being executed right now."""
+        for name, work in reversed(self.layers):
+            if getattr(work, "ag_running", False) or getattr(work, "cr_running", False):
+                return name
+        return self.name
+
+    def move(self, turn: int, spot: str, name: str = "") -> None:
+        """Stand elsewhere from now on; interrupts are counted anew there."""
+        self.turn, self.spot, self.name = turn, spot, name
+        if self.counts:
+            self.counts.clear()
+
+    def next_address(self, owner: str) -> str:
+        """Return the address of the owner's next interrupt; the same one each time the place is run again."""
+        count = self.counts.get(owner, 0)
+        self.counts[owner] = count + 1
+        return f"{self.scope.address}/{self.place}/{owner}/{count}"
 
 
 FRAME: ContextVar[Frame] = ContextVar("suture_frame")

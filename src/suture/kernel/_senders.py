@@ -1,6 +1,6 @@
 """Who tells of models and tools: the senders stand outermost, or where a middleware list puts them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from suture.events import MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolStarted
@@ -15,6 +15,10 @@ from suture.messages import Delta, TextPart, ToolArgument, ToolContext, ToolResu
 __all__ = ["EventSenderModelWrapper", "EventSenderToolWrapper", "ModelSender", "ToolSender"]
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 class ModelSender(ModelWrapper[Any]):
     """Sends what a model streams, and waits while the reader is behind."""
 
@@ -27,21 +31,23 @@ class ModelSender(ModelWrapper[Any]):
         scope, emitter = self.scope, self.scope.emitter
         turn, message_id = scope.turn + 1, request.message_id
         usage = None
+        redact = scope.spec.redact or _as_it_is
         async with closing(self.inner.stream(request)) as stream:
             async for item in stream:
                 if emitter is not None and isinstance(item, Delta):
                     usage = item.usage or usage
                     if scope.streaming:
-                        emitter.send(MessageDelta, turn=turn, message_id=message_id, delta=item)
+                        emitter.send(MessageDelta, turn=turn, message_id=message_id, delta=redact(item))
                         if emitter.is_behind:
                             await emitter.buffer.wait_for_room()
                 elif emitter is not None:
+                    shown = redact(item)
                     emitter.send(
                         MessageFinished,
                         turn=turn,
                         message_id=message_id,
-                        message=item,
-                        text=scope.wire.text(item),
+                        message=shown,
+                        text=scope.wire.text(shown),
                         usage=scope.wire.usage(item) or usage,
                     )
                 yield item
@@ -50,14 +56,14 @@ class ModelSender(ModelWrapper[Any]):
 class ToolSender:
     """Sends the events of one tool call."""
 
-    __slots__ = ("argument", "frame", "place", "scope")
+    __slots__ = ("argument", "frame", "place", "redact", "scope")
 
     def __init__(self, scope: Scope, frame: Frame, argument: str) -> None:
         self.scope, self.frame, self.argument = scope, frame, argument
-        turn, _, index = frame.place.partition("/")
+        self.redact: Callable[[Any], Any] = scope.spec.redact or _as_it_is
         self.place: dict[str, Any] = {
-            "turn": int(turn),
-            "index": int(index),
+            "turn": frame.turn,
+            "index": frame.spot,
             "call_id": frame.call_id,
             "name": frame.tool,
         }
@@ -65,16 +71,17 @@ class ToolSender:
     def started(self) -> None:
         """Tell that the call begins."""
         if self.scope.emitter is not None:
-            self.scope.emitter.send(ToolStarted, arguments=self.argument, **self.place)
+            self.scope.emitter.send(ToolStarted, arguments=self.redact(self.argument), **self.place)
 
     def piece(self, result: ToolResult) -> None:
         """Tell of a piece of a streamed result."""
         if self.scope.emitter is not None:
-            self.scope.emitter.send(ToolDelta, result=result, **self.place)
+            self.scope.emitter.send(ToolDelta, result=self.redact(result), **self.place)
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
         """Tell of the whole result."""
         if self.scope.emitter is not None:
+            result = self.redact(result)
             text = "\n".join([part.text for part in result.parts if isinstance(part, TextPart)])
             self.scope.emitter.send(
                 ToolFinished,

@@ -62,3 +62,4 @@ class Spec(NamedTuple):
     output: OutputRule | None = None
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
     store: JournalStore | None = None
+    redact: Callable[[Any], Any] | None = None

@@ -10,7 +10,7 @@ from suture.kernel._awaiting import settled
 from suture.kernel._contexts import ChatModelAgentState, ModelContext
 from suture.kernel._interrupt import InterruptSignal
 from suture.kernel._records import Settled
-from suture.kernel._scope import Frame, Scope, current_frame
+from suture.kernel._scope import Scope, current_frame
 from suture.kernel._stack import Hook
 from suture.messages import History, TokenUsage, ToolInfo
 
@@ -25,20 +25,21 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
     If it is interrupted, the history is as it was before the first hook.
     """
     before = scope.history, scope.tool_infos, scope.deferred_tool_infos
-    context = _context(scope)
+    context = _context(scope, scope.turn + 1)
     try:
         await _run_hooks(scope, scope.spec.stack.before_model, context, "before")
-        options = dict(scope.options)
+        options = scope.options
         if scope.spec.output is not None:
-            options["output_schema"] = scope.spec.output.schema
+            options = {**options, "output_schema": scope.spec.output.schema}
         infos, deferred = (_NO_TOOLS, _NO_TOOLS) if toolless else (scope.tool_infos, scope.deferred_tool_infos)
-        _stand(scope, "model", "model")
+        current_frame().move(scope.turn + 1, "model", "model")
         reply = await ask_model(scope, Ask(scope.history, infos, deferred, options), context)
     except InterruptSignal:
         scope.history, scope.tool_infos, scope.deferred_tool_infos = before
         raise
     scope.turn += 1
-    scope.name_message(reply.message, reply.message_id)
+    scope.ids[id(reply.message)] = (reply.message, reply.message_id)
+    scope.calls = None
     if reply.usage is not None:
         scope.usage = add_usage(scope.usage, reply.usage)
     scope.history = scope.history.append(reply.message)
@@ -55,7 +56,8 @@ async def finish_turn(scope: Scope) -> None:
     before = scope.history, scope.tool_infos, scope.deferred_tool_infos
     if scope.journal is not None:
         await scope.journal.flush()
-    await _run_hooks(scope, hooks, _context(scope), "after")
+    await _run_hooks(scope, hooks, _context(scope, scope.turn), "after")
+    scope.calls = None
     if not len(scope.history):
         raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
     if scope.journal is not None:
@@ -64,28 +66,21 @@ async def finish_turn(scope: Scope) -> None:
         scope.journal.note(Settled(scope.turn))
 
 
-def _context(scope: Scope) -> ModelContext:
+def _context(scope: Scope, turn: int) -> ModelContext:
     return ModelContext(
         tools=scope.tool_infos,
         model_retry_config=scope.spec.retry,
         failover=scope.spec.failover,
-        turn=scope.turn + 1,
+        turn=turn,
         wire=scope.wire.name,
     )
 
 
-def _stand(scope: Scope, place: str, name: str) -> Frame:
-    """Move the loop's frame to a place of the turn at hand."""
-    frame = current_frame()
-    frame.place, frame.name = f"{scope.turn + (place != 'after')}/{place}", name
-    frame.counts.clear()
-    return frame
-
-
-async def _run_hooks(scope: Scope, hooks: Sequence[Hook], context: ModelContext, place: str) -> None:
+async def _run_hooks(scope: Scope, hooks: Sequence[Hook], context: ModelContext, spot: str) -> None:
     if not hooks:
         return
-    frame = _stand(scope, place, "")
+    frame = current_frame()
+    frame.move(context.turn, spot)
     state: ChatModelAgentState[Any] = ChatModelAgentState(
         messages=scope.history, tool_infos=scope.tool_infos, deferred_tool_infos=scope.deferred_tool_infos
     )

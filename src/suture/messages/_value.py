@@ -6,6 +6,7 @@ per class; a field left at its default costs one comparison.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal, NamedTuple, NoReturn, Union, cast, dataclass_transform, get_args, get_origin
 
@@ -31,8 +32,8 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
 
     def __post_init__(self) -> None:
         kind = type(self)
-        for name, default, exact, admit in _RULES.get(kind) or _learn(kind):
-            given = getattr(self, name)
+        rules = _RULES.get(kind) or _learn(kind)
+        for given, (default, exact, admit, name) in zip(rules.read(self), rules.each, strict=False):
             if given is default or type(given) is exact:
                 continue
             kept = admit(given)
@@ -43,19 +44,36 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
 class _Rule(NamedTuple):
     """How one field is checked: its default and its exact type pass at once, `admit` judges the rest."""
 
-    name: str
     default: Any
     exact: type | None
     admit: Callable[[Any], Any]
+    name: str
 
 
-_RULES: dict[type[Value], tuple[_Rule, ...]] = {}
+class _Rules(NamedTuple):
+    """The rules of one class, and a function that reads the fields they are about, all at once."""
+
+    each: tuple[_Rule, ...]
+    read: Callable[[Value], tuple[Any, ...]]
 
 
-def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
-    rules = tuple(_rule(_Field(kind.__name__, info.name), info) for info in fields(kind) if info.type is not Any)
-    _RULES[kind] = rules
+_RULES: dict[type[Value], _Rules] = {}
+
+
+def _learn(kind: type[Value]) -> _Rules:
+    each = tuple(_rule(_Field(kind.__name__, info.name), info) for info in fields(kind) if info.type is not Any)
+    rules = _RULES[kind] = _Rules(each, _reader([rule.name for rule in each]))
     return rules
+
+
+def _reader(names: list[str]) -> Callable[[Value], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+
+    def read(value: Value) -> tuple[Any, ...]:
+        return tuple([getattr(value, name) for name in names])
+
+    return read
 
 
 class _Field(NamedTuple):
@@ -74,8 +92,8 @@ def _rule(field: _Field, info: FieldInfo) -> _Rule:
         # In a single field the only union is "or None", and None is then the default that passes at once.
         (hint,) = (choice for choice in get_args(hint) if choice is not type(None))
     if isinstance(info.default, str) and info.default:
-        return _Rule(info.name, info.default, None, _text_or(info.default, field))
-    return _Rule(info.name, info.default, hint if hint in _NAMES else None, _admission(field, hint))
+        return _Rule(info.default, None, _text_or(info.default, field), info.name)
+    return _Rule(info.default, hint if hint in _NAMES else None, _admission(field, hint), info.name)
 
 
 def _admission(field: _Field, hint: Any) -> Callable[[Any], Any]:
@@ -157,7 +175,7 @@ def _many(field: _Field, member: Any) -> Callable[[Any], Any]:
     names = " or ".join(kind.__name__ for kind in kinds[:_SHOWN]) + (" or …" if len(kinds) > _SHOWN else "")
 
     def admit(given: Any) -> Any:
-        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        if type(given) is not tuple and (not isinstance(given, Sequence) or isinstance(given, str | bytes)):
             field.refuse(f"a sequence of {names}", type(cast("object", given)).__name__)
         members = tuple(cast("Sequence[Any]", given))
         if not exact.issuperset(map(type, members)):

@@ -73,10 +73,17 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         else:
             self.wrap_model = self._wrap_model
 
-    async def _rewrite_state(
+    def _rewrite_state(
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
+    ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
+        """Repair the history for good; one that is in order costs no more than a look at what is new."""
+        if self._notes(model_context).cursor.is_whole(History.of(state.messages)):
+            return None
+        return self._mend(state, model_context)
+
+    async def _mend(
+        self, state: ChatModelAgentState[Any], model_context: ModelContext
     ) -> ChatModelAgentState[Any] | None:
-        """Repair the history for good."""
         fixed = await self._repair(state.messages, model_context)
         if fixed is None:
             return None
@@ -90,11 +97,8 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
     async def _repair(self, messages: Any, context: ModelContext) -> tuple[History[Any], Report] | None:
         """Return the repaired history and what was done to it; `None` if it is in order."""
         history: History[Any] = History.of(messages)
-        if not len(history):
-            return None
-        wire = get_wire(context.wire)
-        notes = run_scratch(self._start)
-        cursor = notes.cursor = notes.cursor or Cursor(wire)
+        notes = self._notes(context)
+        cursor, wire = notes.cursor, notes.cursor.wire
         if cursor.is_whole(history):
             return None
         paired = await self._pair(wire, history, notes)
@@ -156,15 +160,21 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
 
-    def _start(self) -> "_Notes":
-        return _Notes()
+    def _notes(self, context: ModelContext) -> "_Notes":
+        found = run_scratch(self._start)
+        if not found:
+            found.append(_Notes(Cursor(get_wire(context.wire))))
+        return found[0]
+
+    def _start(self) -> "list[_Notes]":
+        return []
 
 
 class _Notes:
     """What one run remembers: how far its history is in order, and what the generator said of which call."""
 
-    def __init__(self) -> None:
-        self.cursor: Cursor | None = None
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
         self.texts: dict[tuple[int, int], tuple[Any, str]] = {}
 
     async def remember(self, turn: Any, number: int, text: Callable[[], Awaitable[str]]) -> str:

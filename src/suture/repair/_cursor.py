@@ -31,7 +31,8 @@ class Cursor:
         """Tell whether each turn has just its results, right behind it; only what is new is looked at."""
         if history.log is not self._log or len(history) < self.place:
             self._log, self.place = history.log, 0
-        if not is_whole(self.wire, history, self.place, set_like=self.wire.set_like):
+        messages = history.log if len(history.log) == history.length else history
+        if not is_whole(self.wire, messages, self.place, set_like=self.wire.set_like):
             return False
         self.place = len(history)
         return True

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -26,8 +27,8 @@ _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 # Nothing is inserted where the record before is missing, and nothing where the record is there already.
 _INSERT_ONE: Final = """
-    INSERT OR IGNORE INTO records SELECT id << 32 | ?2, ?3, ?4 FROM runs
-    WHERE run = ?1 AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | ?2) - 1)
+    INSERT OR IGNORE INTO records SELECT id << 32 | ?, ?, ? FROM runs
+    WHERE run = ? AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | ?) - 1)
 """
 _INSERT: Final = "INSERT INTO records VALUES (?, ?, ?)"
 _LOAD: Final = """
@@ -94,6 +95,7 @@ class SQLiteStore:
         check_append(run, first, records)
         if not records:
             return
+        records = tuple(records)  # the caller's list may change while this waits
 
         def work(connection: "Connection") -> None:
             _append(connection, run, first, records)
@@ -171,7 +173,7 @@ class SQLiteStore:
                 now = time.monotonic()
                 deadline = deadline or now + self._busy_timeout
                 if now >= deadline:
-                    held = f"another process has held the lock of the file for {self._busy_timeout:g} s"
+                    held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
                     raise StoreError(f"{self.path}: {undone()}: {held}") from None
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
@@ -184,12 +186,11 @@ class SQLiteStore:
 
     async def _in_thread(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> _Result:
         """Do `work` in a thread; it goes on if this task is cancelled."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: self._database.perform(work, undone, wait=True))
+        return await self._started(work, undone)
 
     async def _to_its_end(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> _Result:
         """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
-        future = asyncio.ensure_future(self._in_thread(work, undone))
+        future = self._started(work, undone)
         cancelled = False
         while not future.done():
             try:
@@ -202,6 +203,11 @@ class SQLiteStore:
             task.uncancel()
             task.cancel()
         return future.result()
+
+    def _started(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> "asyncio.Future[_Result]":
+        # No task of its own: one that is left over when the event loop ends would be cancelled with the others.
+        perform = partial(self._database.perform, work, undone, wait=True)
+        return asyncio.get_running_loop().run_in_executor(None, perform)
 
 
 def _checked_path(path: str | os.PathLike[str]) -> str:
@@ -221,7 +227,7 @@ def _append(connection: "Connection", run: str, first: int, records: Sequence[by
     changed = time.time()
     if first and len(records) == 1:
         # One statement is its own transaction.
-        if connection.execute(_INSERT_ONE, (run, first, changed, records[0])).rowcount != 1:
+        if connection.execute(_INSERT_ONE, (first, changed, records[0], run, first)).rowcount != 1:
             raise StoreConflictError(run, given=first, expected=_next_key(connection, run) & _SEQUENCE)
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -259,6 +265,7 @@ def _expire(connection: "Connection", limit: float) -> tuple[int, int]:
 
 
 def _remove(connection: "Connection", ids: list[tuple[int]]) -> int:
-    removed = connection.executemany("DELETE FROM records WHERE key BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", ids)
+    spans = [(number << 32, number << 32 | _SEQUENCE) for (number,) in ids]
+    removed = connection.executemany("DELETE FROM records WHERE key BETWEEN ? AND ?", spans)
     connection.executemany("DELETE FROM runs WHERE id = ?", ids)
     return max(removed.rowcount, 0)

@@ -47,6 +47,10 @@ class ChatWire(Wire):
     def deltas(self, message: Any) -> list[Delta]:
         """Return the pieces of an assistant message: its reasoning, its text, its calls, and what it cost."""
 
+    def is_reply(self, message: Any) -> bool:
+        """Tell whether `message` is one that a model gave."""
+        return self.view(message).role == "assistant"
+
     @abstractmethod
     def text(self, message: Any) -> str:
         """Return what `message` says as text, the empty string where it says nothing in words."""

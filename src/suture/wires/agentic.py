@@ -217,6 +217,10 @@ class AgenticWire(BlockWire, ChatWire):
         usage = self.usage(message)
         return [*pieces, Delta(usage=usage)] if usage else pieces
 
+    def is_reply(self, message: Any) -> bool:
+        """Tell whether `message` is one that a model gave."""
+        return message.__class__ is AgenticMessage and message.role == "assistant"
+
     def text(self, message: Any) -> str:
         """Return what `message` says as text: its texts, and those in its results."""
         self.role(message, None)

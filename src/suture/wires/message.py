@@ -185,6 +185,10 @@ class MessageWire(ItemWire, ChatWire):
         usage = self.usage(message)
         return [*pieces, Delta(usage=usage)] if usage else pieces
 
+    def is_reply(self, message: Any) -> bool:
+        """Tell whether `message` is one that a model gave."""
+        return message.__class__ is Message and message.role == "assistant"
+
     def text(self, message: Any) -> str:
         """Return what `message` says as text."""
         results = self.view(message).results

@@ -1,0 +1,118 @@
+"""What every contestant shares: the script of its fake model, the clock, and the way it talks with the parent.
+
+It runs in environments that hold nothing but one framework, so it needs the standard library alone.
+
+A contestant is a program. It gets one JSON object a line, `{"variant": …, "steps": …}`, does that run, and
+answers with one JSON object a line. Its first line says what it is: `{"name": …, "version": …}`.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+__all__ = ["ANSWER", "NOOPS", "WINDOW", "Script", "serve"]
+
+ANSWER = "done"
+"""What the model says in the end."""
+NOOPS = 5
+"""Middlewares that pass everything through."""
+WINDOW = 20
+"""Steps at the start and at the end of a run whose cost is compared."""
+
+_LEAST_SAMPLE = 0.02
+"""CPU seconds of a sample; shorter runs are repeated within it, and their mean is the sample."""
+
+
+class Script:
+    """One run of the fake model: what it replies, when it was asked, and how often the tool ran."""
+
+    def __init__(self, steps: int) -> None:
+        window = min(WINDOW, steps // 2)
+        self.steps = steps
+        self.window = window
+        self.marks = frozenset((0, window, steps - window, steps))
+        self.stamps: dict[int, float] = {}
+        self.replies: list[Any] = []
+        self.asked = 0
+        self.ran = 0
+
+    def stamp(self, index: int) -> None:
+        self.stamps[index] = time.process_time()
+
+    def reply(self) -> Any:
+        """Return the next reply. What is stamped is the moment the model is asked."""
+        index = self.asked
+        self.asked = index + 1
+        if index in self.marks:
+            self.stamps[index] = time.process_time()
+        return self.replies[index]
+
+    def run(self, n: int) -> str:
+        """Do the tool's work."""
+        self.ran += 1
+        return f"step {n} is done"
+
+
+Run = Callable[[], Awaitable[object]]
+"""Runs the agent to its end and returns the text of its last message."""
+Prepare = Callable[[Script], Run]
+"""Makes, before the clock starts, all that a run needs: the replies and, where it can be used but once, the agent.
+
+Another run may be prepared, and run, before this one: where the model or the tool is shared, the run itself gives them
+their script."""
+
+
+def serve(name: str, version: str, variants: Mapping[str, Prepare]) -> None:
+    """Answer the parent until it closes our standard input."""
+    _say({"name": name, "version": version})
+    with asyncio.Runner() as runner:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            prepare, steps = variants[asked["variant"]], asked["steps"]
+            _say(runner.run(_sample(prepare, steps)))
+
+
+async def _sample(prepare: Prepare, steps: int) -> dict[str, float]:
+    total = first = last = 0.0
+    runs = 0
+    while total < _LEAST_SAMPLE:
+        script = Script(steps)
+        total += await _time(prepare, script)
+        first += script.stamps[script.window] - script.stamps[0]
+        last += script.stamps[steps] - script.stamps[steps - script.window]
+        runs += 1
+    window = runs * min(WINDOW, steps // 2)
+    return {"step": total / runs / steps, "first": first / window, "last": last / window, "runs": runs}
+
+
+async def _time(prepare: Prepare, script: Script) -> float:
+    # As in the rest of the benchmark: no garbage is collected while the clock runs, and what is older is frozen.
+    run, short = prepare(script), prepare(Script(WINDOW))
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        # Preparing and collecting leave the processor's caches cold; the first steps would pay for that.
+        await asyncio.create_task(_clock(short))
+        # A task of its own, as a service has it: nothing that a run sets in its context outlives the run.
+        seconds, answer = await asyncio.create_task(_clock(run))
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    if answer != ANSWER or script.ran != script.steps or len(script.stamps) != len(script.marks):
+        raise SystemExit(f"asked for {script.steps} steps, {script.ran} were made; the answer is {answer!r}")
+    return seconds
+
+
+async def _clock(run: Run) -> tuple[float, object]:
+    start = time.process_time()
+    answer = await run()
+    return time.process_time() - start, answer
+
+
+def _say(what: dict[str, Any]) -> None:
+    print(json.dumps(what), flush=True)

@@ -1,0 +1,19 @@
+"""How the tests run a tool: as a kernel would, without one."""
+
+import asyncio
+from typing import Any
+
+from suture.messages import ToolArgument
+from suture.tools import Tool
+
+
+def run(tool: Tool[..., Any], arguments: str = "{}", **options: Any) -> Any:
+    """Run a tool of any kind; a stream gives the list of its pieces."""
+    given = ToolArgument(arguments) if tool.kind.startswith("enhanced") else arguments
+
+    async def at_once() -> Any:
+        if tool.kind.endswith("invokable"):
+            return await tool.endpoint(given, **options)
+        return [piece async for piece in tool.endpoint(given, **options)]
+
+    return asyncio.run(at_once())

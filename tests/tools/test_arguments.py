@@ -1,0 +1,404 @@
+"""What a model wrote reaches the function as values, or does not reach it and the model is told what to mend."""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import enum
+import json
+import uuid
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suture.errors import SutureError
+from suture.tools import Tool, ToolArgumentsError, tool
+from tests.tools.running import run
+
+
+class Color(enum.Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+@dataclasses.dataclass
+class Range:
+    first: int
+    last: int = 9
+
+
+class Page(TypedDict):
+    title: str
+    tags: NotRequired[list[str]]
+
+
+class Point(msgspec.Struct, frozen=True):
+    x: float
+    y: float = 0.0
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+class Node(msgspec.Struct):
+    value: int
+    below: "list[Node]" = []
+
+
+def reading(hint: Any, *default: Any) -> Tool[..., Any]:
+    """Return a tool with one parameter of this type, which keeps what its function was called with."""
+
+    def take(value):
+        SEEN.append(value)
+
+    take.__annotations__["value"] = hint
+    take.__defaults__ = default or None
+    return tool(take, thread=False)
+
+
+SEEN: list[Any] = []
+
+
+def taken(made: Tool[..., Any], arguments: str) -> list[Any]:
+    """Return what the function was called with, in a list; an empty one if it was not called."""
+    SEEN.clear()
+    try:
+        run(made, arguments)
+    except ToolArgumentsError:
+        assert SEEN == []
+    return list(SEEN)
+
+
+WRITTEN = [
+    (int, "3", 3),
+    (int, str(10**30), 10**30),
+    (float, "3", 3.0),
+    (str, '"\\u00fc\\n"', "ü\n"),
+    (bool, "true", True),
+    (None, "null", None),
+    (Any, '{"a": [1]}', {"a": [1]}),
+    (object, "[1]", [1]),
+    (list[int], "[1, 2]", [1, 2]),
+    (tuple[int, str], '[1, "a"]', (1, "a")),
+    (set[int], "[1, 1]", {1}),
+    (dict[str, int], '{"a": 1}', {"a": 1}),
+    (dict[int, str], '{"1": "a"}', {1: "a"}),
+    (int | None, "null", None),
+    (int | str, '"a"', "a"),
+    (Literal["a", 3], "3", 3),
+    (Color, '"red"', Color.RED),
+    (Range, '{"first": 1}', Range(1)),
+    (list[Range], '[{"first": 1, "last": 2}]', [Range(1, 2)]),
+    (Page, '{"title": "a", "tags": ["b"]}', {"title": "a", "tags": ["b"]}),
+    (Point, '{"x": 1}', Point(1.0)),
+    (Pair, '[1, "a"]', Pair(1, "a")),
+    (Node, '{"value": 1, "below": [{"value": 2}]}', Node(1, [Node(2)])),
+    (dt.datetime, '"2024-01-02T03:04:05Z"', dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC)),
+    (dt.date, '"2024-01-02"', dt.date(2024, 1, 2)),
+    (uuid.UUID, '"12345678-1234-5678-1234-567812345678"', uuid.UUID("12345678-1234-5678-1234-567812345678")),
+    (Decimal, '"1.10"', Decimal("1.10")),
+    (bytes, '"YWI="', b"ab"),
+    (Annotated[int, msgspec.Meta(ge=0)], "0", 0),
+]
+
+
+@pytest.mark.parametrize(("hint", "written", "value"), WRITTEN, ids=repr)
+def test_an_argument_reaches_the_function_as_a_value_of_its_type(hint, written, value):
+    (seen,) = taken(reading(hint), f'{{"value": {written}}}')
+    assert (type(seen), seen) == (type(value), value)
+
+
+WRONG = [
+    (int, '"3"', "arguments.value: expected int, got str"),
+    (int, "3.5", "arguments.value: expected int, got float"),
+    (int, "true", "arguments.value: expected int, got bool"),
+    (int, "null", "arguments.value: expected int, got null"),
+    (str, "3", "arguments.value: expected str, got int"),
+    (bool, "1", "arguments.value: expected bool, got int"),
+    (float, '"3"', "arguments.value: expected float, got str"),
+    (list[int], '[1, "2"]', "arguments.value[1]: expected int, got str"),
+    (list[int], "{}", "arguments.value: expected array, got object"),
+    (dict[str, int], '{"a": "b"}', "arguments.value[...]: expected int, got str"),
+    (int | None, '"a"', "arguments.value: expected int | null, got str"),
+    (Literal["a", "b"], '"c"', "arguments.value: expected one of 'a', 'b', got 'c'"),
+    (Color, '"blue"', "arguments.value: expected one of 'green', 'red', got 'blue'"),
+    (Color | None, '"blue"', "arguments.value: expected one of 'green', 'red', got 'blue'"),
+    (list[Color], '["red", "blue"]', "arguments.value[1]: expected one of 'green', 'red', got 'blue'"),
+    (dict[str, Color], '{"a": "blue"}', "arguments.value[...]: expected one of 'green', 'red', got 'blue'"),
+    (Range, '{"last": 1}', "arguments.value.first: missing"),
+    (Range, '{"first": []}', "arguments.value.first: expected int, got array"),
+    (list[Range], '[{"first": 1}, {"first": null}]', "arguments.value[1].first: expected int, got null"),
+    (Node, '{"value": 1, "below": [{"value": ""}]}', "arguments.value.below[0].value: expected int, got str"),
+    (Annotated[int, msgspec.Meta(ge=0)], "-1", "arguments.value: expected int >= 0"),
+    (Annotated[str, msgspec.Meta(max_length=2)], '"abc"', "arguments.value: expected str of length <= 2"),
+    (dt.datetime, '"soon"', "arguments.value: invalid RFC3339 encoded datetime"),
+]
+
+
+@pytest.mark.parametrize(("hint", "written", "says"), WRONG, ids=repr)
+def test_an_argument_of_the_wrong_type_is_refused_with_its_place_and_what_was_expected(hint, written, says):
+    made = reading(hint)
+    arguments = f'{{"value": {written}}}'
+    assert taken(made, arguments) == []
+    assert made.validate(arguments) == says
+    with pytest.raises(ToolArgumentsError) as caught:
+        run(made, arguments)
+    assert (str(caught.value), caught.value.reason, caught.value.problems) == (says, says, (says,))
+    assert isinstance(caught.value, SutureError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_the_choices_of_a_type_that_is_used_twice_are_told():
+    @tool
+    def paint(wall: Color, more: dict[str, list[Color]]) -> None: ...
+
+    assert paint.validate('{"wall": "blue", "more": {"door": ["pink"]}}') == (
+        "arguments.wall: expected one of 'green', 'red', got 'blue'; "
+        "arguments.more[...][0]: expected one of 'green', 'red', got 'pink'"
+    )
+
+
+@dataclasses.dataclass
+class Picky:
+    x: int
+    allowed = (1, 2)
+
+    def __post_init__(self) -> None:
+        if self.x > 10:
+            raise ValueError("too large")
+        {number: number for number in self.allowed}[self.x]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ('{"x": 1}', ""),
+        ('{"x": 11}', "arguments.value: too large"),
+        ('{"x": 3}', "arguments.value: KeyError: 3"),
+    ],
+)
+def test_what_a_dataclass_checks_itself_is_told_as_well(written, says):
+    assert reading(Picky).validate(f'{{"value": {written}}}') == says
+
+
+@pytest.mark.parametrize("arguments", ['{"value": 1, "x": 2}', '{"x": 2}'])
+def test_an_argument_that_may_be_anything_is_never_the_problem(arguments):
+    assert "arguments.value: expected" not in reading(object).validate(arguments)
+
+
+def test_a_name_with_a_dash_is_no_problem():
+    assert tool(lambda query: query, name="look-up").validate("{}") == "arguments.query: missing"
+
+
+@tool(thread=False)
+def search(query: str, limit: int = 3, *, exact: bool = False) -> list[Any]:
+    """Search."""
+    return [query, limit, exact]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("[]", "the arguments must be one JSON object, got array"),
+        ("null", "the arguments must be one JSON object, got null"),
+        ('"{}"', "the arguments must be one JSON object, got string"),
+        ("3", "the arguments must be one JSON object, got integer"),
+        ('{"query": "a"', "the arguments are not valid JSON: input data was truncated"),
+        ("{'query': 'a'}", "the arguments are not valid JSON: object keys must be strings (byte 1)"),
+        ('{"query": "a"} {}', "the arguments are not valid JSON: trailing characters (byte 16)"),
+        ('{"query": NaN}', "the arguments are not valid JSON: invalid character (byte 10)"),
+        ("[" * 100_000, "the arguments are not valid JSON: nested too deeply"),
+        ('{"query": ' + "[" * 100_000, "the arguments are not valid JSON: nested too deeply"),
+        ("", "arguments.query: missing"),
+        (" \n", "arguments.query: missing"),
+        ("{}", "arguments.query: missing"),
+        ('{"query": "a", "size": 1}', "arguments.size: unknown; known: query, limit, exact"),
+        (
+            '{"limit": "9", "exact": 0, "size": 1}',
+            (
+                "arguments.size: unknown; known: query, limit, exact; arguments.query: missing; "
+                "arguments.limit: expected int, got str; arguments.exact: expected bool, got int"
+            ),
+        ),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_all_that_is_wrong_is_told_at_once(arguments, says):
+    assert search.validate(arguments) == says
+    with pytest.raises(ToolArgumentsError) as caught:
+        run(search, arguments)
+    assert str(caught.value) == says
+
+
+def test_text_that_is_no_unicode_is_refused():
+    assert search.validate('{"query": "\ud800"}').startswith("the arguments are not valid JSON: ")
+    assert search.validate('{"query": "\\ud800"}').startswith("the arguments are not valid JSON: ")
+
+
+def test_what_goes_back_to_the_model_stays_short():
+    long = search.validate(json.dumps({"x" * 10_000: 1, "query": "a"}))
+    assert len(long) < 400
+    many = search.validate(json.dumps({"query": "a", **{f"extra{number}": 1 for number in range(100)}}))
+    assert many.count("unknown") == 20
+    assert many.endswith("; and 80 more")
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", "{}"])
+def test_no_text_is_no_arguments(nothing):
+    @tool
+    def now() -> str:
+        return "noon"
+
+    assert now.info.parameters is None
+    assert run(now, nothing) == "noon"
+
+
+def test_a_tool_without_parameters_refuses_arguments():
+    made = tool(lambda: "", name="now")
+    assert made.validate('{"zone": 1}') == "arguments.zone: unknown; known: none, it takes no arguments"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        ('{"query": "a"}', ["a", 3, False]),
+        ('{"exact": true, "query": "a", "limit": 1}', ["a", 1, True]),
+        ('{"query": "a", "query": "b"}', ["b", 3, False]),
+    ],
+)
+def test_what_the_model_leaves_out_has_its_default(arguments, seen):
+    assert json.loads(run(search, arguments)) == seen
+
+
+@pytest.mark.parametrize("default", [[1, 2], {"a": 1}, {3}, Range(1), Node(1), object(), Color.RED, None, (), [], 1.5])
+def test_any_default_will_do_and_reaches_the_function_itself(default):
+    (seen,) = taken(reading(Any, default), "{}")
+    assert seen is default
+
+
+def test_parameters_that_have_no_name_for_the_caller_are_filled_in():
+    def divide(a: int, b: int, /, c: int = 1, *, d: int) -> list[int]:
+        return [a, b, c, d]
+
+    assert run(tool(divide), '{"d": 4, "b": 2, "a": 1}') == "[1,2,1,4]"
+
+
+@pytest.mark.parametrize(
+    "name", ["self", "cls", "arguments", "context", "dependencies", "options", "tool", "_x", "__doc__"]
+)
+def test_no_name_of_a_parameter_means_anything_special(name):
+    namespace: dict[str, Any] = {}
+    exec(f"def echo({name}: int): return {name}", namespace)
+    made = tool(namespace["echo"])
+    assert made.info.parameters is not None
+    assert list(made.info.parameters["properties"]) == [name]
+    assert run(made, json.dumps({name: 3}), context=None, dependencies=()) == "3"
+
+
+def test_methods_of_objects_are_functions_like_any_other():
+    class Shelf:
+        def __init__(self, books: int) -> None:
+            self.books = books
+
+        def count(self, plus: int) -> int:
+            return self.books + plus
+
+    assert run(tool(Shelf(3).count), '{"plus": 2}') == "5"
+
+
+# --- generated arguments ------------------------------------------------------------------------
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (int, st.integers()),
+    (bool, st.booleans()),
+    (str, st.text()),
+    (float, st.floats(allow_nan=False, allow_infinity=False)),
+    (list[int], st.lists(st.integers())),
+    (dict[str, bool], st.dictionaries(st.text(), st.booleans())),
+    (int | None, st.none() | st.integers()),
+    (Literal["a", "b"], st.sampled_from(["a", "b"])),
+    (Color, st.sampled_from(Color)),
+    (Range, st.builds(Range, st.integers(), st.integers())),
+    (Point, st.builds(Point, st.floats(allow_nan=False, allow_infinity=False))),
+    (list[Node], st.lists(st.builds(Node, st.integers(), st.lists(st.builds(Node, st.integers()))))),
+    (Any, PLAIN),
+]
+READERS = [reading(hint) for hint, _ in TYPED]
+
+
+@pytest.mark.properties
+@given(st.data())
+def test_arguments_that_fit_reach_the_function_as_the_same_values(data):
+    place = data.draw(st.integers(0, len(TYPED) - 1))
+    value = data.draw(TYPED[place][1])
+    arguments = msgspec.json.encode({"value": value}).decode()
+    assert READERS[place].validate(arguments) == ""
+    (seen,) = taken(READERS[place], arguments)
+    assert (type(seen), seen) == (type(value), value)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a JSON value is one of these types, said without msgspec."""
+    if hint is int:
+        return type(value) is int
+    if hint is float:
+        return type(value) in (int, float)
+    if hint is str or hint is bool:
+        return type(value) is hint
+    if hint == list[int]:
+        return type(value) is list and all(fits(each, int) for each in value)
+    if hint == dict[str, bool]:
+        return type(value) is dict and all(fits(each, bool) for each in value.values())
+    if hint == int | None:
+        return value is None or fits(value, int)
+    return hint is Any or value in ("a", "b")
+
+
+@pytest.mark.properties
+@given(st.integers(0, 7), PLAIN)
+def test_the_function_is_called_exactly_if_its_argument_fits(place, value):
+    hint, _ = TYPED[place]
+    arguments = json.dumps({"value": value})
+    called = bool(taken(READERS[place], arguments))
+    assert called == fits(value, hint)
+    assert called == (READERS[place].validate(arguments) == "")
+
+
+@pytest.mark.properties
+@given(st.text() | PLAIN.map(json.dumps))
+def test_no_text_makes_reading_fail_in_another_way(text):
+    problem = search.validate(text)
+    try:
+        given_ = json.loads(text)
+    except ValueError:
+        assert problem
+    else:
+        assert bool(problem) != (isinstance(given_, dict) and isinstance(given_.get("query"), str))
+
+
+# --- what a call costs --------------------------------------------------------------------------
+
+
+def test_nothing_is_inspected_when_a_tool_is_called(monkeypatch: pytest.MonkeyPatch):
+    import inspect
+
+    @tool
+    async def add(a: int, b: int = 1) -> int:
+        return a + b
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("inspected at call time")
+
+    for name in ("signature", "getdoc", "unwrap", "getmodule", "currentframe"):
+        monkeypatch.setattr(inspect, name, refuse)
+    assert asyncio.run(add.endpoint('{"a": 1}')) == "2"
