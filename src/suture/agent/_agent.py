@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ from suture.kernel import (
 )
 from suture.language import resolve_language
 from suture.messages import ToolInfo
+from suture.middleware import PatchToolCalls
 from suture.profiles import get_profile
 from suture.tools import Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
@@ -121,7 +123,7 @@ class ChatModelAgent(Generic[M]):
             tools=as_tools([*config.tools, *stack.tools]),
             return_directly=frozenset(self.return_directly) | frozenset(config.return_directly),
             stack=stack,
-            fit=make_fit,
+            fit=partial(make_fit, next((item for item in self.middlewares if isinstance(item, PatchToolCalls)), None)),
             max_iterations=self.max_iterations,
             answers_at_limit=self.on_max_iterations == "answer",
             budget=self.budget,

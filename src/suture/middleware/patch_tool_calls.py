@@ -1,5 +1,6 @@
 """`PatchToolCalls`: every tool call in the history gets its result before the model sees it."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import sha256
 from inspect import isawaitable
@@ -66,7 +67,8 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             if function is not None and not callable(function):
                 raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
         self.generator, self.tail, self.persist = generator, tail, persist
-        self.orphans, self.is_placeholder = orphans, is_placeholder
+        self.orphans: Literal["text", "drop"] = orphans
+        self.is_placeholder = is_placeholder
         self._asks_cause = generator is not None and takes_cause(generator)
         if persist:
             self.before_model_rewrite_state = self._rewrite_state
@@ -100,7 +102,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         notes = self._notes(context)
         cursor, wire = notes.cursor, notes.cursor.wire
         if cursor.is_whole(history):
-            return None
+            return notes.go_on(history)
         paired = await self._pair(wire, history, notes)
         if paired.origins is None:
             if not paired.pending:
@@ -108,8 +110,10 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             return None
         fixed = History(paired.messages)
         if not paired.pending:
-            cursor.settle(fixed)
+            cursor.settle(fixed if self.persist else history)
         report = Report(wire=wire.name, profile="pairing", findings=paired.findings, displaced=paired.displaced)
+        if not self.persist:
+            notes.fixed = history, fixed, report
         return fixed, report
 
     async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
@@ -126,8 +130,13 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         if not asked:
             return paired
         texts: dict[tuple[int, int], str] = {}
+        met: Counter[tuple[str, str]] = Counter()
         for name, call_id, cause, place in asked:
-            texts[place] = await notes.remember(history[place[0]], place[1], lambda: self._text(name, call_id, cause))  # noqa: B023 - awaited at once
+            which = (name, call_id, met[name, call_id])
+            met[name, call_id] += 1
+            if which not in notes.texts:
+                notes.texts[which] = await self._text(name, call_id, cause)
+            texts[place] = notes.texts[which]
 
         def say(_: str, __: str, ___: Cause, place: tuple[int, int]) -> str:
             return texts[place]
@@ -150,11 +159,12 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             orphans=self.orphans,
             language=run_language(),
             generator=generator,
-            is_placeholder=self._is_synthetic,
+            is_placeholder=self.is_synthetic,
             set_like=wire.set_like,
         )
 
-    def _is_synthetic(self, text: str) -> bool:
+    def is_synthetic(self, text: str) -> bool:
+        """Tell, inside a run, whether a result's text only stands for a real one."""
         recorded, _ = get_run_local_value(_DIGESTS)
         if recorded and _digest(text) in recorded:
             return True
@@ -175,14 +185,19 @@ class _Notes:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.texts: dict[tuple[int, int], tuple[Any, str]] = {}
+        self.texts: dict[tuple[str, str, int], str] = {}
+        """By name, id, and which of the calls of that name and id."""
+        self.fixed: tuple[History[Any], History[Any], Report] | None = None
+        """A history that is not changed for good, what was sent in its place, and why."""
 
-    async def remember(self, turn: Any, number: int, text: Callable[[], Awaitable[str]]) -> str:
-        """Return the text for a call of `turn`, asking once."""
-        key = (id(turn), number)
-        if key not in self.texts:
-            self.texts[key] = (turn, await text())
-        return self.texts[key][1]
+    def go_on(self, history: History[Any]) -> tuple[History[Any], Report] | None:
+        """Return what to send for a history that only grew, in good order, since it was mended."""
+        if self.fixed is None or not history.follows(self.fixed[0]):
+            return None
+        raw, sent, report = self.fixed
+        sent = sent.extend(history[len(raw) :])
+        self.fixed = history, sent, report
+        return sent, report
 
 
 class _Patching(ModelWrapper[Any]):

@@ -79,8 +79,9 @@ def placeholder_text(cause: Cause, name: str, call_id: str, language: Language) 
     >>> placeholder_text(Cause.REJECTED, "delete", "call_1", "en")
     'Tool call delete with id call_1 was not run - it was rejected.'
     """
-    template = _TEXTS[language][cause]
-    return template.replace("{name}", label(name) or UNKNOWN_TOOL).replace("{id}", label(call_id))
+    before, _, rest = _TEXTS[language][cause].partition("{name}")
+    between, _, after = rest.partition("{id}")
+    return f"{before}{label(name) or UNKNOWN_TOOL}{between}{label(call_id)}{after}"
 
 
 def is_builtin_text(text: str, name: str | None, call_id: str) -> Cause | None:

@@ -5,6 +5,7 @@ Pairing (the same for every provider) and fit (what one profile demands) come to
 
 from suture.repair._cursor import Cursor
 from suture.repair._engine import Repaired, check, repair, takes_cause
+from suture.repair._follower import Followed, Follower
 from suture.repair._repairer import Repairer
 
-__all__ = ["Cursor", "Repaired", "Repairer", "check", "repair", "takes_cause"]
+__all__ = ["Cursor", "Followed", "Follower", "Repaired", "Repairer", "check", "repair", "takes_cause"]

@@ -84,6 +84,12 @@ class Fitter:
         """Whether anything that came out differs from what was fed."""
         return self._edited or self._outlet.changed
 
+    @property
+    def holds_nothing_back(self) -> bool:
+        """Whether `finish` would only put out the last message, as it is."""
+        lone = self._items is not None and self._items.ends_lone()
+        return not self._media and not lone and self._outlet.holds_only_last
+
     def take(self) -> tuple[list[Any], list[Finding]]:
         """Return what is out for good and what was found, and forget both; the last message may be held back."""
         out, self._outlet.out = self._outlet.out, []

@@ -59,6 +59,11 @@ class Outlet:
         twin._held, twin._joined, twin._calls = self._held, list(self._joined), list(self._calls)
         return twin
 
+    @property
+    def holds_only_last(self) -> bool:
+        """Whether all that is not out yet is the last message, as it came."""
+        return not self._joined and not self._calls
+
     def put(self, message: Any, view: View) -> None:
         """Take the next message."""
         if "text-between-calls" not in self.problems:
