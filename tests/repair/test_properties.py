@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import suture
+from suture.messages import History
 from suture.pairing import Cause, placeholder_text
 from suture.profiles import PROFILES, get_profile
+from suture.repair import Follower
 from suture.wires import WIRES
 from tests.histories import Step, atoms, flat, write
 
@@ -127,6 +129,29 @@ def test_a_repairer_fed_in_any_split_agrees_with_repair(
     assert grown.pending == whole.pending
     assert grown.unresolved == whole.unresolved
     assert grown.changed == whole.changed
+
+
+@everywhere
+@given(history=histories, other=histories, data=st.data())
+@thorough
+def test_a_follower_agrees_with_repair_at_every_step_however_the_history_grows_or_forks(
+    wire: str, profile: str, history: list[Step], other: list[Step], data: st.DataObject
+) -> None:
+    follower = Follower(wire, profile, "en")
+    for messages in (write(wire, history), write(wire, other)):
+        grown: History[Any] = History()
+        while True:
+            whole = suture.repair(list(grown), wire=wire, profile=profile)
+            followed = follower.follow(grown)
+            assert list(followed.messages) == list(whole.messages)
+            assert (followed.messages is grown) == (not whole.changed)
+            assert followed.unresolved == whole.unresolved
+            left = len(messages) - len(grown)
+            if not left:
+                break
+            size = data.draw(st.integers(1, left))
+            new = messages[len(grown) : len(grown) + size]
+            grown = History([*grown, *new]) if data.draw(st.booleans()) else grown.extend(new)
 
 
 @pytest.mark.parametrize("profile", [profile for profile in PROFILES if get_profile(profile).speaks_of("message")])

@@ -17,9 +17,7 @@ def run_to_end(make: Callable[[], Awaitable[T]]) -> T:
     async def work() -> T:
         return await make()
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_in_loop():
         return asyncio.run(work())
     outcome: list[Any] = []
 
@@ -36,3 +34,11 @@ def run_to_end(make: Callable[[], Awaitable[T]]) -> T:
     if error is not None:
         raise error
     return value
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

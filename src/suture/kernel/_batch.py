@@ -13,9 +13,9 @@ from suture.kernel._records import Stopped
 from suture.kernel._scope import Batch, Frame, Scope
 from suture.kernel._senders import ToolSender
 from suture.pairing import Cause, placeholder_text
-from suture.wires import Call, Piece
+from suture.wires import Call, CallEdit, Piece
 
-__all__ = ["answer_batch", "answers", "run_batch"]
+__all__ = ["answer_batch", "answers", "cut_short", "run_batch"]
 
 _Ending = tuple[Waiting, ...] | Exception | None
 
@@ -101,6 +101,7 @@ async def _within_budget(scope: Scope, open_calls: list[int]) -> list[int]:
         if scope.journal is not None:
             await scope.journal.end(index, result)
         scope.batch.ended[index] = result
+        scope.tool_calls += 1
     return open_calls[:left]
 
 
@@ -162,3 +163,18 @@ def _tell_of_end(scope: Scope, call: Call, index: int) -> None:
         return
     frame = Frame(scope, scope.turn, index, "tool", call.id, call.name)
     ToolSender(scope, frame, "").finished(scope.batch.ended[index], directly=True)
+
+
+def cut_short(scope: Scope, partial: Any, *, cancelled: bool) -> list[Any]:
+    """Return the message of a stream that was cut, with an answer to each of its calls: none of them was run."""
+    wire = scope.wire
+    edits: dict[int, CallEdit] = {}
+    pieces: list[Any] = []
+    for index, call in enumerate(wire.calls(partial)):
+        whole = wire.arguments_ok(call)
+        if not whole:
+            edits[index] = CallEdit(arguments=wire.sound_arguments(call))
+        cause = Cause.STOPPED if whole and cancelled else Cause.MALFORMED
+        text = placeholder_text(cause, call.name, call.id, scope.language)
+        pieces.extend(wire.carry([Piece(call=call, text=text, cause=cause.value)]))
+    return [wire.edit(partial, edits, {}) if edits else partial, *pieces]

@@ -74,7 +74,7 @@ async def begin(scope: Scope, start: Begin) -> Position:
     elif start.resumes:
         position = restored.position
     else:
-        close_batch(scope, restored.position)
+        close_batch(scope, restored.position, cancelled=restored.outcome == "cancelled")
         scope.history = scope.history.extend(start.messages)
         scope.values, scope.answers, scope.states = {}, {}, {}
         scope.turn, scope.usage, scope.tool_calls, scope.edited_infos = 0, TokenUsage(), 0, False
@@ -134,6 +134,7 @@ async def _load(scope: Scope, start: Begin) -> Restored | None:
             resumes=True, answers={key: start.answers[key] for key in restored.expects if key in start.answers}
         )
     if start.resumes and not (start.nested and restored.outcome == "finished"):
+        scope.partial = None
         given = dict(start.answers)
         check_answers(run, restored, given)
         plain = {address: encode_value(_plain_answer(data)) for address, data in given.items()}

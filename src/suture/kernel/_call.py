@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from suture.errors import ConfigError
 from suture.kernel._awaiting import closing
 from suture.kernel._endpoints import (
     STREAMING,
@@ -49,7 +50,8 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
             scope.journal.note(Waited(index))
         return signal.waiting
     except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
-        failure = error if scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError) else None
+        raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
+        failure = error if raises or isinstance(error, ConfigError) else None
         result = join_results([*pieces, error_result(_told(scope, error))])
     if scope.journal is not None:
         await scope.journal.end(index, result)

@@ -6,7 +6,7 @@ from typing import Any
 
 from suture.events import Interrupted, RunFinished
 from suture.kernel._awaiting import settled, uninterrupted
-from suture.kernel._batch import answers
+from suture.kernel._batch import answers, cut_short
 from suture.kernel._contexts import ChatModelAgentState, Outcome
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._journal import plain
@@ -16,8 +16,7 @@ from suture.kernel._result import RunResult
 from suture.kernel._scope import Scope, current_frame, set_session_value
 from suture.kernel._typed import encode_value
 from suture.messages import FrozenMap, History
-from suture.pairing import Cause, placeholder_text
-from suture.wires import Piece
+from suture.pairing import Cause
 
 __all__ = ["finish"]
 
@@ -66,6 +65,7 @@ async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...
             [{**plain(item.interrupt), "info": encode_value(item.interrupt.info)} for item in waiting],
             {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
             {item.interrupt.id: item.expects for item in waiting},
+            None if scope.partial is None else scope.wire.dump(scope.partial),
         )
     )
     await journal.flush()
@@ -81,20 +81,8 @@ def _final_messages(scope: Scope, outcome: Outcome) -> History[Any]:
         default = None if outcome is Outcome.INTERRUPTED else Cause.STOPPED
         history = History(history).extend(answers(scope, calls, default))
     if scope.partial is not None:
-        history = History(history).extend(_cut_short(scope, scope.partial, outcome))
+        history = History(history).extend(cut_short(scope, scope.partial, cancelled=outcome is Outcome.CANCELLED))
     return history
-
-
-def _cut_short(scope: Scope, partial: Any, outcome: Outcome) -> list[Any]:
-    """Return the message of a cut stream, with an answer to each of its calls: none of them was run."""
-    messages = [partial]
-    wire = scope.wire
-    for call in wire.calls(partial):
-        whole = outcome is Outcome.CANCELLED and wire.arguments_ok(call)
-        cause = Cause.STOPPED if whole else Cause.MALFORMED
-        text = placeholder_text(cause, call.name, call.id, scope.language)
-        messages.extend(wire.carry([Piece(call=call, text=text, cause=cause.value)]))
-    return messages
 
 
 async def _clean_up(

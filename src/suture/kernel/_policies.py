@@ -125,7 +125,10 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run may use up: tokens, cost, tool calls. Checked before each model turn; calls before each call.
+    """What a run may use up: tokens, cost, tool calls.
+
+    Tokens and cost are looked at before each model turn. A tool call beyond the budget is not run; the model is told
+    so, and the run ends.
 
     >>> Budget(total_tokens=100_000, tool_calls=50).cost is None
     True
@@ -142,14 +145,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
 
     def exceeded(self, usage: TokenUsage, tool_calls: int) -> str:
-        """Say what is used up; nothing if there is something left of everything.
+        """Say what is used up, `tool_calls` being how many were asked for; nothing if the run may go on.
 
-        >>> Budget(tool_calls=2).exceeded(TokenUsage(), 2)
+        >>> Budget(tool_calls=2).exceeded(TokenUsage(), 3)
         'the budget of 2 tool calls is used up'
         """
         if self.total_tokens is not None and usage.total_tokens >= self.total_tokens:
             return f"the budget of {self.total_tokens} tokens is used up"
-        if self.tool_calls is not None and tool_calls >= self.tool_calls:
+        if self.tool_calls is not None and tool_calls > self.tool_calls:
             return f"the budget of {self.tool_calls} tool calls is used up"
         if self.cost is not None and self.cost_of is not None and self.cost_of(usage) >= self.cost:
             return f"the budget of {self.cost} for cost is used up"

@@ -144,6 +144,8 @@ class Paused(_Record, frozen=True, tag="paused"):
     interrupts: list[dict[str, Any]] = []
     states: dict[str, Any] = {}
     expects: dict[str, str] = {}
+    partial: Any = None
+    """The message of a stream that was cut."""
 
 
 class Resumed(_Record, frozen=True, tag="resumed"):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from suture.errors import ResumeError
-from suture.kernel._batch import answers
+from suture.kernel._batch import answers, cut_short
 from suture.kernel._interrupt import check_answer
 from suture.kernel._machine import Phase, Position
 from suture.kernel._records import (
@@ -105,14 +105,16 @@ class _Replay:
             scope.edited_infos = True
         elif isinstance(record, Paused):
             self.paused = record
+            scope.partial = None if record.partial is None else scope.wire.load(record.partial)
             scope.states.update({address: decode_value(state) for address, state in record.states.items()})
         else:
-            self.paused = None
+            self.paused, scope.partial = None, None
             scope.answers.update({address: decode_value(data) for address, data in record.answers.items()})
 
     def _begin(self, record: Began) -> None:
         scope = self.scope
         self.began, self.paused, self.position, self.entered = record, None, Position(), False
+        scope.partial = None
         scope.batch, scope.turn, scope.usage, scope.tool_calls = Batch(), 0, TokenUsage(), 0
         scope.edited_infos = False
         scope.values.clear()
@@ -176,11 +178,14 @@ def reopen_calls(scope: Scope) -> None:
             scope.batch.causes.setdefault(index, Cause.UNKNOWN)
 
 
-def close_batch(scope: Scope, position: Position) -> None:
+def close_batch(scope: Scope, position: Position, *, cancelled: bool) -> None:
     """Answer the open calls of a run that goes on with something new, each by its cause."""
     if position.phase in {Phase.AFTER, Phase.TOOLS} and len(scope.history):
         calls = scope.wire.calls(scope.history[-1])
         for index in scope.batch.started - scope.batch.ended.keys():
             scope.batch.causes.setdefault(index, Cause.UNKNOWN)
         scope.history = scope.history.extend(answers(scope, calls, Cause.INTERRUPTED))
+    if scope.partial is not None:
+        scope.history = scope.history.extend(cut_short(scope, scope.partial, cancelled=cancelled))
+        scope.partial = None
     scope.batch = Batch()

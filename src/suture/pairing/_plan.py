@@ -216,9 +216,7 @@ class _Planning:
         if self.options.generator is not None:
             text = self.options.generator(call.name, call.id, cause, place)
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
-                raise ConfigError(
-                    f"generator returned {type(text).__name__}; it must be a plain function that returns text"
-                )
+                raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
             if text and not is_sendable(text):
                 raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
             if text:
