@@ -6,8 +6,8 @@ from contextvars import copy_context
 from typing import Any
 
 from suture.kernel._awaiting import in_context
-from suture.kernel._call import ends_run, run_call
-from suture.kernel._endpoints import error_result
+from suture.kernel._call import run_call
+from suture.kernel._endpoints import ends_run, error_result
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Stopped
 from suture.kernel._scope import Batch, Frame, Scope
@@ -142,8 +142,7 @@ def answer_batch(scope: Scope, calls: Sequence[Call]) -> int | None:
     directly = [
         index
         for index, call in enumerate(calls)
-        if index in scope.batch.ended
-        and ends_run(scope, scope.tools.get(call.name), call.name, scope.batch.ended[index])
+        if index in scope.batch.ended and ends_run(scope, call.name, scope.batch.ended[index])
     ]
     for index in directly:
         _tell_of_end(scope, calls[index], index)
@@ -158,11 +157,14 @@ def answer_batch(scope: Scope, calls: Sequence[Call]) -> int | None:
 
 
 def _tell_of_end(scope: Scope, call: Call, index: int) -> None:
-    """Send the held-back event of a call that ends the run: after all others."""
-    if scope.emitter is None or scope.spec.stack.sends_tool_events:
+    """Send the held-back event of a call that ends the run: after all others, and also if it ended before a resume."""
+    if scope.emitter is None:
         return
-    frame = Frame(scope, scope.turn, index, "tool", call.id, call.name)
-    ToolSender(scope, frame, "").finished(scope.batch.ended[index], directly=True)
+    sender = scope.batch.held.get(index)
+    if sender is None:
+        sender = ToolSender(scope, Frame(scope, scope.turn, index, "tool", call.id, call.name), "")
+        sender.has_started = True
+    sender.finished(scope.batch.ended[index], directly=True)
 
 
 def cut_short(scope: Scope, partial: Any, *, cancelled: bool) -> list[Any]:

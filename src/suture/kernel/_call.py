@@ -6,9 +6,9 @@ from typing import Any
 from suture.errors import ConfigError
 from suture.kernel._awaiting import closing
 from suture.kernel._endpoints import (
-    STREAMING,
     Rejected,
     build,
+    ends_run,
     error_result,
     join_results,
     surround,
@@ -19,7 +19,7 @@ from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Waited
 from suture.kernel._scope import FRAME, Frame, Scope
 from suture.kernel._senders import ToolSender
-from suture.messages import ToolArgument, ToolContext, ToolResult
+from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools import Tool, ToolArgumentsError
 from suture.wires import Call
 
@@ -36,9 +36,10 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
     tool = scope.tools.get(call.name)
     argument = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
     sender = None
-    if scope.emitter is not None and not scope.spec.stack.sends_tool_events:
-        sender = ToolSender(scope, frame, argument)
-        sender.started()
+    if scope.emitter is not None:
+        sender = frame.sender = ToolSender(scope, frame, argument)
+        if not scope.spec.stack.sends_tool_events:
+            sender.started()
     failure: Exception | None = None
     pieces: list[ToolResult] = []
     try:
@@ -52,20 +53,18 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
     except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
         raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
         failure = error if raises or isinstance(error, ConfigError) else None
-        result = join_results([*pieces, error_result(_told(scope, error))])
+        told = _told(scope, error)
+        said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
+        result = join_results([*pieces, error_result(f"\n{told}" if said else told)])
     if scope.journal is not None:
         await scope.journal.end(index, result)
     scope.batch.ended[index] = result
-    if sender is not None and not ends_run(scope, tool, call.name, result):
-        sender.finished(result, directly=False)
+    if sender is not None:
+        if ends_run(scope, call.name, result):
+            scope.batch.held[index] = sender
+        else:
+            sender.finished(result, directly=False)
     return failure
-
-
-def ends_run(scope: Scope, tool: Tool[..., Any] | None, name: str, result: ToolResult) -> bool:
-    """Tell whether this result ends the run."""
-    if result.is_error and not result.return_directly:
-        return False
-    return result.return_directly or name in scope.return_directly or (tool is not None and tool.return_directly)
 
 
 async def _execute(
@@ -87,12 +86,12 @@ async def _execute(
         return text_result(await tool.endpoint(argument, **own, **options))
     else:
         endpoint = await build(scope, tool, context, frame)
-    deltas = sender is not None and scope.streaming and tool is not None and tool.kind in STREAMING
+    outermost = sender if not stack.sends_tool_events else None
     async with closing(endpoint(ToolArgument(argument), **options)) as stream:
         async for piece in stream:
             pieces.append(piece)
-            if deltas and sender is not None:
-                sender.piece(piece)
+            if outermost is not None:
+                outermost.piece(piece)
     return join_results(pieces)
 
 

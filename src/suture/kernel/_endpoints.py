@@ -7,7 +7,7 @@ so no part is lost on the way. The frame is told whose work begins, so that inte
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from suture.kernel._awaiting import closing, settled
 from suture.kernel._interrupt import Approval, ask
@@ -18,7 +18,7 @@ from suture.messages import FrozenMap, TextPart, ToolArgument, ToolContext, Tool
 from suture.pairing import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
 
-__all__ = ["STREAMING", "Endpoint", "Rejected", "build", "error_result", "text_result", "unknown_tool"]
+__all__ = ["STREAMING", "Endpoint", "Rejected", "build", "ends_run", "error_result", "text_result", "unknown_tool"]
 
 Endpoint = Callable[..., Any]
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
@@ -138,25 +138,36 @@ async def _within(tool: Tool[..., Any], stream: AsyncIterator[Any]) -> AsyncIter
 
 
 def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
-    """Return one result made of pieces: texts that touch become one, and what any of them says holds for all."""
+    """Return one result made of pieces: a text that goes on in the next piece is one, and any piece's word is all's."""
     if len(pieces) == 1:
         return pieces[0]
     parts: list[Any] = []
     extra: dict[str, Any] = {}
     for piece in pieces:
         extra.update(piece.extra)
-        for part in piece.parts:
-            last = parts[-1] if parts else None
-            if type(part) is TextPart and type(last) is TextPart and not part.extra and not last.extra:
-                parts[-1] = TextPart(last.text + part.text)
-            else:
-                parts.append(part)
+        rest = piece.parts
+        if parts and rest and _is_plain_text(parts[-1]) and _is_plain_text(rest[0]):
+            parts[-1] = TextPart(parts[-1].text + rest[0].text)
+            rest = rest[1:]
+        parts.extend(rest)
     return ToolResult(
         tuple(parts),
         is_error=any(piece.is_error for piece in pieces),
         return_directly=any(piece.return_directly for piece in pieces),
         extra=FrozenMap(extra),
     )
+
+
+def ends_run(scope: Scope, name: str, result: ToolResult) -> bool:
+    """Tell whether the result of this tool ends the run: an error does not, unless it says so itself."""
+    if result.return_directly:
+        return True
+    tool = scope.tools.get(name)
+    return not result.is_error and (name in scope.return_directly or (tool is not None and tool.return_directly))
+
+
+def _is_plain_text(part: Any) -> TypeGuard[TextPart]:
+    return type(part) is TextPart and not part.extra
 
 
 def unknown_tool(name: str, known: Sequence[str]) -> Endpoint:

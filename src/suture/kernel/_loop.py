@@ -62,7 +62,7 @@ async def loop(scope: Scope, position: Position) -> None:
 async def _tools(scope: Scope, position: Position) -> Position:
     if "after_model" in scope.stop_at:
         raise SafePoint
-    calls = scope.last_calls()
+    calls, reply = scope.last_calls(), scope.history[-1]
     if position.is_last:
         for index in range(len(calls)):
             scope.batch.ended[index] = error_result("Not run: the run may take no more turns.")
@@ -74,7 +74,7 @@ async def _tools(scope: Scope, position: Position) -> Position:
         scope.output = scope.wire.text(scope.output_message)
         return position.answered(ends=True)
     if not scope.tools or position.is_last:
-        scope.output = ""
+        scope.output_message, scope.output = reply, scope.wire.text(reply)
         return position.answered(ends=True)
     if "after_tools" in scope.stop_at:
         raise SafePoint

@@ -82,12 +82,14 @@ class _Work:
         except Exception as failure:  # noqa: BLE001 - told to whoever awaits the run
             outcome, error = Outcome.FAILED, failure
         self.is_over = True
-        result, self.error = await finish(scope, outcome, error, waiting)
+        try:
+            result, self.error = await finish(scope, outcome, error, waiting)
+        finally:
+            if self.buffer is not None:
+                self.buffer.close()
         self.result = msgspec.structs.replace(result, escalated=self.escalated) if self.escalated else result
         if isinstance(self.error, SutureError):
             self.error.result = self.result
-        if self.buffer is not None:
-            self.buffer.close()
 
     def stop(self, at: str, *, recursive: bool) -> None:
         """Ask for an end at a point; a run inside this one is asked, too, if `recursive`."""

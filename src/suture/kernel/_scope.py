@@ -49,6 +49,8 @@ class Batch:
     ended: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
     started: set[int] = field(default_factory=set[int])
     causes: dict[int, Cause] = field(default_factory=dict[int, Cause])
+    held: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The senders of calls that end the run: their end is told last."""
 
 
 @dataclass(slots=True, eq=False)
@@ -143,13 +145,15 @@ class Frame:
     begun; whose code is at hand is then asked for when somebody wants to know, so it costs a call next to nothing.
     """
 
-    __slots__ = ("call_id", "counts", "layers", "name", "scope", "spot", "tool", "turn")
+    __slots__ = ("call_id", "counts", "layers", "name", "scope", "sender", "spot", "tool", "turn")
 
     def __init__(self, scope: Scope, turn: int, spot: int | str, name: str, call_id: str = "", tool: str = "") -> None:
         self.scope, self.turn, self.spot, self.name = scope, turn, spot, name
         self.call_id, self.tool = call_id, tool
         self.counts: dict[str, int] = {}
         self.layers: list[tuple[str, Any]] = []
+        self.sender: Any = None
+        """Who tells of the tool call, if anybody listens."""
 
     @property
     def place(self) -> str:

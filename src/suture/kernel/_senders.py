@@ -1,12 +1,13 @@
 """Who tells of models and tools: the senders stand outermost, or where a middleware list puts them."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
-from suture.events import MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolStarted
+from suture.events import Event, MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolStarted
 from suture.kernel._awaiting import closing
 from suture.kernel._contexts import ModelContext
-from suture.kernel._endpoints import join_results
+from suture.kernel._endpoints import STREAMING, ends_run, join_results
 from suture.kernel._middleware import ChatModelAgentMiddleware, EnhancedStreamableEndpoint
 from suture.kernel._model import Model, ModelRequest, ModelWrapper
 from suture.kernel._scope import Frame, Scope, current_frame
@@ -54,43 +55,48 @@ class ModelSender(ModelWrapper[Any]):
 
 
 class ToolSender:
-    """Sends the events of one tool call."""
+    """Sends the events of one tool call, from wherever it stands. The end is told by the call itself."""
 
-    __slots__ = ("argument", "frame", "place", "redact", "scope")
+    __slots__ = ("_place", "_redact", "_streams", "argument", "frame", "has_started", "shown")
 
     def __init__(self, scope: Scope, frame: Frame, argument: str) -> None:
-        self.scope, self.frame, self.argument = scope, frame, argument
-        self.redact: Callable[[Any], Any] = scope.spec.redact or _as_it_is
-        self.place: dict[str, Any] = {
+        self.frame, self.argument = frame, argument
+        self.has_started = False
+        self.shown: ToolResult | None = None
+        """The result as it was where the sender stands; the call's own if not given."""
+        self._redact: Callable[[Any], Any] = scope.spec.redact or _as_it_is
+        tool = scope.tools.get(frame.tool)
+        self._streams = scope.streaming and tool is not None and tool.kind in STREAMING
+        self._place: dict[str, Any] = {
             "turn": frame.turn,
             "index": frame.spot,
             "call_id": frame.call_id,
             "name": frame.tool,
         }
 
+    def _send(self, kind: type[Event], **fields: Any) -> None:
+        emitter = self.frame.scope.emitter
+        if emitter is not None:
+            emitter.send(kind, **self._place, **fields)
+
     def started(self) -> None:
         """Tell that the call begins."""
-        if self.scope.emitter is not None:
-            self.scope.emitter.send(ToolStarted, arguments=self.redact(self.argument), **self.place)
+        self.has_started = True
+        self._send(ToolStarted, arguments=self._redact(self.argument))
 
     def piece(self, result: ToolResult) -> None:
         """Tell of a piece of a streamed result."""
-        if self.scope.emitter is not None:
-            self.scope.emitter.send(ToolDelta, result=self.redact(result), **self.place)
+        if self._streams:
+            self._send(ToolDelta, result=self._redact(result))
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
-        """Tell of the whole result."""
-        if self.scope.emitter is not None:
-            result = self.redact(result)
+        """Tell of the whole result: once, and only if the beginning was told."""
+        if self.has_started:
+            self.has_started = False
+            result = self._redact(self.shown or result)
             text = "\n".join([part.text for part in result.parts if isinstance(part, TextPart)])
-            self.scope.emitter.send(
-                ToolFinished,
-                result=result,
-                text=text,
-                message_id=f"{self.scope.address}/{self.frame.place}",
-                return_directly=directly,
-                **self.place,
-            )
+            message_id = f"{self.frame.scope.address}/{self.frame.place}"
+            self._send(ToolFinished, result=result, text=text, message_id=message_id, return_directly=directly)
 
 
 class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
@@ -122,16 +128,21 @@ class EventSenderToolWrapper(ChatModelAgentMiddleware[Any]):
     ) -> EnhancedStreamableEndpoint:
         """Send what goes in and comes out at this place."""
         del context
-        frame = current_frame()
+        sender: ToolSender | None = current_frame().sender
+        return endpoint if sender is None else partial(_told_here, sender, endpoint)
 
-        async def call(argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
-            sender = ToolSender(frame.scope, frame, argument.text)
-            sender.started()
-            pieces: list[ToolResult] = []
-            async with closing(endpoint(argument, **options)) as stream:
-                async for piece in stream:
-                    pieces.append(piece)
-                    yield piece
-            sender.finished(join_results(pieces), directly=False)
 
-        return call
+async def _told_here(
+    sender: ToolSender, endpoint: EnhancedStreamableEndpoint, argument: ToolArgument, /, **options: Any
+) -> AsyncIterator[ToolResult]:
+    sender.argument = argument.text
+    sender.started()
+    pieces: list[ToolResult] = []
+    async with closing(endpoint(argument, **options)) as stream:
+        async for piece in stream:
+            pieces.append(piece)
+            sender.piece(piece)
+            yield piece
+    sender.shown = join_results(pieces)
+    if not ends_run(sender.frame.scope, sender.frame.tool, sender.shown):
+        sender.finished(sender.shown, directly=False)

@@ -93,13 +93,13 @@ async def _run_hooks(scope: Scope, hooks: Sequence[Hook], context: ModelContext,
             continue
         if not isinstance(changed, ChatModelAgentState):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{hook.name} must return a ChatModelAgentState or None, not {type(changed).__name__}")
-        state = _take(scope, state, changed, hook)
+        state = _take(scope, state, changed, hook, context.turn)
     scope.history = state.messages  # pyright: ignore[reportAttributeAccessIssue]
     scope.tool_infos, scope.deferred_tool_infos = state.tool_infos, state.deferred_tool_infos
 
 
 def _take(
-    scope: Scope, old: ChatModelAgentState[Any], new: ChatModelAgentState[Any], hook: Hook
+    scope: Scope, old: ChatModelAgentState[Any], new: ChatModelAgentState[Any], hook: Hook, turn: int
 ) -> ChatModelAgentState[Any]:
     """Return the state that a hook gave, in the run's own form, and tell of a changed history."""
     messages = old.messages
@@ -108,7 +108,7 @@ def _take(
         if scope.emitter is not None and messages is not old.messages:
             scope.emitter.send(
                 HistoryRewritten,
-                turn=scope.turn + 1,
+                turn=turn,
                 middleware=hook.name,
                 before=len(old.messages),
                 after=len(messages),
