@@ -15,7 +15,7 @@ help: ## list the targets
 
 setup: .venv/installed ## make .venv with the package and its development tools
 
-demo: setup ## break some histories and mend them
+demo: setup ## mend broken histories, and run an agent that is interrupted
 	@$(BIN)/python examples/demo.py
 
 test: setup ## run the tests

@@ -1,58 +1,134 @@
-"""`make demo`: broken histories on every wire, before and after `suture.repair`, and what was found in them.
+"""`make demo`: a broken history and its repair, the same on every wire, and an agent that is interrupted.
 
-The histories are in `samples/`: small conversations that went wrong in the ways that real ones do.
+The histories are in `samples/`: small conversations that went wrong in the ways that real ones do. With `--whole`
+each of them is shown before and after, with every finding.
 """
 
+import asyncio
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import suture
+from suture import ChatModelAgent, Message, ToolCall, tool
 from suture.cli import Screen, compare, open_source, read_conversations, screen_for
+from suture.events import MessageFinished, ToolFinished
+from suture.testing import ScriptedModel
 
 SAMPLES = Path(__file__).parent / "samples"
 WIRES = ("message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
+SHOWN = "openai-chat.jsonl, line 1"
 
 
-def show(screen: Screen, path: Path) -> list[suture.Report]:
-    """Show every conversation of a sample before and after; return the reports on what was repaired."""
-    reports: list[suture.Report] = []
-    with open_source(str(path)) as source:
-        for conversation in read_conversations(source):
-            messages, wire = conversation.take(None)
-            fixed = suture.repair(messages, wire=wire)
-            before, after = compare(messages, fixed.messages, fixed.report.wire)
-            screen.head(f"{path.name}, {conversation.title}" if conversation.title else path.name)
-            screen.history("before", before, whole=True)
-            screen.say("")
-            screen.report(fixed.report)
-            screen.say("")
-            screen.history("after", after, whole=True)
-            screen.say("")
-            left = suture.check(fixed.messages, wire=fixed.report.wire)
-            if not left.acceptable:
-                screen.report(left, "still wrong")
-                raise SystemExit(f"{path.name}: the repaired history is not acceptable")
-            reports.append(fixed.report)
-    return reports
+class Sample(NamedTuple):
+    """A conversation of `samples/`, and its repair."""
+
+    title: str
+    messages: Sequence[Any]
+    fixed: suture.Repaired[Any]
 
 
-def main() -> int:
-    screen = screen_for(sys.stdout)
-    screen.say("Conversations that went wrong: tool calls without results, results without calls, late ones,")
-    screen.say("doubled ones. For each: the history, what a provider would refuse in it, and the repair.")
+def samples() -> Iterator[Sample]:
+    for path in [path for wire in WIRES for path in sorted(SAMPLES.glob(f"{wire}.json*"))]:
+        with open_source(str(path)) as source:
+            for conversation in read_conversations(source):
+                messages, wire = conversation.take(None)
+                fixed = suture.repair(messages, wire=wire)
+                title = f"{path.name}, {conversation.title}" if conversation.title else path.name
+                if not suture.check(fixed.messages, wire=fixed.report.wire).acceptable:
+                    raise SystemExit(f"{title}: the repaired history is not acceptable")
+                yield Sample(title, messages, fixed)
+
+
+def show(screen: Screen, sample: Sample, *, whole: bool) -> None:
+    """Show a conversation before and after, and what was found in it."""
+    report = sample.fixed.report
+    before, after = compare(sample.messages, sample.fixed.messages, report.wire)
+    screen.head(sample.title)
+    screen.history("before", before, whole=True)
+    if whole:
+        screen.report(report)
+    else:
+        screen.say("what a provider would refuse, and what is done about it:")
+        for finding in report.findings:
+            screen.say(f"    #{finding.index}  {finding.call_id}: {finding.problem}, {finding.done}")
+    screen.history("after", after, whole=True)
     screen.say("")
-    reports: list[suture.Report] = []
-    for wire in WIRES:
-        for path in sorted(SAMPLES.glob(f"{wire}.json*")):
-            reports += show(screen, path)
-    findings = sum(len(report.findings) for report in reports)
-    wires = len({report.wire for report in reports})
+
+
+def repairs(screen: Screen, *, whole: bool) -> None:
+    found = list(samples())
+    for sample in found:
+        if whole or sample.title == SHOWN:
+            show(screen, sample, whole=whole)
+    if not whole:
+        screen.head("The same on every wire (python examples/demo.py --whole shows them all)")
+        for title, _, fixed in found:
+            screen.say(f"  {title:<26}{', '.join(dict.fromkeys(each.problem for each in fixed.report.findings))}")
+    findings = sum(len(sample.fixed.report.findings) for sample in found)
+    wires = len({sample.fixed.report.wire for sample in found})
     screen.say(
-        f"{len(reports)} broken histories on {wires} wires, {findings} findings, all mended: "
+        f"{len(found)} broken histories on {wires} wires, {findings} findings, all mended: "
         "suture.check accepts every one of them now."
     )
+    screen.say("")
+
+
+# --- an agent ---------------------------------------------------------------------------------
+
+
+@tool
+async def tides(port: str) -> str:
+    """Look up high tide."""
+    return f"06:12 in {port}"
+
+
+@tool
+async def forecast(port: str) -> str:
+    """Ask the weather service, which hangs today."""
+    await asyncio.sleep(3600)
+    return f"calm in {port}"
+
+
+async def interrupted(screen: Screen) -> None:
+    """Cancel an agent in the middle of a tool call, and ask it something new."""
+    calls = [ToolCall("call_1", "tides", '{"port": "Dover"}'), ToolCall("call_2", "forecast", '{"port": "Dover"}')]
+    model = ScriptedModel([Message.assistant(tool_calls=calls), "High tide is at 06:12. I have no forecast."])
+    agent = ChatModelAgent(name="harbour", model=model, tools=[tides, forecast])
+    ask = Message.user("High tide and weather in Dover?")
+    before: list[Message] = [ask]
+    async with agent.run([ask]) as run:
+        async for event in run:
+            if isinstance(event, MessageFinished):
+                before.append(event.message)
+            elif isinstance(event, ToolFinished):
+                break  # tides has answered, forecast hangs
+        stopped = await run.cancel()
+    result = await agent.run([*stopped.messages, Message.user("Leave the weather. When is high tide?")])
+    sent = model.requests[-1].messages
+
+    screen.head("An agent is cancelled in the middle of a tool call, and asked something new")
+    wrong = suture.check([*before, sent[-1]])
+    old, now = compare(before, sent, "message")
+    screen.history("the history when it was cancelled (tides had answered, forecast was running)", old, whole=True)
+    screen.say(f"    as it is, with the new question behind it: {len(wrong.findings)} calls without a result (400)")
+    screen.history("what the model was sent", now, whole=True)
+    _, after = compare(sent, result.messages, "message")
+    screen.history("the history afterwards", after, whole=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    screen = screen_for(sys.stdout)
+    screen.say(
+        "Somebody interrupts, a process dies, a stream is cut: a tool call is left without its result. From then"
+    )
+    screen.say("on the provider refuses the whole conversation. Here is one that went wrong, and its repair.")
+    screen.say("")
+    repairs(screen, whole="--whole" in arguments)
+    asyncio.run(interrupted(screen))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

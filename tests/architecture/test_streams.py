@@ -8,11 +8,7 @@ import pytest
 import suture
 
 HOME = Path(suture.__file__).parent
-FILES = [
-    path
-    for room in ("kernel", "middleware", "agent", "testing")
-    for path in sorted((HOME / room).rglob("*.py"))
-]
+FILES = [path for room in ("kernel", "middleware", "agent", "testing") for path in sorted((HOME / room).rglob("*.py"))]
 
 
 def names_bound_by_closing(tree: ast.AST) -> set[str]:
@@ -27,10 +23,22 @@ def names_bound_by_closing(tree: ast.AST) -> set[str]:
     return bound
 
 
+def names_closed_on_failure(tree: ast.AST) -> set[str]:
+    """Streams that are read to their end, or closed by a handler: `except …: await close(stream)`."""
+    calls = [
+        node.value
+        for handler in ast.walk(tree)
+        if isinstance(handler, ast.ExceptHandler)
+        for node in ast.walk(handler)
+        if isinstance(node, ast.Await) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "close"
+    ]
+    return {ast.unparse(call.args[0]) for call in calls}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOME)))
 def test_every_stream_that_is_iterated_is_closed(path: Path) -> None:
     tree = ast.parse(path.read_text())
-    bound = names_bound_by_closing(tree)
+    bound = names_bound_by_closing(tree) | names_closed_on_failure(tree)
     open_loops = [
         node.lineno
         for node in ast.walk(tree)

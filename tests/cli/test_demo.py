@@ -39,9 +39,9 @@ def test_a_repaired_sample_is_accepted(path: Path, tmp_path: Path):
     assert run("check", out).status == 0
 
 
-def test_the_demo_shows_every_sample_before_and_after_and_ends_well():
+def demo(*arguments: str) -> str:
     ended = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")],
+        [sys.executable, str(ROOT / "examples" / "demo.py"), *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -50,12 +50,39 @@ def test_the_demo_shows_every_sample_before_and_after_and_ends_well():
     )
     assert ended.stderr == ""
     assert "\x1b" not in ended.stdout
+    return ended.stdout
+
+
+def test_the_demo_shows_one_repair_whole_and_names_what_was_wrong_in_every_sample():
+    shown = demo()
+    assert len(shown.splitlines()) <= 70
+    assert shown.count("\nbefore:\n") == shown.count("\nafter:\n") == 1
+    lines = shown.splitlines()
     for path in SAMPLES:
-        assert path.name in ended.stdout
+        assert any(line.startswith(f"  {path.name}") and "dangling" in line for line in lines)
     conversations = sum(_conversations(path) for path in SAMPLES)
-    assert ended.stdout.count("\nbefore:\n") == ended.stdout.count("\nafter:\n") == conversations
-    assert ended.stdout.splitlines()[-1].startswith(f"{conversations} broken histories on 7 wires, ")
-    assert ended.stdout.splitlines()[-1].endswith("suture.check accepts every one of them now.")
+    told = next(line for line in lines if line.startswith(f"{conversations} broken histories on 7 wires, "))
+    assert told.endswith("suture.check accepts every one of them now.")
+
+
+def test_the_demo_shows_every_sample_before_and_after_if_it_is_asked_to():
+    shown = demo("--whole")
+    for path in SAMPLES:
+        assert f"\n{path.name}" in shown
+    conversations = sum(_conversations(path) for path in SAMPLES)
+    assert shown.count("\nbefore:\n") == shown.count("\nafter:\n") == conversations
+
+
+def test_the_demo_interrupts_an_agent_and_shows_what_the_model_was_sent():
+    _, _, told = demo().partition("An agent is cancelled in the middle of a tool call")
+    before, _, rest = told.partition("what the model was sent:\n")
+    sent, _, after = rest.partition("the history afterwards:\n")
+    assert [line[4:18].split() for line in before.splitlines()[3:5]] == [["0", "user"], ["1", "assistant"]]
+    assert "2 calls without a result (400)" in before
+    assert 'answers call_1  "06:12 in Dover"' in sent
+    assert 'answers call_2  "Tool call forecast with id call_2 was stopped before it finished' in sent
+    assert "I have no forecast" not in sent
+    assert after.splitlines()[-2].endswith('"High tide is at 06:12. I have no forecast."')
 
 
 def _conversations(path: Path) -> int:

@@ -300,8 +300,8 @@ def _check(agent: ChatModelAgent[Any]) -> None:
         raise ConfigError(f"max_iterations counts model turns and cannot be {agent.max_iterations}")
     if isinstance(agent.return_directly, str):
         raise ConfigError("return_directly takes names of tools; put a single one into a list")
-    if not agent.name or "/" in agent.name:
-        raise ConfigError(f"an agent's name is part of addresses: not empty, without slashes; got {agent.name!r}")
+    if not agent.name or "/" in agent.name or "#" in agent.name:
+        raise ConfigError(f"an agent's name is part of addresses: not empty, without / and #; got {agent.name!r}")
     _check_model(agent.model)
     for other in agent.failover.models if agent.failover is not None else ():
         _check_model(other)

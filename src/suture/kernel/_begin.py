@@ -76,6 +76,7 @@ async def begin(scope: Scope, start: Begin) -> Position:
     else:
         close_batch(scope, restored.position, cancelled=restored.outcome == "cancelled")
         scope.history = scope.history.extend(start.messages)
+        scope.number(restored.runs + 1)
         scope.values, scope.answers, scope.states = {}, {}, {}
         scope.turn, scope.usage, scope.tool_calls, scope.edited_infos = 0, TokenUsage(), 0, False
         position = Position()
@@ -157,6 +158,8 @@ def _take_over(scope: Scope, began: Began, *, resumes: bool) -> None:
         )
     if resumes:
         scope.run_id, scope.streaming = began.run_id, began.streaming
+        if scope.emitter is not None:
+            scope.emitter.run_id = began.run_id
         scope.language = resolve_language(began.language)
 
 

@@ -4,12 +4,13 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from suture.events import Interrupted, RunFinished
+import msgspec
+
+from suture.events import Interrupt, Interrupted, RunFinished
 from suture.kernel._awaiting import settled, uninterrupted
 from suture.kernel._batch import answers, cut_short
 from suture.kernel._contexts import ChatModelAgentState, Outcome
 from suture.kernel._interrupt import InterruptSignal, Waiting
-from suture.kernel._journal import plain
 from suture.kernel._policies import Component
 from suture.kernel._records import Paused
 from suture.kernel._result import RunResult
@@ -62,13 +63,23 @@ async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...
     journal.note(
         Paused(
             outcome.value,
-            [{**plain(item.interrupt), "info": encode_value(item.interrupt.info)} for item in waiting],
+            [_stored(_redacted(scope, item.interrupt)) for item in waiting],
             {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
             {item.interrupt.id: item.expects for item in waiting},
             None if scope.partial is None else scope.wire.dump(scope.partial),
         )
     )
     await journal.flush()
+
+
+def _redacted(scope: Scope, item: Interrupt) -> Interrupt:
+    redact = scope.spec.redact
+    return item if redact is None else msgspec.structs.replace(item, info=redact(item.info))
+
+
+def _stored(item: Interrupt) -> dict[str, Any]:
+    rest = msgspec.structs.asdict(item)
+    return {**rest, "run_path": list(item.run_path), "info": encode_value(item.info)}
 
 
 def _final_messages(scope: Scope, outcome: Outcome) -> History[Any]:
@@ -140,7 +151,11 @@ def _tell(scope: Scope, result: RunResult[Any]) -> None:
     if emitter is None:
         return
     if result.outcome is Outcome.INTERRUPTED:
-        emitter.send(Interrupted, interrupts=result.interrupts, checkpoint_id=scope.checkpoint_id)
+        shown = tuple(_redacted(scope, item) for item in result.interrupts)
+        emitter.send(Interrupted, interrupts=shown, checkpoint_id=scope.checkpoint_id)
     error = f"{type(result.error).__name__}: {result.error}" if result.error is not None else ""
-    text = scope.wire.text(scope.output_message) if result.outcome is Outcome.FINISHED else ""
+    text = ""
+    if result.outcome is Outcome.FINISHED:
+        redact = scope.spec.redact
+        text = scope.wire.text(scope.output_message if redact is None else redact(scope.output_message))
     emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)

@@ -46,6 +46,8 @@ class Restored(NamedTuple):
     expects: Mapping[str, str] = FrozenMap()
     """The interrupts it waits for, by id, and the kinds of answers they take."""
     began: Began | None = None
+    runs: int = 1
+    """How many runs this conversation has had."""
     entered: bool = True
     """Whether it had its input: all `before_agent` hooks were done."""
 
@@ -60,6 +62,7 @@ class _Replay:
         self.paused: Paused | None = None
         self.began: Began | None = None
         self.entered = False
+        self.runs = 0
 
     def apply(self, record: Record) -> None:
         scope = self.scope
@@ -113,6 +116,8 @@ class _Replay:
 
     def _begin(self, record: Began) -> None:
         scope = self.scope
+        self.runs += 1
+        scope.number(self.runs)
         self.began, self.paused, self.position, self.entered = record, None, Position(), False
         scope.partial = None
         scope.batch, scope.turn, scope.usage, scope.tool_calls = Batch(), 0, TokenUsage(), 0
@@ -150,6 +155,7 @@ def replay(scope: Scope, records: list[Record]) -> Restored:
         paused.outcome if paused is not None else "",
         dict(paused.expects) if paused is not None else {},
         work.began,
+        work.runs,
         work.entered,
     )
 

@@ -155,9 +155,11 @@ class Run(Generic[M]):
         return _Events(self)
 
     async def text(self) -> AsyncIterator[str]:
-        """Yield what the model says as it says it."""
+        """Yield what the model says as it says it; not what agents inside the run say."""
         streamed = ""
         async for event in self:
+            if event.run_path != self.work.scope.path:
+                continue
             if isinstance(event, MessageDelta) and event.text:
                 streamed = event.message_id
                 yield event.text

@@ -131,6 +131,14 @@ class Scope:
         """The outermost run, whose session is everybody's."""
         return self if self.outer is None else self.outer.root
 
+    def number(self, run: int) -> None:
+        """Take the address of the conversation's run number `run`: no two of its runs share one."""
+        head, _, name = self.address.rpartition("/")
+        name = name.partition("#")[0]
+        self.address = f"{head}/{name}" if head else name
+        if run > 1:
+            self.address += f"#{run}"
+
     def last_calls(self) -> Sequence[Call]:
         """Return the calls of the last message."""
         if self.calls is None:

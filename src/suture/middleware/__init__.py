@@ -12,6 +12,7 @@ from suture.kernel import (
     InvokableEndpoint,
     ModelContext,
     StreamableEndpoint,
+    closing,
 )
 from suture.middleware.patch_tool_calls import PatchToolCalls
 
@@ -28,4 +29,5 @@ __all__ = [
     "ModelContext",
     "PatchToolCalls",
     "StreamableEndpoint",
+    "closing",
 ]

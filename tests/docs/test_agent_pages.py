@@ -1,0 +1,198 @@
+"""What the pages on agents say is what the code has: arguments, fields, events, hooks, and every public name."""
+
+import asyncio
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import fields
+from openai import AsyncOpenAI
+
+import suture
+from suture import events, kernel, middleware, stores, testing, tools
+from suture.middleware import PatchToolCalls
+from suture.testing import ScriptedModel
+from tests.docs.pages import DOCS, RUN, blocks, prose, table
+from tests.shapes.loopback import chat_answer, provider
+
+AGENT, TOOLS, MODELS = DOCS / "agent.md", DOCS / "tools.md", DOCS / "models.md"
+HOOKS, STAYS, EINO = DOCS / "middleware.md", DOCS / "durability.md", DOCS / "from-eino.md"
+ROOMS = (suture, events, kernel, middleware, stores, testing, tools)
+
+
+def named(page: Path, first_column: str) -> list[str]:
+    """Return what the first column of a table names."""
+    return [word for row in table(page, first_column) for word in re.findall("`([^`]+)`", row[0])]
+
+
+def parameters(function: Any) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name not in {"self", "input"}]
+
+
+def struct_fields(struct: Any) -> list[str]:
+    return [field.name for field in fields(struct)]
+
+
+# --- agent.md ---------------------------------------------------------------------------------
+
+
+def test_every_setting_of_an_agent_is_explained():
+    settings = [field.name for field in dataclasses.fields(suture.ChatModelAgent) if field.init]
+    assert sorted(named(AGENT, "argument")) == sorted(settings)
+
+
+def test_every_default_of_an_agent_is_as_the_page_says():
+    agent = suture.ChatModelAgent(model=ScriptedModel([]))
+    for row in table(AGENT, "argument"):
+        for setting in re.findall("`([^`]+)`", row[0]):
+            if row[1]:
+                assert repr(getattr(agent, setting)).replace("'", '"') == row[1].strip("`"), setting
+
+
+def test_every_argument_of_a_run_is_explained():
+    assert named(AGENT, "argument of `run`") == parameters(suture.ChatModelAgent.run)
+
+
+def test_every_event_is_explained_with_its_fields():
+    rows = {re.findall("`([^`]+)`", row[0])[0]: row for row in table(AGENT, "event")}
+    shared = set(struct_fields(events.Event))
+    known = {one.__name__: one for one in events.AnyEvent.__args__}
+    assert set(rows) == set(known)
+    for event, row in rows.items():
+        told = set(re.findall("`([^`]+)`", row[2]))
+        if event == "MessageDelta":
+            told.remove("text")  # a property
+        assert told == set(struct_fields(known[event])) - shared, event
+
+
+def test_every_field_of_a_result_is_explained():
+    assert sorted(named(AGENT, "field")) == sorted(struct_fields(suture.RunResult))
+
+
+def test_every_error_that_a_run_may_end_with_is_explained():
+    of_runs = {one.__name__ for one in suture.RunError.__subclasses__() if one.__module__ == "suture.errors"}
+    assert of_runs <= set(named(AGENT, "error"))
+    assert all(issubclass(getattr(suture, error), suture.SutureError) for error in named(AGENT, "error"))
+
+
+# --- tools.md, models.md ----------------------------------------------------------------------
+
+
+def test_every_argument_of_tool_is_explained():
+    choices = tools.tool.__globals__["_Choices"].__annotations__
+    assert named(TOOLS, "argument of `tool`") == list(choices)
+
+
+@pytest.mark.parametrize(
+    ("heading", "value"),
+    [
+        ("field of `ModelRequest`", suture.ModelRequest),
+        ("field of `Delta`", suture.Delta),
+        ("field of `RetryDecision`", suture.RetryDecision),
+        ("field", suture.ModelFailoverConfig),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_field_that_a_model_meets_is_explained(heading: str, value: Any):
+    assert sorted(named(MODELS, heading)) == sorted(struct_fields(value))
+
+
+@pytest.mark.parametrize("value", [suture.RetryContext, suture.FailoverContext])
+def test_every_field_of_a_judgement_is_named(value: Any):
+    said = re.search(rf"`{value.__name__}` has ([^;.]*)", prose(MODELS))
+    assert said
+    assert set(re.findall("`([^`]+)`", said[1])) == set(struct_fields(value))
+
+
+def test_every_argument_of_the_scripted_model_is_explained():
+    assert named(MODELS, "argument") == parameters(ScriptedModel)
+
+
+def test_the_model_on_the_page_speaks_to_the_sdk_it_is_for():
+    namespace: dict[str, Any] = {"Delta": suture.Delta, "TokenUsage": suture.TokenUsage}
+    exec(next(block.body for block in blocks(MODELS) if "class ChatModel" in block.body), namespace)
+
+    @suture.tool
+    async def tides(port: str) -> str:
+        """Look up high tide."""
+        return f"06:12 in {port}"
+
+    async def run(url: str) -> suture.RunResult[Any]:
+        async with AsyncOpenAI(api_key="none", base_url=url) as client:
+            model = namespace["ChatModel"]("m", client)
+            return await suture.ChatModelAgent(instruction="Be brief.", model=model, tools=[tides]).run("When?")
+
+    call = {"id": "call_1", "type": "function", "function": {"name": "tides", "arguments": '{"port": "Dover"}'}}
+    with provider() as server:
+        server.answers = [chat_answer(tool_calls=[call]), chat_answer(content="At 06:12.")]
+        result = asyncio.run(run(server.url))
+        first, second = server.bodies
+    assert (result.output, result.usage.total_tokens) == ("At 06:12.", 4)
+    assert first["tools"][0]["function"]["parameters"]["required"] == ["port"]
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "tool"]
+    assert second["messages"][-1]["content"] == "06:12 in Dover"
+
+
+# --- middleware.md, durability.md -------------------------------------------------------------
+
+
+def test_every_hook_is_explained():
+    hooks = [hook for hook in vars(suture.ChatModelAgentMiddleware) if not hook.startswith("_")]
+    assert sorted(set(named(HOOKS, "hook"))) == sorted(hooks)
+
+
+@pytest.mark.parametrize("value", ["ChatModelAgentContext", "ChatModelAgentState", "ModelContext", "ToolContext"])
+def test_every_field_that_a_hook_gets_is_named(value: str):
+    row = next(row for row in table(HOOKS, "value") if row[0] == f"`{value}`")
+    assert re.findall("`([^`]+)`", row[1]) == struct_fields(getattr(suture, value))
+
+
+def test_every_argument_of_patch_tool_calls_is_explained():
+    assert named(HOOKS, "argument") == parameters(PatchToolCalls)
+
+
+def test_every_store_has_a_row():
+    known = {store for store in stores.__all__ if store.endswith("Store")} - {"Store"}
+    assert {re.match(r"\w+", store)[0] for store in named(STAYS, "store")} == known  # pyright: ignore[reportOptionalSubscript]
+
+
+# --- all of them ------------------------------------------------------------------------------
+
+
+def test_every_public_name_is_on_some_page():
+    told = "\n".join(page.read_text(encoding="utf-8") for page in RUN)
+    assert [one for one in suture.__all__ if not re.search(rf"\b{one}\b", told)] == []
+
+
+NO_NAMES = {"agent", "async", "await", "cls", "context", "data", "endpoint", "event", "factory", "for", "info", "input"}
+NO_NAMES |= {"model_context", "stores"}
+"""What stands in the examples beside names: Python's words, and variables."""
+
+
+def test_every_hook_of_the_reference_has_its_row():
+    ours = {word for row in table(EINO, "Eino") for word in re.findall(r"`(\w+)", row[1])}
+    hooks = {hook for hook in vars(suture.ChatModelAgentMiddleware) if not hook.startswith("_")}
+    assert hooks <= ours
+
+
+def known_names() -> set[str]:
+    """Return every name that Suture offers: of values, their fields and methods, and of arguments."""
+    known = {"suture", "lambda", "True", *("invoke", "enhanced_invoke", "enhanced_stream")}
+    for room in ROOMS:
+        for offered in room.__all__:
+            value = getattr(room, offered)
+            known |= {offered, *dir(value)} if isinstance(value, type) else {offered}
+    agent, run = suture.ChatModelAgent, suture.Run
+    for function in (agent.run, agent.as_tool, run.cancel, suture.interrupt, PatchToolCalls):
+        known |= set(inspect.signature(function).parameters)
+    return known | set(tools.tool.__globals__["_Choices"].__annotations__)
+
+
+def test_every_name_of_ours_beside_one_of_the_reference_exists():
+    cells = [code for row in table(EINO, "Eino") for code in re.findall("`([^`]+)`", row[1])]
+    words = {word for cell in cells for word in re.findall(r"[A-Za-z_]{3,}", re.sub('".*?"', "", cell))}
+    assert len(words) > 100
+    assert sorted(words - known_names() - NO_NAMES) == []
