@@ -43,11 +43,13 @@ async def run_batch(scope: Scope, calls: Sequence[Call]) -> None:
 
 
 async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
-    endings: list[_Ending] = []
+    """Run one after another; what stands behind a call that waits, or that ends the run, does not begin."""
     for index in open_calls:
         await _start(scope, [index])
-        endings.append(await in_context(run_call(scope, calls[index], index), copy_context()))
-    return endings
+        ending = await in_context(run_call(scope, calls[index], index), copy_context())
+        if ending is not None:
+            return [ending]
+    return []
 
 
 async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:

@@ -11,7 +11,7 @@ from suture.kernel._interrupt import Approval
 from suture.kernel._journal import Journal
 from suture.kernel._machine import Phase, Position
 from suture.kernel._policies import Component
-from suture.kernel._records import VERSION, Began, Entered, Resumed, decode_records
+from suture.kernel._records import VERSION, Began, Entered, Record, Resumed, decode_records
 from suture.kernel._replay import Restored, check_answers, close_batch, reopen_calls, replay
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._typed import encode_value
@@ -124,6 +124,7 @@ async def _load(scope: Scope, start: Begin) -> Restored | None:
             raise ResumeError(f"there is no checkpoint {run!r} in this store")
         scope.journal = journal
         return None
+    _check_wire(scope, records)
     session = dict(scope.session)
     restored = replay(scope, records)
     if restored.began is not None:
@@ -150,12 +151,16 @@ def _plain_answer(data: Any) -> Any:
     return {"approved": data.approved, "reason": data.reason} if isinstance(data, Approval) else data
 
 
+def _check_wire(scope: Scope, records: Sequence[Record]) -> None:
+    for record in records:
+        if isinstance(record, Began) and record.wire != scope.wire.name:
+            raise ResumeError(
+                f"checkpoint {scope.checkpoint_id!r} holds {record.wire} messages, and this agent's model speaks "
+                f"{scope.wire.name}"
+            )
+
+
 def _take_over(scope: Scope, began: Began, *, resumes: bool) -> None:
-    if began.wire != scope.wire.name:
-        raise ResumeError(
-            f"checkpoint {scope.checkpoint_id!r} holds {began.wire} messages, and this agent's model speaks "
-            f"{scope.wire.name}"
-        )
     if resumes:
         scope.run_id, scope.streaming = began.run_id, began.streaming
         if scope.emitter is not None:

@@ -31,6 +31,8 @@ async def loop(scope: Scope, position: Position) -> None:
         step = next_step(
             position, limit=spec.max_iterations, used_up=bool(used_up), answers_at_limit=spec.answers_at_limit
         )
+        if "now" in scope.stop_at and step is not Step.END:
+            raise SafePoint  # somebody swallowed the cancellation
         if step is Step.MODEL or step is Step.LAST_MODEL:
             last = step is Step.LAST_MODEL
             await model_turn(scope, toolless=last)

@@ -117,6 +117,8 @@ class _Replay:
     def _begin(self, record: Began) -> None:
         scope = self.scope
         self.runs += 1
+        if scope.outer is None:
+            scope.address = record.agent
         scope.number(self.runs)
         self.began, self.paused, self.position, self.entered = record, None, Position(), False
         scope.partial = None

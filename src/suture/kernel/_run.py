@@ -43,8 +43,6 @@ class _Work:
         """Whether the loop has come to its end: a cancellation has nothing left to stop."""
         self.escalated = False
         self.has_begun = False
-        self.stopped = False
-        """Whether it was cancelled, perhaps before its first step."""
 
     def begin(self, *, listens: bool) -> "asyncio.Task[None]":
         """Start the task if it has not been; `listens`: somebody will read the events."""
@@ -64,8 +62,8 @@ class _Work:
         waiting: tuple[Waiting, ...] = ()
         FRAME.set(Frame(scope, 0, "run", "run"))
         try:
-            if self.stopped:
-                raise asyncio.CancelledError  # noqa: TRY301 - before its first step
+            if "now" in scope.stop_at:
+                raise SafePoint  # noqa: TRY301 - before its first step
             position = await begin(scope, self.start)
             await loop(scope, position)
         except InterruptSignal as signal:
@@ -94,7 +92,7 @@ class _Work:
     def stop(self, at: str, *, recursive: bool) -> None:
         """Ask for an end at a point; a run inside this one is asked, too, if `recursive`."""
         if at == "now":
-            self.stopped = True
+            self.scope.stop_at.add("now")
             if self.has_begun and self.task is not None and not self.is_over:
                 self.task.cancel()
             return
