@@ -12,7 +12,7 @@ from suture.kernel._contexts import ModelContext
 from suture.kernel._innermost import Innermost
 from suture.kernel._model import Model, ModelRequest, name_of
 from suture.kernel._policies import FailoverContext, ModelRetryConfig, RetryContext, RetryDecision
-from suture.kernel._scope import Scope, current_frame
+from suture.kernel._scope import Scope, current_frame, tell_rewrite
 from suture.kernel._senders import ModelSender
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 
@@ -145,6 +145,7 @@ async def _prepare_next(scope: Scope, ask: Ask, decision: RetryDecision[Any]) ->
         messages: History[Any] = History.of(decision.modified_input_messages)
         ask = ask._replace(messages=messages)
         if decision.persist_modified_input_messages:
+            tell_rewrite(scope, scope.turn + 1, "should_retry", len(messages))
             scope.history = messages
     return ask
 
@@ -203,9 +204,11 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
     frame = current_frame()
     for hook in reversed(scope.spec.stack.wrap_model):
         frame.name = hook.frame
-        chain = hook.call(chain, context)
-        if hasattr(chain, "__await__"):
-            chain = await cast("Any", chain)
+        wrapped = hook.call(chain, context)
+        if hasattr(wrapped, "__await__"):
+            wrapped = await wrapped
+        if wrapped is not None:
+            chain = wrapped
     if emitter is not None and not scope.spec.stack.sends_model_events:
         chain = ModelSender(chain, scope)
     request = ModelRequest(

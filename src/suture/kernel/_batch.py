@@ -7,7 +7,7 @@ from typing import Any
 
 from suture.kernel._awaiting import in_context
 from suture.kernel._call import run_call
-from suture.kernel._endpoints import ends_run, error_result
+from suture.kernel._endpoints import ends_run
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Stopped
 from suture.kernel._scope import Batch, Frame, Scope
@@ -23,7 +23,7 @@ _Ending = tuple[Waiting, ...] | Exception | None
 async def run_batch(scope: Scope, calls: Sequence[Call]) -> None:
     """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
     open_calls = [index for index in range(len(calls)) if not _is_over(scope.batch, index)]
-    open_calls = await _within_budget(scope, open_calls)
+    _refuse_beyond_budget(scope, open_calls)
     if not open_calls:
         return
     try:
@@ -92,19 +92,13 @@ def _is_over(batch: Batch, index: int) -> bool:
     return index in batch.ended or index in batch.causes
 
 
-async def _within_budget(scope: Scope, open_calls: list[int]) -> list[int]:
-    """Return the calls that the budget still pays for; the others are told so."""
+def _refuse_beyond_budget(scope: Scope, open_calls: list[int]) -> None:
+    """Mark the calls that the budget does not pay for."""
     budget = scope.spec.budget
-    if budget is None or budget.tool_calls is None:
-        return open_calls
-    left = max(0, budget.tool_calls - scope.tool_calls)
-    for index in open_calls[left:]:
-        result = error_result(f"Not run: the budget of {budget.tool_calls} tool calls is used up.")
-        if scope.journal is not None:
-            await scope.journal.end(index, result)
-        scope.batch.ended[index] = result
-        scope.tool_calls += 1
-    return open_calls[:left]
+    if budget is not None and budget.tool_calls is not None:
+        left = max(0, budget.tool_calls - scope.tool_calls)
+        for index in open_calls[left:]:
+            scope.batch.refused[index] = f"Not run: the budget of {budget.tool_calls} tool calls is used up."
 
 
 def _give_up(scope: Scope, calls: Sequence[Call]) -> None:

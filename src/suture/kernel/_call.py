@@ -11,6 +11,7 @@ from suture.kernel._endpoints import (
     ends_run,
     error_result,
     join_results,
+    refusal,
     surround,
     text_result,
     unknown_tool,
@@ -78,9 +79,10 @@ async def _execute(
     context = ToolContext(frame.tool, frame.call_id)
     stack = scope.spec.stack
     options = scope.tool_options
-    if tool is None:
-        endpoint = unknown_tool(frame.tool, list(scope.tools))
-        endpoint = await surround(stack.around_calls, endpoint, context, frame)
+    refused = scope.batch.refused.get(frame.spot)
+    if tool is None or refused is not None:
+        why = refused or unknown_tool(frame.tool, list(scope.tools))
+        endpoint = await surround(stack.around_calls, refusal(why), context, frame)
     elif _is_bare(scope, tool):
         own: dict[str, Any] = {"context": context, "dependencies": scope.dependencies}
         return text_result(await tool.endpoint(argument, **own, **options))

@@ -18,7 +18,19 @@ from suture.messages import FrozenMap, TextPart, ToolArgument, ToolContext, Tool
 from suture.pairing import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
 
-__all__ = ["STREAMING", "Endpoint", "Rejected", "build", "ends_run", "error_result", "text_result", "unknown_tool"]
+__all__ = [
+    "STREAMING",
+    "Endpoint",
+    "Rejected",
+    "build",
+    "ends_run",
+    "error_result",
+    "join_results",
+    "refusal",
+    "surround",
+    "text_result",
+    "unknown_tool",
+]
 
 Endpoint = Callable[..., Any]
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
@@ -53,7 +65,8 @@ async def surround(layers: Sequence[Layer], endpoint: Endpoint, context: ToolCon
         wrapped: Any = hook(endpoint, context)
         if hasattr(wrapped, "__await__"):
             wrapped = await wrapped
-        endpoint = _owned(wrapped, frame, name)
+        if wrapped is not None:
+            endpoint = _owned(wrapped, frame, name)
     return endpoint
 
 
@@ -170,18 +183,23 @@ def _is_plain_text(part: Any) -> TypeGuard[TextPart]:
     return type(part) is TextPart and not part.extra
 
 
-def unknown_tool(name: str, known: Sequence[str]) -> Endpoint:
-    """Return an endpoint that says there is no such tool, and which there are."""
+def refusal(text: str) -> Endpoint:
+    """Return an endpoint that runs nothing and says why."""
 
     async def call(_: ToolArgument, /, **__: Any) -> AsyncIterator[ToolResult]:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name pays for it
-
-        near = get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        listed = f"The tools are: {', '.join(known)}." if known else "There are no tools."
-        yield error_result(f"There is no tool named {name!r}.{hint} {listed}")
+        yield error_result(text)
 
     return call
+
+
+def unknown_tool(name: str, known: Sequence[str]) -> str:
+    """Say that there is no such tool, and which there are."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name pays for it
+
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    listed = f"The tools are: {', '.join(known)}." if known else "There are no tools."
+    return f"There is no tool named {name!r}.{hint} {listed}"
 
 
 def _lift(kind: str, endpoint: Endpoint) -> Endpoint:

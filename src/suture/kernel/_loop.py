@@ -6,9 +6,8 @@ from suture.errors import BudgetExceeded, MaxIterationsExceeded, OutputError
 from suture.kernel._awaiting import settled
 from suture.kernel._batch import answer_batch, run_batch
 from suture.kernel._contexts import ChatModelAgentState
-from suture.kernel._endpoints import error_result
 from suture.kernel._machine import Phase, Position, Step, next_step
-from suture.kernel._scope import Scope
+from suture.kernel._scope import Scope, tell_rewrite
 from suture.kernel._turn import finish_turn, model_turn
 from suture.messages import History
 
@@ -67,7 +66,7 @@ async def _tools(scope: Scope, position: Position) -> Position:
     calls, reply = scope.last_calls(), scope.history[-1]
     if position.is_last:
         for index in range(len(calls)):
-            scope.batch.ended[index] = error_result("Not run: the run may take no more turns.")
+            scope.batch.refused[index] = "Not run: the run may take no more turns."
     await run_batch(scope, calls)
     directly = answer_batch(scope, calls)
     if scope.after_tool_calls is not None:
@@ -91,8 +90,11 @@ async def _after_tools(scope: Scope) -> None:
     )
     changed = cast("ChatModelAgentState[Any] | None", await settled(function(state)) if function is not None else None)
     if changed is not None:
-        scope.history = History.of(changed.messages)
+        if changed.messages is not scope.history:
+            tell_rewrite(scope, scope.turn, "after_tool_calls", len(changed.messages), changed.report)
+            scope.history = History.of(changed.messages)
         scope.tool_infos = tuple(changed.tool_infos)
+        scope.deferred_tool_infos = tuple(changed.deferred_tool_infos)
 
 
 def _finish(scope: Scope, reply: Any) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from suture.errors import InputError, NotInRunError
-from suture.events import Event
+from suture.events import Event, HistoryRewritten
 from suture.kernel._buffer import Emitter
 from suture.kernel._journal import Journal
 from suture.kernel._model import Model
@@ -37,6 +37,7 @@ __all__ = [
     "send_event",
     "set_run_local_value",
     "set_session_value",
+    "tell_rewrite",
 ]
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ class Batch:
     ended: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
     started: set[int] = field(default_factory=set[int])
     causes: dict[int, Cause] = field(default_factory=dict[int, Cause])
+    refused: dict[int | str, str] = field(default_factory=dict[int | str, str])
+    """Calls that are not to be run, and what is said of them."""
     held: dict[int, Any] = field(default_factory=dict[int, Any])
     """The senders of calls that end the run: their end is told last."""
 
@@ -314,6 +317,15 @@ def send_event(event: Event) -> None:
         raise InputError(f"send_event takes an event, such as Custom(name, data), not {type(event).__name__}")
     if emitter is not None:
         emitter.forward(event)
+
+
+def tell_rewrite(
+    scope: Scope, turn: int, by: str, after: int, report: Mapping[str, Any] | None = None, before: int | None = None
+) -> None:
+    """Tell that somebody changed the history."""
+    if scope.emitter is not None:
+        was = len(scope.history) if before is None else before
+        scope.emitter.send(HistoryRewritten, turn=turn, middleware=by, before=was, after=after, report=report)
 
 
 def _keep(scope: Scope, values: dict[str, Any], kind: str, key: str, value: Any) -> None:

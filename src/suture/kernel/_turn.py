@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from suture.errors import ConfigError, InputError
-from suture.events import HistoryRewritten
 from suture.kernel._attempts import Ask, ask_model
 from suture.kernel._awaiting import settled
 from suture.kernel._contexts import ChatModelAgentState, ModelContext
 from suture.kernel._interrupt import InterruptSignal
 from suture.kernel._records import Settled
-from suture.kernel._scope import Scope, current_frame
+from suture.kernel._scope import Scope, current_frame, tell_rewrite
 from suture.kernel._stack import Hook
 from suture.messages import History, TokenUsage, ToolInfo
 
@@ -105,15 +104,8 @@ def _take(
     messages = old.messages
     if new.messages is not messages:
         messages = _history(messages, new.messages)
-        if scope.emitter is not None and messages is not old.messages:
-            scope.emitter.send(
-                HistoryRewritten,
-                turn=turn,
-                middleware=hook.name,
-                before=len(old.messages),
-                after=len(messages),
-                report=new.report,
-            )
+        if messages is not old.messages:
+            tell_rewrite(scope, turn, hook.name, len(messages), new.report, len(old.messages))
     return ChatModelAgentState(
         messages=messages,
         tool_infos=tuple(new.tool_infos),

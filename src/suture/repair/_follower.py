@@ -66,11 +66,14 @@ class Follower:
 
     def follow(self, history: History[Any]) -> Followed:
         """Return what may be sent of `history`."""
-        if not history.follows(self._fed):
+        if self._repairer is None and not self._fits:
+            if self._cursor.is_whole(history):
+                return Followed(history)
+        elif not history.follows(self._fed):
             self._start_again()
         if self._repairer is None:
-            if self._cursor.is_whole(history):
-                return self._feed(history) if self._fits else Followed(history)
+            if self._fits and self._cursor.is_whole(history):
+                return self._feed(history)
             self._start_again()
             self._repairer = Repairer(
                 wire=self._wire.name,

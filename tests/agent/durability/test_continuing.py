@@ -93,6 +93,27 @@ def test_after_an_interrupt_the_waiting_calls_are_told_to_be_overtaken(store: An
     play(scene())
 
 
+def test_after_an_interrupt_in_before_agent_the_first_question_is_still_there(store: AnyStore):
+    class Asks(ChatModelAgentMiddleware[Any]):
+        async def before_agent(self, context, /):
+            answer = await suture.interrupt(f"{len(context.messages)} messages")
+            return suture.replace(context, instruction=str(answer))
+
+    agent, model = make(["done"], middlewares=[Asks()], checkpoint_store=store)
+
+    async def scene():
+        first = await agent.run("one", checkpoint_id="k")
+        second = await agent.run("two", checkpoint_id="k")
+        assert [waiting.info for waiting in (*first.interrupts, *second.interrupts)] == ["1 messages", "2 messages"]
+        with pytest.raises(suture.ResumeError):
+            await agent.resume("k", {first.interrupts[0].id: "to the first"})
+        done = await agent.resume("k", {second.interrupts[0].id: "to the second"})
+        assert [said(message) for message in done.messages] == ["one", "two", "done"]
+        assert [request.instruction for request in model.requests] == ["to the second"]
+
+    play(scene())
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_after_a_failure_the_calls_that_finished_keep_their_results(store: AnyStore, wire: str):
     ran: list[str] = []

@@ -14,7 +14,7 @@ import suture
 from suture import Budget, ChatModelAgentMiddleware, Message, Outcome, TokenUsage, ToolInfo, tool
 from suture.events import MessageDelta, MessageFinished, RunStarted, ToolFinished
 from suture.messages import ResponseMeta
-from tests.agent.durability.scenes import WIRES, AnyStore, make, play, results, roles, seen, turn
+from tests.agent.durability.scenes import WIRES, AnyStore, make, play, results, roles, said, seen, start, turn
 
 
 @dataclass(frozen=True)
@@ -221,6 +221,58 @@ def test_a_resumed_run_keeps_its_language(store: AnyStore):
 
     async def collect(run: suture.Run[Any]) -> suture.RunResult[Any]:
         return await run
+
+    play(scene())
+
+
+def test_what_was_told_in_one_language_stays_as_it_was_told(store: AnyStore):
+    began = asyncio.Event()
+
+    @tool
+    async def stall() -> str:
+        """Never end."""
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    agent, model = make(
+        [turn(("c1", "stall")), turn(("c2", "ask")), "done", "more"], ask, stall, checkpoint_store=store
+    )
+
+    async def scene():
+        run = agent.run("go", checkpoint_id="k", language="zh")
+        waiting = start(run)
+        await began.wait()
+        await run.cancel()
+        await waiting
+        paused = await agent.resume("k")
+        await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        await agent.run("next", checkpoint_id="k", language="en")
+        told = "工具调用 stall(ID 为 c1)在完成前被停止——运行已取消。"
+        assert [results(request.messages)[:1] for request in model.requests] == [[], *[[("c1", told)]] * 3]
+
+    play(scene())
+
+
+def test_an_input_builder_and_before_agent_add_to_the_input_once(store: AnyStore):
+    class Greets(ChatModelAgentMiddleware[Any]):
+        async def before_agent(self, context, /):
+            if not context.resumed:
+                return suture.replace(context, messages=[*context.messages, Message.user("added")])
+            return None
+
+    agent, _ = make(
+        [turn(("c1", "ask")), "done"],
+        ask,
+        middlewares=[Greets()],
+        input_builder=lambda _, messages: [*messages, Message.user("built")],
+        checkpoint_store=store,
+    )
+
+    async def scene():
+        paused = await agent.run("go", checkpoint_id="k")
+        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        assert [said(message) for message in done.messages] == ["go", "added", "built", "", "yes", "done"]
 
     play(scene())
 
