@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from suture.errors import ConfigError
-from suture.kernel._awaiting import closing
+from suture.kernel._awaiting import close
 from suture.kernel._endpoints import (
     Rejected,
     build,
@@ -89,11 +89,15 @@ async def _execute(
     else:
         endpoint = await build(scope, tool, context, frame)
     outermost = sender if not stack.sends_tool_events else None
-    async with closing(endpoint(ToolArgument(argument), **options)) as stream:
+    stream = endpoint(ToolArgument(argument), **options)
+    try:
         async for piece in stream:
             pieces.append(piece)
             if outermost is not None:
                 outermost.piece(piece)
+    except BaseException:
+        await close(stream)
+        raise
     return join_results(pieces)
 
 

@@ -7,6 +7,7 @@ so no part is lost on the way. The frame is told whose work begins, so that inte
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, TypeGuard
 
 from suture.kernel._awaiting import closing, settled
@@ -75,6 +76,8 @@ def guard(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame
     own = {"context": context, "dependencies": scope.dependencies}
     callbacks = scope.spec.callbacks
     told = callbacks if callbacks is not None and "tool" in callbacks.kinds else None
+    if told is None and not tool.requires_approval and tool.timeout is None and not tool.retry:
+        return partial(tool.endpoint, **own)
     if tool.kind in STREAMING:
         return _guard_stream(tool, own, told, frame)
 

@@ -23,14 +23,14 @@ class SafePoint(BaseException):
 
 async def loop(scope: Scope, position: Position) -> None:
     """Drive a run from `position` to its end."""
-    spec = scope.spec
-    corrections = 0
+    spec, budget = scope.spec, scope.spec.budget
+    limit, answers = spec.max_iterations, spec.answers_at_limit
+    corrections, used_up = 0, ""
     while True:
-        used_up = "" if spec.budget is None else spec.budget.exceeded(scope.usage, scope.tool_calls)
-        step = next_step(
-            position, limit=spec.max_iterations, used_up=bool(used_up), answers_at_limit=spec.answers_at_limit
-        )
-        if "now" in scope.stop_at and step is not Step.END:
+        if budget is not None:
+            used_up = budget.exceeded(scope.usage, scope.tool_calls)
+        step = next_step(position, limit, used_up=bool(used_up), answers_at_limit=answers)
+        if scope.stop_at and "now" in scope.stop_at and step is not Step.END:
             raise SafePoint  # somebody swallowed the cancellation
         if step is Step.MODEL or step is Step.LAST_MODEL:
             last = step is Step.LAST_MODEL

@@ -67,10 +67,10 @@ class Position(NamedTuple):
 _STEPS = {Phase.AFTER: Step.AFTER, Phase.TOOLS: Step.TOOLS, Phase.DONE: Step.END}
 
 
-def next_step(position: Position, *, limit: int, used_up: bool, answers_at_limit: bool) -> Step:
+def next_step(position: Position, limit: int, *, used_up: bool, answers_at_limit: bool) -> Step:
     """Return what comes next.
 
-    >>> next_step(Position(turns=20), limit=20, used_up=False, answers_at_limit=False)
+    >>> next_step(Position(turns=20), 20, used_up=False, answers_at_limit=False)
     <Step.LIMIT: 'limit'>
     """
     if position.phase is Phase.MODEL:

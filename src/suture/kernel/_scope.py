@@ -43,17 +43,20 @@ __all__ = [
 T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
 class Batch:
-    """The tool calls of one turn: which have ended and how, which have started, why some never will end."""
+    """The tool calls of one turn, by their numbers."""
 
-    ended: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
-    started: set[int] = field(default_factory=set[int])
-    causes: dict[int, Cause] = field(default_factory=dict[int, Cause])
-    refused: dict[int | str, str] = field(default_factory=dict[int | str, str])
-    """Calls that are not to be run, and what is said of them."""
-    held: dict[int, Any] = field(default_factory=dict[int, Any])
-    """The senders of calls that end the run: their end is told last."""
+    __slots__ = ("causes", "ended", "held", "refused", "started")
+
+    def __init__(self) -> None:
+        self.started: set[int] = set()
+        self.ended: dict[int, ToolResult] = {}
+        self.causes: dict[int, Cause] = {}
+        """Why calls that started will not end."""
+        self.refused: dict[int | str, str] = {}
+        """Calls that are not to be run, and what is said of them."""
+        self.held: dict[int, Any] = {}
+        """The senders of calls that end the run: their end is told last."""
 
 
 @dataclass(slots=True, eq=False)

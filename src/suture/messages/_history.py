@@ -20,6 +20,16 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
+class Log(list[M]):
+    """The messages behind histories, only ever added to; and how far somebody has found them in order."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, messages: Iterable[M] = ()) -> None:
+        super().__init__(messages)
+        self.whole = 0
+
+
 class History(Sequence[M]):
     """An immutable sequence of messages; what is added makes another history and copies nothing.
 
@@ -38,7 +48,7 @@ class History(Sequence[M]):
     __slots__ = ("length", "log")
 
     def __init__(self, messages: Iterable[M] = ()) -> None:
-        self.log: list[M] = list(_several(messages))
+        self.log: Log[M] = Log(_several(messages))
         self.length = len(self.log)
 
     @staticmethod
@@ -60,9 +70,9 @@ class History(Sequence[M]):
         if len(log) == length:
             log.append(message)
             if log[length] is not message:  # another thread was faster
-                log = [*log[:length], message]
+                log = Log([*log[:length], message])
         else:
-            log = [*log[:length], message]
+            log = Log([*log[:length], message])
         made: History[M] = _new(History)
         made.log = log
         made.length = length + 1
@@ -83,9 +93,9 @@ class History(Sequence[M]):
         if len(log) == length:
             log.extend(new)
             if not all(map(is_, log[length:], new)):  # another thread was faster
-                log = [*log[:length], *new]
+                log = Log([*log[:length], *new])
         else:
-            log = [*log[:length], *new]
+            log = Log([*log[:length], *new])
         made: History[M] = _new(History)
         made.log = log
         made.length = length + count

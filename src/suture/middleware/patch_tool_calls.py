@@ -23,8 +23,8 @@ from suture.kernel import (
     set_run_local_value,
 )
 from suture.messages import Delta, History
-from suture.pairing import Cause, Paired, PairOptions, Report, pair
-from suture.repair import Cursor, takes_cause
+from suture.pairing import Cause, Paired, PairOptions, Report, is_whole, pair
+from suture.repair import is_in_order, take_as_in_order, takes_cause
 from suture.wires import Wire, get_wire
 
 __all__ = ["PatchToolCalls"]
@@ -79,7 +79,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
     ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
-        if self._notes(model_context).cursor.is_whole(History.of(state.messages)):
+        if is_in_order(get_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._mend(state, model_context)
 
@@ -99,18 +99,18 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
     async def _repair(self, messages: Any, context: ModelContext) -> tuple[History[Any], Report] | None:
         """Return the repaired history and what was done to it; `None` if it is in order."""
         history: History[Any] = History.of(messages)
-        notes = self._notes(context)
-        cursor, wire = notes.cursor, notes.cursor.wire
-        if cursor.is_whole(history):
-            return notes.go_on(history)
+        notes, wire = run_scratch(self._start), get_wire(context.wire)
+        sent = notes.go_on(wire, history)
+        if sent is not None or is_in_order(wire, history):
+            return sent
         paired = await self._pair(wire, history, notes)
         if paired.origins is None:
             if not paired.pending:
-                cursor.settle(history)
+                take_as_in_order(history)
             return None
         fixed = History(paired.messages)
         if not paired.pending:
-            cursor.settle(fixed if self.persist else history)
+            take_as_in_order(fixed)
         report = Report(wire=wire.name, profile="pairing", findings=paired.findings, displaced=paired.displaced)
         if not self.persist:
             notes.fixed = history, fixed, report
@@ -170,31 +170,26 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
 
-    def _notes(self, context: ModelContext) -> "_Notes":
-        found = run_scratch(self._start)
-        if not found:
-            found.append(_Notes(Cursor(get_wire(context.wire))))
-        return found[0]
-
-    def _start(self) -> "list[_Notes]":
-        return []
+    def _start(self) -> "_Notes":
+        return _Notes()
 
 
 class _Notes:
-    """What one run remembers: how far its history is in order, and what the generator said of which call."""
+    """What one run remembers: what the generator said of which call, and what was sent in place of a broken history."""
 
-    def __init__(self, cursor: Cursor) -> None:
-        self.cursor = cursor
+    def __init__(self) -> None:
         self.texts: dict[tuple[str, str, int], str] = {}
         """By name, id, and which of the calls of that name and id."""
         self.fixed: tuple[History[Any], History[Any], Report] | None = None
         """A history that is not changed for good, what was sent in its place, and why."""
 
-    def go_on(self, history: History[Any]) -> tuple[History[Any], Report] | None:
+    def go_on(self, wire: Wire, history: History[Any]) -> tuple[History[Any], Report] | None:
         """Return what to send for a history that only grew, in good order, since it was mended."""
         if self.fixed is None or not history.follows(self.fixed[0]):
             return None
         raw, sent, report = self.fixed
+        if not is_whole(wire, history, len(raw), set_like=wire.set_like):
+            return None
         sent = sent.extend(history[len(raw) :])
         self.fixed = history, sent, report
         return sent, report

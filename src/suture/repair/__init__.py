@@ -3,9 +3,19 @@
 Pairing (the same for every provider) and fit (what one profile demands) come together here.
 """
 
-from suture.repair._cursor import Cursor
+from suture.repair._cursor import is_in_order, take_as_in_order
 from suture.repair._engine import Repaired, check, repair, takes_cause
 from suture.repair._follower import Followed, Follower
 from suture.repair._repairer import Repairer
 
-__all__ = ["Cursor", "Followed", "Follower", "Repaired", "Repairer", "check", "repair", "takes_cause"]
+__all__ = [
+    "Followed",
+    "Follower",
+    "Repaired",
+    "Repairer",
+    "check",
+    "is_in_order",
+    "repair",
+    "take_as_in_order",
+    "takes_cause",
+]

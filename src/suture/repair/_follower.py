@@ -11,7 +11,7 @@ from suture.language import Language
 from suture.messages import History
 from suture.pairing import Finding
 from suture.profiles import get_profile
-from suture.repair._cursor import Cursor
+from suture.repair._cursor import is_in_order
 from suture.repair._fit import Fitter
 from suture.repair._repairer import Repairer
 from suture.wires import get_wire
@@ -53,7 +53,6 @@ class Follower:
         self._is_placeholder = is_placeholder
         self._wire, self._profile = get_wire(wire), get_profile(profile)
         self._language: Language = language
-        self._cursor = Cursor(self._wire)
         self._fits = self._profile.has_fit
         self._start_again()
 
@@ -67,12 +66,12 @@ class Follower:
     def follow(self, history: History[Any]) -> Followed:
         """Return what may be sent of `history`."""
         if self._repairer is None and not self._fits:
-            if self._cursor.is_whole(history):
+            if is_in_order(self._wire, history):
                 return Followed(history)
         elif not history.follows(self._fed):
             self._start_again()
         if self._repairer is None:
-            if self._fits and self._cursor.is_whole(history):
+            if self._fits and is_in_order(self._wire, history):
                 return self._feed(history)
             self._start_again()
             self._repairer = Repairer(

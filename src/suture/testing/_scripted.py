@@ -58,7 +58,13 @@ class ScriptedModel:
         """Give the next reply."""
         number = len(self.requests)
         self.requests.append(request)
-        message = await self._reply(number, request)
+        message = self._next(number)
+        if callable(message) and not isinstance(message, type):
+            message = await settled(message(request.messages))
+        if isinstance(message, BaseException):
+            raise message
+        if isinstance(message, str):
+            message = self._wire.speak("assistant", message)
         if self.chunk_size is not None:
             count = 0
             for delta in _cut(self._wire.deltas(message), self.chunk_size):
@@ -70,18 +76,12 @@ class ScriptedModel:
                 raise self.error
         yield message
 
-    async def _reply(self, number: int, request: ModelRequest[Any]) -> Any:
+    def _next(self, number: int) -> Any:
         if callable(self.replies):
-            reply: Any = self.replies
-        elif number < len(self.replies):
-            reply = self.replies[number]
-        else:
-            raise ConfigError(f"the script has {len(self.replies)} replies, and this is request {number + 1}")
-        if callable(reply) and not isinstance(reply, type):
-            reply = await settled(reply(request.messages))
-        if isinstance(reply, BaseException):
-            raise reply
-        return self._wire.speak("assistant", reply) if isinstance(reply, str) else reply
+            return self.replies
+        if number < len(self.replies):
+            return self.replies[number]
+        raise ConfigError(f"the script has {len(self.replies)} replies, and this is request {number + 1}")
 
 
 def _cut(deltas: Sequence[Delta], size: int) -> list[Delta]:

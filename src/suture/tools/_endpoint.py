@@ -32,7 +32,11 @@ def endpoint_of(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callabl
     """
 
     async def invoke(arguments: str, **options: Any) -> str:
-        return as_text(await _value_of(bind(arguments, options), threaded=threaded), tool)
+        call = bind(arguments, options)
+        value: Any = await in_thread(call) if threaded else call()
+        if hasattr(value, "__await__"):
+            value = await value
+        return value if type(value) is str else as_text(value, tool)
 
     async def stream(arguments: str, **options: Any) -> AsyncIterator[str]:
         async with aclosing(pieces_of(bind(arguments, options), threaded=threaded)) as pieces:
