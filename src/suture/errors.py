@@ -20,8 +20,10 @@
 
 The first question an error answers is whose fault it is: the data's (`InputError`), the caller's
 (`ConfigError`) or nobody's (`HistoryError`, `RunError`). An error that ends a run carries in `result` what
-there is of it. This file imports nothing.
+there is of it. This file imports nothing of Suture's.
 """
+
+from typing import Any
 
 __all__ = [
     "AmbiguousWireError",
@@ -49,7 +51,7 @@ class SutureError(Exception):
     True
     """
 
-    result: object | None = None
+    result: Any = None
     """What there is of the run that this error ended: a `RunResult`."""
 
 
@@ -119,7 +121,7 @@ class HistoryError(SutureError):
     ('…',)
     """
 
-    def __init__(self, reason: str, *, unresolved: tuple[object, ...] = ()) -> None:
+    def __init__(self, reason: str, *, unresolved: tuple[Any, ...] = ()) -> None:
         self.unresolved = unresolved
         super().__init__(reason)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import suture
 from suture.errors import InputError
 from suture.messages import History, Message
+from suture.messages._history import Log
 
 ASK, ANSWER, THANKS = Message.user("ask"), Message.assistant("answer"), Message.user("thanks")
 
@@ -162,7 +163,7 @@ def test_an_iterator_that_extends_the_same_history_meanwhile_gets_nothing_mixed_
     assert inside == [[1, 7]]
 
 
-class Contended(list[int]):
+class Contended(Log[int]):
     """A log into which another thread always gets its item first."""
 
     def append(self, item: int) -> None:

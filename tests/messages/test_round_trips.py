@@ -1,6 +1,6 @@
 """Whatever the two message types can hold comes back from storage as it was."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -50,7 +50,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
         return st.sampled_from(args)
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return st.lists(values_of(args[0]), max_size=3).map(tuple)
     if origin is Mapping:
         return _MAPS

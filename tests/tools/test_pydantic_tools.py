@@ -4,7 +4,8 @@ import dataclasses
 import json
 import subprocess
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, cast
 
 import jsonschema
 import pytest
@@ -217,7 +218,7 @@ def test_arguments_that_fit_reach_the_function_as_the_same_values(first, query, 
     assert json.loads(run(PLAIN_SEARCH, json.dumps(arguments))) == [query, {"first": first, "last": 9}, 3, tags]
 
 
-PLAIN_SEARCH = tool(search.function, name="search", thread=False)
+PLAIN_SEARCH = tool(cast("Callable[..., Any]", search.function), name="search", thread=False)
 
 ALONE = """
 import sys

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypedDict, Unpack
 
 import msgspec
 
@@ -33,15 +33,14 @@ from suture.kernel import (
     run_nested,
 )
 from suture.language import resolve_language
-from suture.messages import ToolInfo
+from suture.messages import M, Part, ToolInfo, UserInputBlock
 from suture.middleware import PatchToolCalls
 from suture.profiles import get_profile
-from suture.tools import Tool, ToolArgumentsError, as_tools
+from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
 __all__ = ["ChatModelAgent"]
 
-M = TypeVar("M")
 
 _REQUEST = {
     "type": "object",
@@ -49,6 +48,19 @@ _REQUEST = {
     "required": ["request"],
     "additionalProperties": False,
 }
+
+
+class _Choices(TypedDict, total=False):
+    """The keyword arguments of `run`."""
+
+    streaming: bool
+    checkpoint_id: str | None
+    deps: Iterable[object]
+    session: Mapping[str, Any] | None
+    options: Mapping[str, Any] | None
+    tool_options: Mapping[str, Any] | None
+    after_tool_calls: Callable[[Any], Any] | None
+    language: str | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -69,7 +81,7 @@ class ChatModelAgent(Generic[M]):
     """What it is for; told to other models where the agent is a tool."""
     instruction: str = ""
     """What the model is told before everything else; never part of the messages, never formatted."""
-    tools: Sequence[Any] | ToolsConfig = ()
+    tools: Sequence[AnyTool] | ToolsConfig = ()
     """Functions, `Tool`s, other agents' `as_tool()`, or a `ToolsConfig`."""
     middlewares: Sequence[ChatModelAgentMiddleware[Any] | AgentMiddleware] = ()
     """What surrounds turns and calls, the first outermost."""
@@ -146,7 +158,7 @@ class ChatModelAgent(Generic[M]):
 
     def run(  # noqa: PLR0913 - choices of one run, by name
         self,
-        input: str | Sequence[Any],  # noqa: A002 - the word for it
+        input: str | M | Sequence[M | Part | UserInputBlock | Mapping[str, Any]],  # noqa: A002 - the word for it
         *,
         streaming: bool = True,
         checkpoint_id: str | None = None,
@@ -182,7 +194,11 @@ class ChatModelAgent(Generic[M]):
         scope.after_tool_calls = after_tool_calls
         return Run(scope, Begin(read_input(self._spec.wire, input)))
 
-    def run_sync(self, input: str | Sequence[Any], **choices: Any) -> RunResult[M]:  # noqa: A002 - the word for it
+    def run_sync(
+        self,
+        input: str | M | Sequence[M | Part | UserInputBlock | Mapping[str, Any]],  # noqa: A002 - the word for it
+        **choices: Unpack[_Choices],
+    ) -> RunResult[M]:
         """Run to the end and return the result; takes what `run` takes. Works inside a running event loop, too.
 
         >>> from suture.testing import ScriptedModel

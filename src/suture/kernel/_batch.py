@@ -9,7 +9,7 @@ from suture.kernel._awaiting import in_context
 from suture.kernel._call import run_call
 from suture.kernel._endpoints import ends_run
 from suture.kernel._interrupt import InterruptSignal, Waiting
-from suture.kernel._records import Stopped
+from suture.kernel._records import Stopped, Waited
 from suture.kernel._scope import Batch, Frame, Scope
 from suture.kernel._senders import ToolSender
 from suture.pairing import Cause, placeholder_text
@@ -83,7 +83,12 @@ async def _wait_out(tasks: list["asyncio.Task[_Ending]"]) -> None:
 
 async def _start(scope: Scope, open_calls: list[int]) -> None:
     if scope.journal is not None:
-        await scope.journal.start(open_calls)
+        try:
+            await scope.journal.start(open_calls)
+        except asyncio.CancelledError:
+            for index in open_calls:
+                scope.journal.note(Waited(index))  # it is written that they start, and they did not
+            raise
     scope.batch.started.update(open_calls)
     scope.tool_calls += len(open_calls)
 

@@ -15,7 +15,6 @@ from suture.kernel._records import VERSION, Began, Entered, Record, Resumed, dec
 from suture.kernel._replay import Restored, check_answers, close_batch, reopen_calls, replay
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._typed import encode_value
-from suture.language import resolve_language
 from suture.messages import FrozenMap, History, TokenUsage
 from suture.tools import as_tools
 from suture.wires import ChatWire
@@ -125,10 +124,12 @@ async def _load(scope: Scope, start: Begin) -> Restored | None:
         scope.journal = journal
         return None
     _check_wire(scope, records)
-    session = dict(scope.session)
+    session, language = dict(scope.session), scope.language
     restored = replay(scope, records)
-    if restored.began is not None:
-        _take_over(scope, restored.began, resumes=start.resumes or start.nested)
+    if not (start.resumes or start.nested):
+        scope.language = language
+    elif restored.began is not None:
+        _take_over(scope, restored.began)
     scope.session.update(session)
     journal.take_over(scope.history)
     if start.nested:
@@ -160,12 +161,11 @@ def _check_wire(scope: Scope, records: Sequence[Record]) -> None:
             )
 
 
-def _take_over(scope: Scope, began: Began, *, resumes: bool) -> None:
-    if resumes:
-        scope.run_id, scope.streaming = began.run_id, began.streaming
-        if scope.emitter is not None:
-            scope.emitter.run_id = began.run_id
-        scope.language = resolve_language(began.language)
+def _take_over(scope: Scope, began: Began) -> None:
+    """Go on as the same run."""
+    scope.run_id, scope.streaming = began.run_id, began.streaming
+    if scope.emitter is not None:
+        scope.emitter.run_id = began.run_id
 
 
 async def _before_agent(scope: Scope, *, resumed: bool) -> None:

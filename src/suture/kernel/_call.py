@@ -53,13 +53,14 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
         return signal.waiting
     except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
         raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
-        failure = error if raises or isinstance(error, ConfigError) else None
+        unstored = scope.journal is not None and scope.journal.broken is error
+        failure = error if raises or unstored or isinstance(error, ConfigError) else None
         told = _told(scope, error)
         said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
         result = join_results([*pieces, error_result(f"\n{told}" if said else told)])
+    scope.batch.ended[index] = result
     if scope.journal is not None:
         await scope.journal.end(index, result)
-    scope.batch.ended[index] = result
     if sender is not None:
         if ends_run(scope, call.name, result):
             scope.batch.held[index] = sender

@@ -8,12 +8,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from suture.kernel._policies import ModelFailoverConfig, ModelRetryConfig
-from suture.messages import ToolInfo
+from suture.messages import M, ToolInfo
 from suture.tools import Tool
 
 __all__ = ["ChatModelAgentContext", "ChatModelAgentState", "ModelContext", "Outcome", "replace"]
 
-M = TypeVar("M")
 S = TypeVar("S", bound=msgspec.Struct)
 
 

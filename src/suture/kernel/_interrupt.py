@@ -4,7 +4,7 @@ The id of an interrupt is its address (run path, turn, call, frame, occurrence),
 the place is run again. On resume the place runs again from the top, and `interrupt` returns the answer.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 from suture.errors import ResumeError
 from suture.events import Interrupt
@@ -13,6 +13,7 @@ from suture.kernel._typed import encode_value
 
 __all__ = ["Approval", "InterruptSignal", "Waiting", "ask", "check_answer", "interrupt", "interrupt_state"]
 
+T = TypeVar("T")
 _EXPECTED: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
@@ -39,6 +40,10 @@ class InterruptSignal(BaseException):
         super().__init__(", ".join(item.interrupt.id for item in waiting))
 
 
+@overload
+async def interrupt(info: Any, *, state: Any = None, expects: type[T]) -> T: ...
+@overload
+async def interrupt(info: Any, *, state: Any = None, expects: str = "") -> Any: ...
 async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -> Any:
     """Stop the run here and wait for an answer; when the run is resumed with one, return it.
 

@@ -12,7 +12,8 @@ import msgspec
 from suture.kernel._contexts import ChatModelAgentContext, ChatModelAgentState, ModelContext, Outcome
 from suture.kernel._model import Model
 from suture.kernel._policies import ToolCallMiddleware
-from suture.messages import ToolArgument, ToolContext, ToolResult
+from suture.messages import M, ToolArgument, ToolContext, ToolResult
+from suture.tools import AnyTool
 
 __all__ = [
     "AgentMiddleware",
@@ -23,7 +24,6 @@ __all__ = [
     "StreamableEndpoint",
 ]
 
-M = TypeVar("M")
 T = TypeVar("T")
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
 
@@ -35,7 +35,7 @@ class InvokableEndpoint(Protocol):
     >>> endpoint: InvokableEndpoint = shout
     """
 
-    def __call__(self, arguments: str, /, **options: Any) -> Awaitable[str]:
+    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> Awaitable[str]:
         """Run the tool."""
         ...
 
@@ -47,7 +47,7 @@ class StreamableEndpoint(Protocol):
     >>> endpoint: StreamableEndpoint = count
     """
 
-    def __call__(self, arguments: str, /, **options: Any) -> AsyncIterator[str]:
+    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> AsyncIterator[str]:
         """Run the tool."""
         ...
 
@@ -59,7 +59,7 @@ class EnhancedInvokableEndpoint(Protocol):
     >>> endpoint: EnhancedInvokableEndpoint = show
     """
 
-    def __call__(self, argument: ToolArgument, /, **options: Any) -> Awaitable[ToolResult]:
+    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> Awaitable[ToolResult]:
         """Run the tool."""
         ...
 
@@ -71,7 +71,7 @@ class EnhancedStreamableEndpoint(Protocol):
     >>> endpoint: EnhancedStreamableEndpoint = show
     """
 
-    def __call__(self, argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
+    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> AsyncIterator[ToolResult]:
         """Run the tool."""
         ...
 
@@ -149,7 +149,7 @@ class AgentMiddleware(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     additional_instruction: str = ""
-    additional_tools: Sequence[Any] = ()
+    additional_tools: Sequence[AnyTool] = ()
     before_chat_model: Callable[[ChatModelAgentState[Any]], Any] | None = None
     after_chat_model: Callable[[ChatModelAgentState[Any]], Any] | None = None
     wrap_tool_call: ToolCallMiddleware | None = None

@@ -1,15 +1,13 @@
 """What the kernel asks of a model: a wire, a profile, and one stream for each request."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, cast
 
 import msgspec
 
-from suture.messages import Delta, FrozenMap, ToolInfo
+from suture.messages import Delta, FrozenMap, M, ToolInfo
 
 __all__ = ["Model", "ModelRequest", "ModelWrapper"]
-
-M = TypeVar("M")
 
 
 class ModelRequest(msgspec.Struct, Generic[M], frozen=True):

@@ -42,6 +42,8 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         result = await run
     finally:
         outer.children.discard(run.work)
+        if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
+            outer.journal.broken = inner.journal.broken
         _spend(outer, inner.usage)
     if result.outcome is Outcome.INTERRUPTED:
         raise InterruptSignal(inner.waiting)

@@ -1,13 +1,15 @@
 """What an agent may be told about retries, failover, budgets, tools and callbacks. Plain settings, no behaviour."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Set as AbstractSet
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
 from suture.errors import ConfigError
 from suture.kernel._model import Model
-from suture.messages import FrozenMap, TokenUsage, ToolContext
+from suture.messages import FrozenMap, M, TokenUsage, ToolContext
+from suture.tools import AnyTool
 
 __all__ = [
     "Budget",
@@ -21,8 +23,6 @@ __all__ = [
     "ToolCallMiddleware",
     "ToolsConfig",
 ]
-
-M = TypeVar("M")
 
 
 class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -170,10 +170,10 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True):
     ()
     """
 
-    tools: Sequence[Any] = ()
+    tools: Sequence[AnyTool] = ()
     tool_call_middlewares: Sequence[ToolCallMiddleware] = ()
     """Around every call, outside all hooks; the first is outermost."""
-    return_directly: Sequence[str] = ()
+    return_directly: Sequence[str] | AbstractSet[str] = ()
     sequential: bool = False
 
 
@@ -202,4 +202,4 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
     on_start: Callable[[Component, Any], Any] | None = None
     on_end: Callable[[Component, Any], Any] | None = None
     on_error: Callable[[Component, Exception], Any] | None = None
-    kinds: frozenset[str] = frozenset(("agent", "model", "tool"))
+    kinds: AbstractSet[str] = frozenset(("agent", "model", "tool"))

@@ -31,6 +31,7 @@ from suture.kernel._records import (
 from suture.kernel._scope import Batch, Scope
 from suture.kernel._turn import add_usage
 from suture.kernel._typed import decode_value
+from suture.language import resolve_language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
 from suture.pairing import Cause
 
@@ -117,6 +118,7 @@ class _Replay:
     def _begin(self, record: Began) -> None:
         scope = self.scope
         self.runs += 1
+        scope.language = resolve_language(record.language)
         if scope.outer is None:
             scope.address = record.agent
         scope.number(self.runs)

@@ -1,17 +1,15 @@
 """`RunResult`: what came of a run, however it ended."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
 from suture.events import Interrupt
 from suture.kernel._contexts import Outcome
-from suture.messages import FrozenMap, TokenUsage
+from suture.messages import FrozenMap, M, TokenUsage
 
 __all__ = ["RunResult"]
-
-M = TypeVar("M")
 
 
 class RunResult(msgspec.Struct, Generic[M], frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """`Run`: one run of an agent, to be awaited, iterated, or cancelled. The work is one task, started on first use."""
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from os import urandom
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal
 
 import msgspec
 
@@ -18,10 +18,10 @@ from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._loop import SafePoint, loop
 from suture.kernel._result import RunResult
 from suture.kernel._scope import FRAME, Frame, Scope
+from suture.messages import History, M
 
 __all__ = ["Run", "new_run_id"]
 
-M = TypeVar("M")
 _POINTS = ("now", "after_model", "after_tools")
 
 
@@ -63,6 +63,7 @@ class _Work:
         FRAME.set(Frame(scope, 0, "run", "run"))
         try:
             if "now" in scope.stop_at:
+                scope.history = History(self.start.messages)
                 raise SafePoint  # noqa: TRY301 - before its first step
             position = await begin(scope, self.start)
             await loop(scope, position)
@@ -152,7 +153,7 @@ class Run(Generic[M]):
         self._iterated = True
         return _Events(self)
 
-    async def text(self) -> AsyncIterator[str]:
+    async def text(self) -> AsyncGenerator[str, None]:
         """Yield what the model says as it says it; not what agents inside the run say."""
         streamed = ""
         async for event in self:
@@ -166,7 +167,7 @@ class Run(Generic[M]):
 
     async def cancel(
         self,
-        at: str = "now",
+        at: Literal["now", "after_model", "after_tools"] = "now",
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - how long to be patient, not how long to work
         recursive: bool = False,

@@ -4,7 +4,7 @@ Only `FunctionToolCall` asks the program to do something. Server and MCP blocks 
 its side; they are kept and sent back, not acted upon.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from suture.messages._frozen import EMPTY
@@ -128,14 +128,14 @@ class FunctionToolResult(_OfCall, tag="function_tool_result"):
     (UserInputText(text='3 pages'),)
     """
 
-    content: tuple[UserInputBlock, ...] = ()
+    content: Sequence[UserInputBlock] = ()
     is_error: bool = False
 
 
 class ToolSearchResult(_OfCall, tag="tool_search_result"):
     """The result of a call that searched for tools: those it found, which the model may now call."""
 
-    tools: tuple[ToolInfo, ...] = ()
+    tools: Sequence[ToolInfo] = ()
 
 
 class ServerToolCall(_OfCall, tag="server_tool_call", kw_only=True):
@@ -177,7 +177,7 @@ class MCPListToolsResult(Piece, tag="mcp_list_tools_result", kw_only=True):
     """The tools an MCP server has, or the `error` that kept it from saying so."""
 
     server_label: str = ""
-    tools: tuple[ToolInfo, ...] = ()
+    tools: Sequence[ToolInfo] = ()
     error: str = ""
 
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar, cast, overload
 from msgspec import Struct
 
 from suture.errors import InputError
+from suture.messages._generic import M
 
 __all__ = ["History"]
 
 T = TypeVar("T")
-M = TypeVar("M")
 
 
 class Log(list[M]):

@@ -5,7 +5,7 @@ work.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 from suture.messages._blocks import (
     AssistantGenText,
@@ -53,10 +53,10 @@ class _Turn(Value, tag_field="kind", kw_only=True):
 class _ChatTurn(_Turn, kw_only=True):
     """The fields of a `Message` that are given by keyword."""
 
-    user_input_multi_content: tuple[Part, ...] = ()
-    assistant_gen_multi_content: tuple[Part, ...] = ()
+    user_input_multi_content: Sequence[Part] = ()
+    assistant_gen_multi_content: Sequence[Part] = ()
     name: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: Sequence[ToolCall] = ()
     tool_call_id: str = ""
     tool_name: str = ""
     is_error: bool = False
@@ -103,7 +103,7 @@ class Message(_ChatTurn, tag="message"):
         """
         if isinstance(content, str):
             return cls("user", content)
-        return cls("user", user_input_multi_content=cast("tuple[Part, ...]", content))
+        return cls("user", user_input_multi_content=content)
 
     @classmethod
     def assistant(cls, text: str = "", tool_calls: Sequence[ToolCall] = ()) -> Self:
@@ -112,7 +112,7 @@ class Message(_ChatTurn, tag="message"):
         >>> Message.assistant("done").content
         'done'
         """
-        return cls("assistant", text, tool_calls=cast("tuple[ToolCall, ...]", tool_calls))
+        return cls("assistant", text, tool_calls=tool_calls)
 
     @classmethod
     def tool(
@@ -127,7 +127,7 @@ class Message(_ChatTurn, tag="message"):
         return cls(
             "tool",
             text,
-            user_input_multi_content=cast("tuple[Part, ...]", parts),
+            user_input_multi_content=parts,
             tool_call_id=tool_call_id,
             tool_name=tool_name,
             is_error=is_error,
@@ -147,7 +147,7 @@ class AgenticMessage(_Turn, tag="agentic"):
     """
 
     role: AgenticRole
-    content_blocks: tuple[ContentBlock, ...] = ()
+    content_blocks: Sequence[ContentBlock] = ()
 
     @classmethod
     def system(cls, text: str) -> Self:
@@ -166,7 +166,7 @@ class AgenticMessage(_Turn, tag="agentic"):
         (UserInputText(text='hello'),)
         """
         blocks = (UserInputText(content),) if isinstance(content, str) else content
-        return cls("user", cast("tuple[ContentBlock, ...]", blocks))
+        return cls("user", blocks)
 
     @classmethod
     def assistant(cls, content: str | Sequence[ContentBlock]) -> Self:
@@ -176,7 +176,7 @@ class AgenticMessage(_Turn, tag="agentic"):
         (AssistantGenText(text='done'),)
         """
         blocks = (AssistantGenText(content),) if isinstance(content, str) else content
-        return cls("assistant", cast("tuple[ContentBlock, ...]", blocks))
+        return cls("assistant", blocks)
 
     @classmethod
     def tool_result(
@@ -188,7 +188,7 @@ class AgenticMessage(_Turn, tag="agentic"):
         (UserInputText(text='3 pages'),)
         """
         blocks = (UserInputText(content),) if isinstance(content, str) else content
-        result = FunctionToolResult(call_id, name, cast("tuple[UserInputBlock, ...]", blocks), is_error)
+        result = FunctionToolResult(call_id, name, blocks, is_error)
         return cls("user", (result,))
 
 

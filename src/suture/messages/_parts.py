@@ -1,5 +1,6 @@
 """The parts of a multimodal `Message` or `ToolResult`. Their shapes are in `_shapes.py`."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from suture.messages._opaque import Opaque
@@ -55,7 +56,7 @@ class ReasoningPart(Thought, tag="reasoning"):
 class ToolSearchPart(Piece, tag="tool_search_result"):
     """The tools that a tool search found."""
 
-    tools: tuple[ToolInfo, ...] = ()
+    tools: Sequence[ToolInfo] = ()
 
 
 Part: TypeAlias = TextPart | ImagePart | AudioPart | VideoPart | FilePart | ReasoningPart | ToolSearchPart | Opaque

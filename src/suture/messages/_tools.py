@@ -1,6 +1,6 @@
 """What goes into a tool, and what comes out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suture.messages._frozen import EMPTY
@@ -41,7 +41,7 @@ class ToolResult(Value):
     ToolResult(parts=(TextPart(text='no such page'),), is_error=True)
     """
 
-    parts: tuple[Part, ...] = ()
+    parts: Sequence[Part] = ()
     is_error: bool = False
     return_directly: bool = False
     extra: Mapping[str, Any] = EMPTY

@@ -42,7 +42,7 @@ def holds_opaque(message: AnyMessage) -> bool:
             Opaque in map(type, block.content) if type(block) is FunctionToolResult else type(block) is Opaque
             for block in message.content_blocks
         )
-    return Opaque in map(type, message.user_input_multi_content + message.assistant_gen_multi_content)
+    return Opaque in map(type, (*message.user_input_multi_content, *message.assistant_gen_multi_content))
 
 
 def enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _admission(field: _Field, hint: Any) -> Callable[[Any], Any]:
     origin = get_origin(hint)
     if origin is Literal:
         return _one_of(field, get_args(hint))
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return _many(field, get_args(hint)[0])
     if origin is Mapping:
         return _mapping(field)

@@ -24,7 +24,7 @@ from suture.kernel import (
 )
 from suture.messages import Delta, History
 from suture.pairing import Cause, Paired, PairOptions, Report, is_whole, pair
-from suture.repair import is_in_order, take_as_in_order, takes_cause
+from suture.repair import Asks, AsksCause, is_in_order, take_as_in_order, takes_cause
 from suture.wires import Wire, get_wire
 
 __all__ = ["PatchToolCalls"]
@@ -53,7 +53,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
 
     def __init__(
         self,
-        generator: Callable[..., str | Awaitable[str]] | None = None,
+        generator: Asks[str | Awaitable[str]] | AsksCause[str | Awaitable[str]] | None = None,
         tail: Literal["cancel", "keep"] = "cancel",
         persist: bool = True,  # noqa: FBT001, FBT002 - a setting, given by name
         orphans: Literal["text", "drop"] = "text",
@@ -147,7 +147,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         return paired
 
     async def _text(self, name: str, call_id: str, cause: Cause) -> str:
-        generator = self.generator
+        generator: Callable[..., str | Awaitable[str]] | None = self.generator
         if generator is None:
             return ""
         text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)

@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from suture.errors import AmbiguousWireError, ConfigError
 from suture.language import Language, resolve_language
+from suture.messages import M
 from suture.pairing import Cause, Displaced, Finding, PairOptions, Pending, Report, pair
 from suture.profiles import Profile, Rule, default_profile, get_profile
 from suture.repair._fit import Fitter
 from suture.wires import Wire, check_list, get_wire, recognise
 
 __all__ = [
+    "Asks",
+    "AsksCause",
     "Causes",
     "Generator",
     "Options",
@@ -28,8 +31,26 @@ __all__ = [
     "takes_cause",
 ]
 
-M = TypeVar("M")
-Generator = Callable[..., str]
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Asks(Protocol[R_co]):
+    """A generator of placeholder texts."""
+
+    def __call__(self, name: str, call_id: str, /) -> R_co:
+        """Return the text."""
+        ...
+
+
+class AsksCause(Protocol[R_co]):
+    """A generator of placeholder texts that is also told the cause."""
+
+    def __call__(self, name: str, call_id: str, /, *, cause: Cause) -> R_co:
+        """Return the text."""
+        ...
+
+
+Generator: TypeAlias = Asks[str] | AsksCause[str]
 Causes = Mapping[tuple[int, int], Cause | str]
 
 
@@ -299,9 +320,10 @@ def _causes(causes: Causes | None) -> dict[tuple[int, int], Cause]:
 def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause, tuple[int, int]], str] | None:
     if generator is None:
         return None
-    if takes_cause(generator):
-        return lambda name, call_id, cause, _: generator(name, call_id, cause=cause)
-    return lambda name, call_id, cause, _: generator(name, call_id)  # noqa: ARG005 - it does not ask
+    ask: Callable[..., str] = generator
+    if takes_cause(ask):
+        return lambda name, call_id, cause, _: ask(name, call_id, cause=cause)
+    return lambda name, call_id, cause, _: ask(name, call_id)  # noqa: ARG005 - it does not ask
 
 
 def takes_cause(generator: Callable[..., Any]) -> bool:

@@ -7,17 +7,16 @@ when something is added. A result that speaks of an earlier turn sends the whole
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, overload
 
 from suture.errors import AmbiguousWireError, InputError
+from suture.messages import M
 from suture.pairing import Displaced, Finding, OutsideError, Paired, Pending, Report, pair
 from suture.repair._engine import Causes, Generator, Plan, attach, candidates, make_options, renamed
 from suture.repair._fit import Fitter
 from suture.wires import Key, narrow
 
 __all__ = ["Repairer"]
-
-M = TypeVar("M")
 
 
 class Repairer(Generic[M]):
@@ -37,7 +36,7 @@ class Repairer(Generic[M]):
 
     def __init__(  # noqa: PLR0913 - the choices of `repair`
         self,
-        messages: Iterable[M] = (),
+        messages: Iterable[M] | tuple[()] = (),
         *,
         wire: str | None = None,
         profile: str | None = None,

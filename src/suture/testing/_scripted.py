@@ -1,18 +1,31 @@
 """`ScriptedModel`: a model that says what it was told to say, and remembers what it was sent."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 from suture.errors import ConfigError
 from suture.kernel import ModelRequest, settled
-from suture.messages import Delta
+from suture.messages import AgenticMessage, Delta, M, Message
 from suture.profiles import default_profile
 from suture.wires import get_chat_wire
 
 __all__ = ["ScriptedModel"]
 
+Reply: TypeAlias = M | str | BaseException
+Script: TypeAlias = Callable[[Sequence[M]], Reply[M] | Awaitable[Reply[M]]]
+Replies: TypeAlias = Sequence[Reply[M] | Script[M]] | Script[M]
 
-class ScriptedModel:
+
+class _Choices(TypedDict, total=False):
+    """The keyword arguments of `ScriptedModel`."""
+
+    profile: str | None
+    chunk_size: int | None
+    cut_after: int | None
+    error: Exception | None
+
+
+class ScriptedModel(Generic[M]):
     """A model for tests and demonstrations: no key, no network, no chance.
 
     Args:
@@ -34,9 +47,32 @@ class ScriptedModel:
     'hi'
     """
 
+    @overload
+    def __init__(
+        self: "ScriptedModel[Message]",
+        replies: Replies[Message],
+        wire: Literal["message"] = "message",
+        **choices: Unpack[_Choices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "ScriptedModel[AgenticMessage]",
+        replies: Replies[AgenticMessage],
+        wire: Literal["agentic"],
+        **choices: Unpack[_Choices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "ScriptedModel[dict[str, Any]]",
+        replies: Replies[dict[str, Any]],
+        wire: Literal["openai-chat"],
+        **choices: Unpack[_Choices],
+    ) -> None: ...
+    @overload
+    def __init__(self: "ScriptedModel[Any]", replies: Replies[Any], wire: str, **choices: Unpack[_Choices]) -> None: ...
     def __init__(
         self,
-        replies: Sequence[Any] | Callable[[Sequence[Any]], Any],
+        replies: Replies[Any],
         wire: str = "message",
         *,
         profile: str | None = None,
@@ -52,19 +88,20 @@ class ScriptedModel:
         self.replies = replies
         self.chunk_size, self.cut_after = chunk_size, cut_after
         self.error = error or ConnectionError("the stream was cut")
-        self.requests: list[ModelRequest[Any]] = []
+        self.requests: list[ModelRequest[M]] = []
 
-    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+    async def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:
         """Give the next reply."""
         number = len(self.requests)
         self.requests.append(request)
-        message = self._next(number)
+        message: Any = self._next(number)
         if callable(message) and not isinstance(message, type):
             message = await settled(message(request.messages))
         if isinstance(message, BaseException):
             raise message
         if isinstance(message, str):
             message = self._wire.speak("assistant", message)
+        reply = cast("M", message)
         if self.chunk_size is not None:
             count = 0
             for delta in _cut(self._wire.deltas(message), self.chunk_size):
@@ -74,7 +111,7 @@ class ScriptedModel:
                 yield delta
             if self.cut_after is not None and count <= self.cut_after:
                 raise self.error
-        yield message
+        yield reply
 
     def _next(self, number: int) -> Any:
         if callable(self.replies):

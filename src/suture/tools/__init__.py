@@ -8,6 +8,17 @@ from suture.tools._errors import ToolArgumentsError, ToolDependencyError
 from suture.tools._exit import exit_tool
 from suture.tools._function import tool
 from suture.tools._signature import Injected
-from suture.tools._tool import Kind, Tool
+from suture.tools._tool import AnyTool, Kind, Tool, ToolObject
 
-__all__ = ["Injected", "Kind", "Tool", "ToolArgumentsError", "ToolDependencyError", "as_tools", "exit_tool", "tool"]
+__all__ = [
+    "AnyTool",
+    "Injected",
+    "Kind",
+    "Tool",
+    "ToolArgumentsError",
+    "ToolDependencyError",
+    "ToolObject",
+    "as_tools",
+    "exit_tool",
+    "tool",
+]

@@ -6,7 +6,7 @@ from typing import Any, cast
 from suture.errors import ConfigError
 from suture.tools._function import tool
 from suture.tools._objects import is_tool_object
-from suture.tools._tool import Tool, check_name
+from suture.tools._tool import Tool, ToolObject, check_name
 
 __all__ = ["as_tools"]
 
@@ -47,7 +47,7 @@ def _one(item: object, place: int) -> Tool[..., Any]:
         raise ConfigError(
             f"item {place} is {shown}, not a tool; expected a Tool, a function, or an object with info and an endpoint"
         )
-    return tool(item)
+    return tool(cast("ToolObject", item))
 
 
 def _origin(made: Tool[..., Any]) -> str:

@@ -18,7 +18,7 @@ from suture.tools._pydantic import model_reader, needs_pydantic
 from suture.tools._reader import raw_reader
 from suture.tools._schema import struct_reader
 from suture.tools._signature import origin_of, read_signature, return_hint
-from suture.tools._tool import Kind, Tool, check_name
+from suture.tools._tool import Kind, Tool, ToolObject, check_name
 
 __all__ = ["tool"]
 
@@ -46,7 +46,7 @@ def tool(function: Callable[P, R], /, **choices: Unpack[_Choices]) -> Tool[P, R]
 @overload
 def tool(function: None = None, /, **choices: Unpack[_Choices]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @overload
-def tool(function: object, /, **choices: Unpack[_Choices]) -> Tool[..., Any]: ...
+def tool(function: ToolObject, /, **choices: Unpack[_Choices]) -> Tool[..., Any]: ...
 def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
     """Make a tool from a function, as a decorator or not.
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import Struct
 
 from suture.errors import ConfigError
 from suture.messages import ToolInfo
 
-__all__ = ["Kind", "Tool", "check_kind", "check_name"]
+__all__ = ["AnyTool", "Kind", "Tool", "ToolObject", "check_kind", "check_name"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -50,6 +50,15 @@ def check_kind(kind: object) -> None:
 
 def _accept(arguments: str) -> str:  # noqa: ARG001 - the form of `Tool.validate`
     return ""
+
+
+class ToolObject(Protocol):
+    """An object that describes itself with `info`, and has an endpoint: `invoke`, `stream`, or one for parts."""
+
+    @property
+    def info(self) -> ToolInfo:
+        """What the model is told."""
+        ...
 
 
 class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
@@ -116,6 +125,10 @@ class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r}, kind={self.kind!r})"
+
+
+AnyTool: TypeAlias = ToolObject | Callable[..., Any]
+"""Whatever makes a tool: a `Tool`, a function, an object that can be called or describes itself."""
 
 
 def _is_number(given: object, *, above: float) -> bool:

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -141,7 +141,7 @@ class Crowd:
         async for event in run:
             events.append(event)
             if len(events) == deadline:
-                cancelling = asyncio.ensure_future(run.cancel(point, recursive=chance.random() < 0.5))
+                cancelling = asyncio.ensure_future(run.cancel(cast("Any", point), recursive=chance.random() < 0.5))
         result = await run
         if cancelling is not None:
             assert await cancelling is result

@@ -134,7 +134,9 @@ def test_i5_info_state_and_answers_of_registered_types_come_back_as_they_were(st
 
 
 @pytest.mark.parametrize(
-    "value", [object(), threading.Lock(), print, {"deep": [object()]}, {1, 2}.__iter__()], ids=repr
+    "value",
+    [object(), threading.Lock(), print, {"deep": [object()]}, iter({1, 2})],
+    ids=["object", "lock", "function", "deep", "iterator"],
 )
 def test_i5_a_run_local_value_that_cannot_be_stored_is_refused_when_it_is_set(store: AnyStore, value: Any):
     refused: list[str] = []

@@ -1,0 +1,69 @@
+"""The older form of a middleware, and wrappers given with the tools: records of functions."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from suture import (
+    AgentMiddleware,
+    ChatModelAgent,
+    ChatModelAgentState,
+    Message,
+    ToolArgument,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolsConfig,
+    replace,
+    tool,
+)
+from suture.messages import TextPart
+from suture.middleware import EnhancedStreamableEndpoint
+from suture.testing import ScriptedModel
+
+
+@tool
+def tides(port: str) -> str:
+    """Look up the tides."""
+    return f"06:12 in {port}"
+
+
+def remind(state: ChatModelAgentState[Message]) -> ChatModelAgentState[Message]:
+    return replace(state, messages=[*state.messages, Message.user("Be brief.")])
+
+
+async def note(state: ChatModelAgentState[Message]) -> None:
+    print(state.messages[-1].content)
+
+
+def loud(endpoint: EnhancedStreamableEndpoint, context: ToolContext) -> EnhancedStreamableEndpoint:
+    async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
+        async for result in endpoint(argument, **options):
+            yield replace(result, parts=[*result.parts, TextPart(f"({context.name})")])
+
+    return call
+
+
+async def main() -> None:
+    model = ScriptedModel([Message.assistant(tool_calls=[ToolCall("1", "tides", '{"port": "Dover"}')]), "done"])
+    agent = ChatModelAgent(
+        name="harbour",
+        model=model,
+        tools=ToolsConfig(tools=[tides], tool_call_middlewares=[loud]),
+        middlewares=[
+            AgentMiddleware(
+                additional_instruction="Cite sources.",
+                additional_tools=[tool(str.upper, name="upper", schema={"type": "object", "properties": {}})],
+                before_chat_model=remind,
+                after_chat_model=note,
+                wrap_tool_call=loud,
+            )
+        ],
+    )
+    result = await agent.run("When?")
+    assert result.output == "done"
+    assert [message.content for message in model.requests[0].messages] == ["When?", "Be brief."]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,97 @@
+"""Stores that come with Suture, and one of your own with its tests."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import assert_type
+
+from suture import ChatModelAgent, Message
+from suture.stores import MemoryStore, SQLiteStore, Store, StoreConflictError
+from suture.testing import ScriptedModel, StoreContract
+
+
+class DictStore:
+    """A store of your own."""
+
+    def __init__(self) -> None:
+        self.journals: dict[str, list[bytes]] = {}
+        self.changed: dict[str, float] = {}
+
+    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+        journal = self.journals.setdefault(run, [])
+        if first != len(journal):
+            raise StoreConflictError(run, given=first, expected=len(journal))
+        journal.extend(records)
+        self.changed[run] = time.time()
+
+    async def load(self, run: str) -> list[bytes]:
+        return list(self.journals.get(run, []))
+
+    async def delete(self, run: str) -> None:
+        for each in [each for each in self.journals if each == run or each.startswith(f"{run}/")]:
+            del self.journals[each], self.changed[each]
+
+    async def runs(self) -> list[str]:
+        return sorted(self.journals, key=self.changed.__getitem__, reverse=True)
+
+    async def expire(self, seconds: float) -> int:
+        old = [run for run, changed in self.changed.items() if changed <= time.time() - seconds]
+        for run in old:
+            await self.delete(run)
+        return len(old)
+
+
+class ExplicitStore(Store):
+    """One that says so, and passes everything on."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+
+    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+        await self.inner.append(run, first, records)
+
+    async def load(self, run: str) -> list[bytes]:
+        return await self.inner.load(run)
+
+    async def delete(self, run: str) -> None:
+        await self.inner.delete(run)
+
+    async def runs(self) -> list[str]:
+        return await self.inner.runs()
+
+    async def expire(self, seconds: float) -> int:
+        return await self.inner.expire(seconds)
+
+
+class TestDictStore(StoreContract):
+    def make_store(self) -> Store:
+        return DictStore()
+
+
+async def use(store: Store) -> None:
+    agent = ChatModelAgent(name="keeper", model=ScriptedModel(["hello", "again"]), checkpoint_store=store)
+    await agent.run("hi", checkpoint_id="c1")
+    result = await agent.run("and?", checkpoint_id="c1")
+    assert [message.content for message in result.messages] == ["hi", "hello", "and?", "again"]
+    assert_type(await store.load("c1"), list[bytes])
+    assert_type(await store.runs(), list[str])
+    assert_type(await store.expire(3600), int)
+    await store.delete("c1")
+    assert await store.runs() == []
+
+
+async def main() -> None:
+    for store in (MemoryStore(), DictStore(), ExplicitStore(DictStore())):
+        await use(store)
+    with TemporaryDirectory() as folder, SQLiteStore(Path(folder) / "runs.db") as database:
+        assert_type(database, SQLiteStore)
+        await use(database)
+    keeper = ChatModelAgent(name="keeper", model=ScriptedModel([Message.assistant("hi")]), checkpoint_store=DictStore())
+    await keeper.run("hi", checkpoint_id="c1")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    TestDictStore().test_records_come_back_in_order()

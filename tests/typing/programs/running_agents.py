@@ -1,0 +1,147 @@
+"""The ways to run an agent, and what comes of a run."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+from suture import (
+    ChatModelAgent,
+    ChatModelAgentState,
+    Delta,
+    Message,
+    ModelRequest,
+    Outcome,
+    Run,
+    RunResult,
+    TokenUsage,
+    replace,
+)
+from suture.events import AnyEvent, Interrupt
+
+
+class Parrot:
+    """Repeats what it was told."""
+
+    wire = "message"
+    profile = "pairing"
+
+    async def stream(self, request: ModelRequest[Message]) -> AsyncIterator[Delta | Message]:
+        said = request.messages[-1].content
+        for word in said.split():
+            yield Delta(text=f"{word} ")
+        yield Message.assistant(said)
+
+
+@dataclass
+class Tide:
+    port: str
+    time: str
+
+
+agent = ChatModelAgent(name="parrot", instruction="Repeat.", model=Parrot())
+
+
+async def ask(question: str) -> str:
+    result = await agent.run(question)
+    answer: str = result.output
+    return answer
+
+
+async def events() -> list[AnyEvent]:
+    seen: list[AnyEvent] = []
+    async with agent.run("one two") as run:
+        assert_type(run, Run[Message])
+        async for event in run:
+            assert_type(event, AnyEvent)
+            seen.append(event)
+        assert_type(run.run_id, str)
+        assert_type(await run, RunResult[Message])
+    assert_type(run.result, RunResult[Message] | None)
+    return seen
+
+
+async def texts() -> str:
+    said = ""
+    async for text in agent.run("one two").text():
+        assert_type(text, str)
+        said += text
+    async with aclosing(agent.run("three four").text()) as pieces:
+        async for piece in pieces:
+            said += piece
+            break
+    return said
+
+
+async def several() -> None:
+    first, second = await asyncio.gather(agent.run("a"), agent.run("b"))
+    assert_type(first, RunResult[Message])
+    assert (first.output, second.output) == ("a", "b")
+    await asyncio.wait_for(agent.run("c"), timeout=10)
+
+
+def show(result: RunResult[Message]) -> None:
+    assert_type(result.outcome, Outcome)
+    assert_type(result.usage, TokenUsage)
+    assert_type(result.usage.total_tokens, int)
+    assert_type(result.interrupts, tuple[Interrupt, ...])
+    assert_type(result.session, Mapping[str, Any])
+    assert_type(result.message_ids, tuple[str, ...])
+    assert_type(result.error, Exception | None)
+    assert_type(result.checkpoint_id, str | None)
+    assert_type(result.cleanup_errors, tuple[Exception, ...])
+    for message in result.messages:
+        print(message.role, message.content)
+    match result.outcome:
+        case Outcome.FINISHED:
+            print(result.output)
+        case Outcome.FAILED | Outcome.CANCELLED:
+            print("stopped")
+        case Outcome.INTERRUPTED:
+            print([interrupt.id for interrupt in result.interrupts])
+
+
+def follow(state: ChatModelAgentState[Message]) -> ChatModelAgentState[Message]:
+    return replace(state, messages=[*state.messages, Message.user("Go on.")])
+
+
+async def choices() -> None:
+    await agent.run(
+        "hello",
+        streaming=False,
+        deps=[Tide("Dover", "06:12")],
+        session={"user": "ada"},
+        options={"temperature": 0},
+        tool_options={"verbose": True},
+        after_tool_calls=follow,
+        language="en",
+    )
+
+
+def begin(instruction: str, messages: Sequence[Message]) -> list[Message]:
+    return [Message.system(instruction), *messages]
+
+
+async def structured() -> Tide:
+    reader = ChatModelAgent(name="reader", model=Parrot(), output_type=Tide, input_builder=begin, output_key="tide")
+    result = await reader.run('{"port": "Dover", "time": "06:12"}')
+    tide: Tide = result.output
+    return tide
+
+
+def main() -> None:
+    assert asyncio.run(ask("hello")) == "hello"
+    assert len(asyncio.run(events())) > 3
+    assert asyncio.run(texts()).startswith("one two")
+    asyncio.run(several())
+    asyncio.run(choices())
+    assert asyncio.run(structured()).port == "Dover"
+    result = agent.run_sync("hello", streaming=False, session={"user": "ada"})
+    assert_type(result, RunResult[Message])
+    show(result)
+    assert_type(agent.describe(), str)
+
+
+if __name__ == "__main__":
+    main()
