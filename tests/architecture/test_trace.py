@@ -33,5 +33,5 @@ def test_one_model_call_goes_through_at_most_eight_files() -> None:
     agent.run_sync("hi")
     ours = [name for name in reversed(path) if not name.startswith("testing/")]
     print(" > ".join(ours))
-    assert ours[-1] == "kernel/_innermost.py"
+    assert ours[-1] == "kernel/_attempts.py"
     assert len(set(ours)) <= MOST

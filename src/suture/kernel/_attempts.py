@@ -42,6 +42,8 @@ class Reply(NamedTuple):
 async def ask_model(scope: Scope, ask: Ask, context: ModelContext) -> Reply:
     """Return the reply of the first model that gives one; the one that works is kept for the rest of the run."""
     failover = scope.spec.failover
+    if failover is None and scope.spec.retry is None:
+        return await _attempt(scope, scope.model, ask, context, 1)
     counter = [0]
     if failover is None:
         return await _with_retry(scope, scope.model, ask, context, counter)
@@ -214,6 +216,7 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
     request = ModelRequest(
         scope.instruction, ask.messages, ask.tool_infos, ask.options, ask.deferred_tool_infos, message_id
     )
+    wire = scope.wire
     deltas: list[Delta] = []
     message, usage = None, None
     stream = chain.stream(request)
@@ -223,12 +226,16 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
                 deltas.append(item)
                 usage = item.usage or usage
             else:
+                if message is not None:  # only the last message is the whole one
+                    deltas += wire.deltas(message)
                 message = item
     except BaseException:
-        scope.partial = scope.wire.join(deltas)
+        scope.partial = wire.join(deltas if message is None else [*deltas, *wire.deltas(message)])
         await close(stream)
         raise
     if message is None:
-        scope.partial = scope.wire.join(deltas)
+        scope.partial = wire.join(deltas)
         raise StreamCutError("the model's stream ended before its message was whole")
-    return Reply(message, message_id, scope.wire.usage(message) or usage)
+    if not wire.is_reply(message):
+        raise InputError(f"a model's reply is an assistant message of the {wire.name} wire")
+    return Reply(message, message_id, wire.usage(message) or usage)

@@ -6,7 +6,7 @@ so no part is lost on the way. The frame is told whose work begins, so that inte
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -206,22 +206,52 @@ def unknown_tool(name: str, known: Sequence[str]) -> str:
 
 
 def _lift(kind: str, endpoint: Endpoint) -> Endpoint:
-    enhanced, streams = kind in _ENHANCED, kind in STREAMING
+    """Return an endpoint of any kind as one that takes a `ToolArgument` and gives an iterator of results."""
+    enhanced = kind in _ENHANCED
+    if kind not in STREAMING:
+
+        def single(argument: ToolArgument, /, **options: Any) -> _Single:
+            return _Single(endpoint(argument if enhanced else argument.text, **options))
+
+        return single
 
     async def call(argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
-        given: Any = argument if enhanced else argument.text
         try:
-            if streams:
-                async with closing(endpoint(given, **options)) as stream:
-                    async for piece in stream:
-                        yield piece if enhanced else text_result(piece)
-            else:
-                value = await endpoint(given, **options)
-                yield value if enhanced else text_result(value)
+            async with closing(endpoint(argument if enhanced else argument.text, **options)) as stream:
+                async for piece in stream:
+                    yield piece if enhanced else text_result(piece)
         except (ToolArgumentsError, Rejected) as error:
             yield error_result(str(error))
 
     return call
+
+
+class _Single:
+    """An iterator of one result: what a tool that does not stream gives."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Awaitable[Any]) -> None:
+        self._work: Awaitable[Any] | None = work
+
+    def __aiter__(self) -> "_Single":
+        return self
+
+    async def __anext__(self) -> ToolResult:
+        work, self._work = self._work, None
+        if work is None:
+            raise StopAsyncIteration
+        try:
+            value = await work
+        except (ToolArgumentsError, Rejected) as error:
+            return error_result(str(error))
+        return text_result(value) if isinstance(value, str) else value
+
+    async def aclose(self) -> None:
+        """Let go of work that was never begun."""
+        work, self._work = self._work, None
+        if isinstance(work, Coroutine):
+            work.close()
 
 
 def _owned(endpoint: Endpoint, frame: Frame, owner: str) -> Endpoint:

@@ -1,14 +1,13 @@
-"""What stands directly around a model: fit to its profile, callbacks, and one form for whatever it streams."""
+"""What stands directly around a model: fit to its profile, and callbacks."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 from msgspec.structs import replace
 
-from suture.errors import InputError
 from suture.kernel._awaiting import close, settled
 from suture.kernel._model import Model, ModelRequest, ModelWrapper, name_of
-from suture.kernel._policies import Component
+from suture.kernel._policies import Callbacks, Component
 from suture.kernel._scope import Scope
 from suture.messages import Delta, History
 
@@ -16,7 +15,7 @@ __all__ = ["Innermost"]
 
 
 class Innermost(ModelWrapper[Any]):
-    """The model as wrappers see it: it is sent what its provider accepts, and yields `Delta`s, then one message."""
+    """The model as wrappers see it: it is sent what its provider accepts."""
 
     def __init__(self, inner: Model[Any], scope: Scope) -> None:
         super().__init__(inner)
@@ -24,12 +23,13 @@ class Innermost(ModelWrapper[Any]):
         callbacks = scope.spec.callbacks
         self._told = callbacks if callbacks is not None and "model" in callbacks.kinds else None
 
-    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
-        """Ask the model. Of the messages it yields the last is the whole one; earlier ones are pieces."""
+    def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+        """Ask the model, with what its provider accepts."""
         request = self._fitted(request)
-        wire, told = self.scope.wire, self._told
-        if told is not None:
-            await self._tell(told.on_start, request)
+        return self.inner.stream(request) if self._told is None else self._tell_of(request, self._told)
+
+    async def _tell_of(self, request: ModelRequest[Any], told: Callbacks) -> AsyncIterator[Any]:
+        await self._tell(told.on_start, request)
         held: Any = None
         stream = self.inner.stream(request)
         try:
@@ -37,24 +37,18 @@ class Innermost(ModelWrapper[Any]):
                 if isinstance(item, Delta):
                     yield item
                     continue
-                for delta in () if held is None else wire.deltas(held):
-                    yield delta
+                if held is not None:
+                    yield held
                 held = item
         except GeneratorExit:
             await close(stream)
             raise
         except Exception as error:
             await close(stream)
-            for delta in () if held is None else wire.deltas(held):
-                yield delta
-            if told is not None:
-                await self._tell(told.on_error, error)
+            await self._tell(told.on_error, error)
             raise
-        if told is not None:
-            await self._tell(told.on_end, held)
+        await self._tell(told.on_end, held)
         if held is not None:
-            if not wire.is_reply(held):
-                raise InputError(f"a model's reply is an assistant message of the {wire.name} wire")
             yield held
 
     def _fitted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:

@@ -11,7 +11,7 @@ from suture.kernel._endpoints import STREAMING, ends_run, join_results
 from suture.kernel._middleware import ChatModelAgentMiddleware, EnhancedStreamableEndpoint
 from suture.kernel._model import Model, ModelRequest, ModelWrapper
 from suture.kernel._scope import Frame, Scope, current_frame
-from suture.messages import Delta, TextPart, ToolArgument, ToolContext, ToolResult
+from suture.messages import Delta, TextPart, TokenUsage, ToolArgument, ToolContext, ToolResult
 
 __all__ = ["EventSenderModelWrapper", "EventSenderToolWrapper", "ModelSender", "ToolSender"]
 
@@ -28,30 +28,45 @@ class ModelSender(ModelWrapper[Any]):
         self.scope = scope
 
     async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
-        """Pass the stream on, telling of each piece and of the whole."""
-        scope, emitter = self.scope, self.scope.emitter
-        turn, message_id = scope.turn + 1, request.message_id
-        usage = None
-        redact = scope.spec.redact or _as_it_is
+        """Pass the stream on, telling of each piece and of the whole: the last message that comes."""
+        wire = self.scope.wire
+        whole, usage = None, None
         async with closing(self.inner.stream(request)) as stream:
             async for item in stream:
-                if emitter is not None and isinstance(item, Delta):
+                if isinstance(item, Delta):
                     usage = item.usage or usage
-                    if scope.streaming:
-                        emitter.send(MessageDelta, turn=turn, message_id=message_id, delta=redact(item))
-                        if emitter.is_behind:
-                            await emitter.buffer.wait_for_room()
-                elif emitter is not None:
-                    shown = redact(item)
-                    emitter.send(
-                        MessageFinished,
-                        turn=turn,
-                        message_id=message_id,
-                        message=shown,
-                        text=scope.wire.text(shown),
-                        usage=scope.wire.usage(item) or usage,
-                    )
-                yield item
+                    await self._tell_piece(request, item)
+                    yield item
+                    continue
+                if whole is not None:
+                    for piece in wire.deltas(whole):
+                        await self._tell_piece(request, piece)
+                    yield whole
+                whole = item
+        if whole is not None:
+            self._tell_whole(request, whole, usage)
+            yield whole
+
+    async def _tell_piece(self, request: ModelRequest[Any], piece: Delta) -> None:
+        scope, emitter = self.scope, self.scope.emitter
+        if emitter is not None and scope.streaming:
+            shown = piece if scope.spec.redact is None else scope.spec.redact(piece)
+            emitter.send(MessageDelta, turn=scope.turn + 1, message_id=request.message_id, delta=shown)
+            if emitter.is_behind:
+                await emitter.buffer.wait_for_room()
+
+    def _tell_whole(self, request: ModelRequest[Any], whole: Any, usage: TokenUsage | None) -> None:
+        scope = self.scope
+        shown = whole if scope.spec.redact is None else scope.spec.redact(whole)
+        if scope.emitter is not None:
+            scope.emitter.send(
+                MessageFinished,
+                turn=scope.turn + 1,
+                message_id=request.message_id,
+                message=shown,
+                text=scope.wire.text(shown),
+                usage=scope.wire.usage(whole) or usage,
+            )
 
 
 class ToolSender:

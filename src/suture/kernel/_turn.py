@@ -35,6 +35,7 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
         reply = await ask_model(scope, Ask(scope.history, infos, deferred, options), context)
     except InterruptSignal:
         scope.history, scope.tool_infos, scope.deferred_tool_infos = before
+        scope.partial = None  # the model will be asked again
         raise
     scope.turn += 1
     scope.ids[id(reply.message)] = (reply.message, reply.message_id)
