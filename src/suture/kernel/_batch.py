@@ -23,7 +23,8 @@ _Ending = tuple[Waiting, ...] | Exception | None
 async def run_batch(scope: Scope, calls: Sequence[Call]) -> None:
     """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
     open_calls = [index for index in range(len(calls)) if not _is_over(scope.batch, index)]
-    _refuse_beyond_budget(scope, open_calls)
+    if scope.spec.budget is not None:
+        _refuse_beyond_budget(scope, open_calls)
     if not open_calls:
         return
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from suture.messages._frozen import EMPTY
 from suture.messages._opaque import Opaque
 from suture.messages._shapes import File, Image, Media, Piece, Text, Thought
 from suture.messages._tool_info import ToolInfo
@@ -26,6 +27,10 @@ class TextPart(Text, tag="text"):
     >>> TextPart("What is in this picture?")
     TextPart(text='What is in this picture?')
     """
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or self.index is not None or self.extra is not EMPTY:
+            super().__post_init__()
 
 
 class ImagePart(Image, tag="image"):

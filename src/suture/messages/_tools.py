@@ -20,6 +20,10 @@ class ToolArgument(Value):
 
     text: str
 
+    def __post_init__(self) -> None:
+        if type(self.text) is not str:
+            super().__post_init__()
+
 
 class ToolContext(Value):
     """Which call a tool is running for: the tool's name and the call's id.
@@ -31,6 +35,10 @@ class ToolContext(Value):
 
     name: str
     call_id: str
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str or type(self.call_id) is not str:
+            super().__post_init__()
 
 
 class ToolResult(Value):
