@@ -12,7 +12,8 @@ __all__ = ["is_in_order", "take_as_in_order"]
 def is_in_order(wire: Wire, history: History[Any]) -> bool:
     """Tell whether each turn has just its results, right behind it; only what is new is looked at.
 
-    How far it was found in order is kept with the history's log, so everybody who asks profits.
+    How far it was found in order is kept with the history's log, so everybody who asks profits. Where results may
+    stand anywhere (a set-like wire), order is for each profile to judge, and the answer is no.
 
     >>> from suture.messages import Message
     >>> from suture.wires import get_wire
@@ -22,11 +23,13 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     """
     log, length = history.log, history.length
     start = log.whole
+    if wire.set_like:
+        return False
     if start == length:
         return True
     if start > length:
         start = 0
-    if not is_whole(wire, log if len(log) == length else history, start, set_like=wire.set_like):
+    if not is_whole(wire, log if len(log) == length else history, start):
         return False
     log.whole = max(log.whole, length)
     return True

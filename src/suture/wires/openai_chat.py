@@ -103,6 +103,9 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of `message`."""
+        plain = _plain_view(message) if message.__class__ is dict else None
+        if plain is not None:
+            return plain
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message stands among messages of another type")
@@ -242,6 +245,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
             pieces.append(Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
         return pieces
 
+    def is_reply(self, message: Any) -> bool:
+        """Tell whether `message` is one that a model gave."""
+        return word(message, "role") == "assistant"
+
     def text(self, message: Any) -> str:
         """Return what `message` says as text, a refusal and the words of a sound included."""
         content = get(message, "content")
@@ -312,6 +319,27 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
         return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
     function = inner(call, "function", index, path)
     return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
+
+
+def _plain_view(message: dict[str, Any]) -> View | None:
+    """Return the view of a message in the most ordinary form; `None` where it needs a closer look."""
+    role, content = message.get("role"), message.get("content")
+    if role.__class__ is not str or not (content is None or (content.__class__ is str and content.isascii())):
+        return None
+    if role == "tool":
+        answers: Any = message.get("tool_call_id")
+        if answers.__class__ is not str or not answers.isascii() or message.get("name") is not None:
+            return None
+        return View("tool", (), (Result(answers, "", content),))
+    if role == "assistant":
+        made = message.get("tool_calls")
+        if message.get("function_call") is not None or not (made is None or made.__class__ is list):
+            return None
+        calls = _plain_calls(made or ())
+        if calls is None:
+            return None
+        return View("assistant", calls, (), False, not calls and not content and not _speaks(message))  # noqa: FBT003 - signed: never
+    return View(_ROLES[role]) if role in _QUIET else None
 
 
 def _plain_calls(made: Sequence[Any]) -> tuple[Call, ...] | None:
