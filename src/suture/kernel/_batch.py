@@ -7,9 +7,9 @@ from typing import Any
 
 from suture.kernel._awaiting import in_context
 from suture.kernel._call import run_call
-from suture.kernel._endpoints import ends_run
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Stopped, Waited
+from suture.kernel._results import ends_run
 from suture.kernel._scope import Batch, Frame, Scope
 from suture.kernel._senders import ToolSender
 from suture.pairing import Cause, placeholder_text

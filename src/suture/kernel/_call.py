@@ -5,19 +5,11 @@ from typing import Any
 
 from suture.errors import ConfigError
 from suture.kernel._awaiting import close
-from suture.kernel._endpoints import (
-    Rejected,
-    build,
-    ends_run,
-    error_result,
-    join_results,
-    refusal,
-    surround,
-    text_result,
-    unknown_tool,
-)
+from suture.kernel._endpoints import build, refusal, surround, unknown_tool
+from suture.kernel._guard import Rejected
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Waited
+from suture.kernel._results import ends_run, error_result, join_results, text_result
 from suture.kernel._scope import FRAME, Frame, Scope
 from suture.kernel._senders import ToolSender
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult

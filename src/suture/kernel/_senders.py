@@ -7,9 +7,10 @@ from typing import Any
 from suture.events import Event, MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolStarted
 from suture.kernel._awaiting import closing
 from suture.kernel._contexts import ModelContext
-from suture.kernel._endpoints import STREAMING, ends_run, join_results
+from suture.kernel._guard import STREAMING
 from suture.kernel._middleware import ChatModelAgentMiddleware, EnhancedStreamableEndpoint
 from suture.kernel._model import Model, ModelRequest, ModelWrapper
+from suture.kernel._results import ends_run, join_results
 from suture.kernel._scope import Frame, Scope, current_frame
 from suture.messages import Delta, TextPart, TokenUsage, ToolArgument, ToolContext, ToolResult
 
