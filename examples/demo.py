@@ -4,17 +4,21 @@ The histories are in `samples/`: small conversations that went wrong in the ways
 each of them is shown before and after, with every finding.
 """
 
+import argparse
 import asyncio
+import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import suture
-from suture import ChatModelAgent, Message, ToolCall, tool
-from suture.cli import Screen, compare, open_source, read_conversations, screen_for
+from suture import ChatModelAgent, Message, ToolCall, replace, tool
+from suture.cli import Line, Screen, compare, open_source, read_conversations, screen_for
 from suture.events import MessageFinished, ToolFinished
 from suture.testing import ScriptedModel
+from suture.wires import Call, get_wire
 
 SAMPLES = Path(__file__).parent / "samples"
 WIRES = ("message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
@@ -46,15 +50,35 @@ def show(screen: Screen, sample: Sample, *, whole: bool) -> None:
     report = sample.fixed.report
     before, after = compare(sample.messages, sample.fixed.messages, report.wire)
     screen.head(sample.title)
-    screen.history("before", before, whole=True)
+    screen.history("before", list(show_cuts(before, sample.messages, report.wire)), whole=True)
     if whole:
         screen.report(report)
     else:
         screen.say("what a provider would refuse, and what is done about it:")
         for finding in report.findings:
             screen.say(f"    #{finding.index}  {finding.call_id}: {finding.problem}, {finding.done}")
-    screen.history("after", after, whole=True)
+    screen.history("after", list(show_cuts(after, sample.fixed.messages, report.wire)), whole=True)
     screen.say("")
+
+
+def show_cuts(lines: Sequence[Line], messages: Sequence[Any], wire: str) -> Iterator[Line]:
+    """Yield the lines with a mark behind arguments that end too early."""
+    for line, message in zip(lines, messages, strict=True):
+        carries = line.carries
+        for call in get_wire(wire).view(message).calls:
+            if is_cut(call):
+                carries = re.sub(rf"(?= as {re.escape(call.id or '(no id)')}(?:,|$))", "…⟨cut off⟩", carries)
+        yield replace(line, carries=carries)
+
+
+def is_cut(call: Call) -> bool:
+    if not isinstance(call.arguments, str) or not call.arguments.startswith("{"):
+        return False
+    try:
+        json.loads(call.arguments)
+    except ValueError:
+        return True
+    return False
 
 
 def repairs(screen: Screen, *, whole: bool) -> None:
@@ -111,22 +135,28 @@ async def interrupted(screen: Screen) -> None:
     screen.head("An agent is cancelled in the middle of a tool call, and asked something new")
     wrong = suture.check([*before, sent[-1]])
     old, now = compare(before, sent, "message")
-    screen.history("the history when it was cancelled (tides had answered, forecast was running)", old, whole=True)
-    screen.say(f"    as it is, with the new question behind it: {len(wrong.findings)} calls without a result (400)")
+    screen.history("the messages when it was cancelled", old, whole=True)
+    screen.say("    tides had answered and forecast was running; neither result was among the messages yet.")
+    screen.say(f"    sent like this with the new question: {len(wrong.findings)} calls without a result, so a 400.")
     screen.history("what the model was sent", now, whole=True)
     _, after = compare(sent, result.messages, "message")
     screen.history("the history afterwards", after, whole=True)
 
 
 def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Broken histories and their repair; an agent that is interrupted.")
+    parser.add_argument("--whole", action="store_true", help="show every sample before and after, with every finding")
+    asked = parser.parse_args(arguments)
     screen = screen_for(sys.stdout)
     screen.say(
         "Somebody interrupts, a process dies, a stream is cut: a tool call is left without its result. From then"
     )
     screen.say("on the provider refuses the whole conversation. Here is one that went wrong, and its repair.")
     screen.say("")
-    repairs(screen, whole="--whole" in arguments)
+    repairs(screen, whole=asked.whole)
     asyncio.run(interrupted(screen))
+    screen.say("")
+    screen.say("Next: run and read examples/first_agent.py, then docs/agent.md; for plain histories docs/repair.md.")
     return 0
 
 

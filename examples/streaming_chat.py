@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from suture import ChatModelAgent, Delta, Message, ModelRequest, ModelWrapper, ToolCall, tool
 from suture.events import MessageDelta, ToolStarted
-from suture.kernel import closing
+from suture.models import closing
 from suture.testing import ScriptedModel
 
 _OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

@@ -33,8 +33,7 @@ from suture import (
     tool,
 )
 from suture.events import Custom
-from suture.kernel import closing
-from suture.middleware import EnhancedStreamableEndpoint
+from suture.middleware import EnhancedStreamableEndpoint, closing
 from suture.testing import ScriptedModel
 
 

@@ -1,6 +1,7 @@
 """`make demo`: it runs, is readable, and its samples are what they claim to be."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,14 +79,51 @@ def test_the_demo_interrupts_an_agent_and_shows_what_the_model_was_sent():
     before, _, rest = told.partition("what the model was sent:\n")
     sent, _, after = rest.partition("the history afterwards:\n")
     assert [line[4:18].split() for line in before.splitlines()[3:5]] == [["0", "user"], ["1", "assistant"]]
-    assert "2 calls without a result (400)" in before
+    assert "neither result was among the messages yet" in before
+    assert "2 calls without a result, so a 400" in before
     assert 'answers call_1  "06:12 in Dover"' in sent
     assert 'answers call_2  "Tool call forecast with id call_2 was stopped before it finished' in sent
     assert "I have no forecast" not in sent
-    assert after.splitlines()[-2].endswith('"High tide is at 06:12. I have no forecast."')
+    assert any(line.endswith('"High tide is at 06:12. I have no forecast."') for line in after.splitlines())
+
+
+def test_the_demo_marks_arguments_that_are_cut_off_and_no_others():
+    marked = [line for line in demo().splitlines() if "cut off⟩" in line]
+    assert len(marked) == 1
+    assert '"body": "Lokal, 19…⟨cut off⟩ as call_mail' in marked[0]
+    before = re.findall(r"\nbefore:\n(.*?)\nafter:\n", demo("--whole"), re.DOTALL)
+    assert "".join(before).count("⟨cut off⟩") == sum(_cuts(path) for path in SAMPLES) == 3
+
+
+def test_the_demo_ends_with_where_to_go_on():
+    last = demo().splitlines()[-1]
+    named = re.findall(r"(?:examples|docs)/\w+\.\w+", last)
+    assert named == ["examples/first_agent.py", "docs/agent.md", "docs/repair.md"]
+    assert all((ROOT / path).exists() for path in named)
+
+
+def test_help_explains_the_demo_and_does_not_run_it():
+    shown = demo("--help")
+    assert "--whole" in shown
+    assert "before:" not in shown
 
 
 def _conversations(path: Path) -> int:
     first = path.read_text(encoding="utf-8").splitlines()[0]
     many = path.suffix == ".jsonl" and "messages" in json.loads(first)
     return len(path.read_text(encoding="utf-8").splitlines()) if many else 1
+
+
+def _cuts(path: Path) -> int:
+    """Return how many calls of a sample have arguments that end too early."""
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(r'"arguments": "((?:[^"\\]|\\.)*)"', text)
+    return sum(not _is_json(json.loads(f'"{arguments}"')) for arguments in found if arguments.startswith("{"))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

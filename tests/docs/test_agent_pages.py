@@ -7,16 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import fields
 from openai import AsyncOpenAI
 
 import suture
-from suture import events, kernel, middleware, stores, testing, tools
+from suture import errors, events, kernel, middleware, stores, testing, tools
 from suture.middleware import PatchToolCalls
 from suture.testing import ScriptedModel
 from tests.docs.pages import DOCS, RUN, blocks, prose, table
-from tests.shapes.loopback import chat_answer, provider
+from tests.docs.sse import chunk, fragment, streaming_provider, usage
 
 AGENT, TOOLS, MODELS = DOCS / "agent.md", DOCS / "tools.md", DOCS / "models.md"
 HOOKS, STAYS, EINO = DOCS / "middleware.md", DOCS / "durability.md", DOCS / "from-eino.md"
@@ -75,7 +76,12 @@ def test_every_field_of_a_result_is_explained():
 def test_every_error_that_a_run_may_end_with_is_explained():
     of_runs = {one.__name__ for one in suture.RunError.__subclasses__() if one.__module__ == "suture.errors"}
     assert of_runs <= set(named(AGENT, "error"))
-    assert all(issubclass(getattr(suture, error), suture.SutureError) for error in named(AGENT, "error"))
+    known = {name: vars(room)[name] for room in (errors, stores, tools) for name in room.__all__}
+    assert all(issubclass(known[error], suture.SutureError) for error in named(AGENT, "error"))
+
+
+def test_every_argument_of_an_agent_as_a_tool_is_explained():
+    assert named(AGENT, "argument of `as_tool`") == parameters(suture.ChatModelAgent.as_tool)
 
 
 # --- tools.md, models.md ----------------------------------------------------------------------
@@ -111,29 +117,70 @@ def test_every_argument_of_the_scripted_model_is_explained():
     assert named(MODELS, "argument") == parameters(ScriptedModel)
 
 
-def test_the_model_on_the_page_speaks_to_the_sdk_it_is_for():
+class Tide(msgspec.Struct):
+    time: str
+
+
+@suture.tool
+async def tides(port: str) -> str:
+    """Look up high tide."""
+    return f"06:12 in {port}"
+
+
+async def ask_page_model(url: str, *, options: dict[str, Any] | None = None, **settings: Any) -> list[events.AnyEvent]:
+    """Run an agent on the model that the page shows; return its events."""
     namespace: dict[str, Any] = {"Delta": suture.Delta, "TokenUsage": suture.TokenUsage}
     exec(next(block.body for block in blocks(MODELS) if "class ChatModel" in block.body), namespace)
+    async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+        agent = suture.ChatModelAgent(model=namespace["ChatModel"]("m", client), **settings)
+        return [event async for event in agent.run("When?", options=options)]
 
-    @suture.tool
-    async def tides(port: str) -> str:
-        """Look up high tide."""
-        return f"06:12 in {port}"
 
-    async def run(url: str) -> suture.RunResult[Any]:
-        async with AsyncOpenAI(api_key="none", base_url=url) as client:
-            model = namespace["ChatModel"]("m", client)
-            return await suture.ChatModelAgent(instruction="Be brief.", model=model, tools=[tides]).run("When?")
-
-    call = {"id": "call_1", "type": "function", "function": {"name": "tides", "arguments": '{"port": "Dover"}'}}
-    with provider() as server:
-        server.answers = [chat_answer(tool_calls=[call]), chat_answer(content="At 06:12.")]
-        result = asyncio.run(run(server.url))
+def test_the_model_on_the_page_streams_from_the_sdk_it_is_for():
+    asks = [
+        chunk(role="assistant", content=None, tool_calls=[fragment(0, "", "call_1", "tides")]),
+        chunk(tool_calls=[fragment(0, '{"port": ')]),
+        chunk(tool_calls=[fragment(0, '"Dover"}'), fragment(1, '{"port": "Hull"}', "call_2", "tides")]),
+        chunk("tool_calls"),
+        usage(1),
+    ]
+    answers = [chunk(role="assistant", content="At "), chunk(content="06:12."), chunk("stop"), usage(2)]
+    with streaming_provider(asks, answers) as server:
+        seen = asyncio.run(
+            ask_page_model(server.url, instruction="Be brief.", tools=[tides], options={"temperature": 0})
+        )
         first, second = server.bodies
-    assert (result.output, result.usage.total_tokens) == ("At 06:12.", 4)
+    assert [event.text for event in seen if isinstance(event, events.MessageDelta) and event.text] == ["At ", "06:12."]
+    assert isinstance(seen[-1], events.RunFinished)
+    assert (seen[-1].text, seen[-1].usage.total_tokens) == ("At 06:12.", 6)
+    assert (first["temperature"], first["stream"], first["messages"][0]["role"]) == (0, True, "system")
     assert first["tools"][0]["function"]["parameters"]["required"] == ["port"]
-    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "tool"]
-    assert second["messages"][-1]["content"] == "06:12 in Dover"
+    assert [call["function"]["arguments"] for call in second["messages"][2]["tool_calls"]] == [
+        '{"port": "Dover"}',
+        '{"port": "Hull"}',
+    ]
+    assert [message["content"] for message in second["messages"][3:]] == ["06:12 in Dover", "06:12 in Hull"]
+
+
+def test_the_model_on_the_page_passes_the_form_of_an_answer_on():
+    with streaming_provider([chunk(content='{"time": "06:12"}'), chunk("stop")]) as server:
+        asyncio.run(ask_page_model(server.url, output_type=Tide))
+    form = server.bodies[0]["response_format"]["json_schema"]
+    assert (form["schema"]["type"], list(form["schema"]["properties"])) == ("object", ["time"])
+    assert "output_schema" not in server.bodies[0]
+
+
+def test_a_stream_that_is_cut_is_no_answer_of_the_model_on_the_page():
+    with streaming_provider([chunk(content="At ")]) as server, pytest.raises(suture.StreamCutError):
+        asyncio.run(ask_page_model(server.url))
+
+
+def test_the_model_on_the_page_leaves_trying_again_to_the_agent():
+    retry = suture.ModelRetryConfig(max_retries=1, backoff=lambda _: 0.0)
+    with streaming_provider() as server, pytest.raises(suture.RetryExhausted):
+        asyncio.run(ask_page_model(server.url, model_retry_config=retry))
+    assert len(server.bodies) == 2
+    assert "AsyncOpenAI(max_retries=0)" in MODELS.read_text(encoding="utf-8")
 
 
 # --- middleware.md, durability.md -------------------------------------------------------------
@@ -152,6 +199,15 @@ def test_every_field_that_a_hook_gets_is_named(value: str):
 
 def test_every_argument_of_patch_tool_calls_is_explained():
     assert named(HOOKS, "argument") == parameters(PatchToolCalls)
+
+
+def test_every_method_of_a_store_is_explained_with_its_signature():
+    told = [signature.removeprefix("async ") for signature in named(STAYS, "method")]
+    methods = {name: method for name, method in vars(stores.Store).items() if inspect.iscoroutinefunction(method)}
+    assert told == [
+        f"{name}{inspect.signature(method)}".replace("self, ", "").replace("self", "").replace("collections.abc.", "")
+        for name, method in methods.items()
+    ]
 
 
 def test_every_store_has_a_row():

@@ -8,7 +8,8 @@ from tests.examples.program import run_example
 def test_the_middleware_tells_of_every_step_in_its_order():
     shown = re.sub(r"\d+ ms", "… ms", run_example("writing_a_middleware.py"))
     head, _, rest = shown.partition("before_agent")
-    assert "model turn: Timing > event sender > Timing > fit > callbacks > ScriptedModel" in head
+    turn = "before_model_rewrite_state > event sender > Timing.wrap_model > fit > callbacks > ScriptedModel"
+    assert f"model turn: Timing.{turn}" in head
     assert f"before_agent{rest}".splitlines() == [
         "before_agent: tools tides",
         "before turn 1: 1 messages",

@@ -8,6 +8,8 @@ from typing import Any, Generic, Literal, TypedDict, Unpack
 
 import msgspec
 
+from suture.agent._checks import check_choices, check_settings
+from suture.agent._describe import describe
 from suture.agent._fit import make_fit
 from suture.agent._output import make_output_rule
 from suture.agent._sync import run_to_end
@@ -35,7 +37,6 @@ from suture.kernel import (
 from suture.language import resolve_language
 from suture.messages import M, Part, ToolInfo, UserInputBlock
 from suture.middleware import PatchToolCalls
-from suture.profiles import get_profile
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
@@ -121,8 +122,7 @@ class ChatModelAgent(Generic[M]):
     _spec: Spec = field(init=False)
 
     def __post_init__(self) -> None:
-        _check(self)
-        resolve_language(self.language)
+        check_settings(self)
         config = self.tools if isinstance(self.tools, ToolsConfig) else ToolsConfig(tools=self.tools)
         stack = compile_stack(self.middlewares, config.tool_call_middlewares)
         output = make_output_rule(self.output_type)
@@ -187,6 +187,7 @@ class ChatModelAgent(Generic[M]):
         >>> agent.run("hi").result is None
         True
         """
+        check_choices(options=options, tool_options=tool_options, session=session)
         scope = self._scope(checkpoint_id, deps, language)
         scope.streaming = streaming
         scope.session.update(session or {})
@@ -227,6 +228,7 @@ class ChatModelAgent(Generic[M]):
         >>> agent.resume("c1", {"a/1/0/tool/0": True}).result is None
         True
         """
+        check_choices(options=options, tool_options=tool_options, answers=answers)
         scope = self._scope(checkpoint_id, deps, None)
         scope.options, scope.tool_options = options or {}, tool_options or {}
         scope.after_tool_calls = after_tool_calls
@@ -274,25 +276,7 @@ class ChatModelAgent(Generic[M]):
           tool call:  event sender > callbacks > tool
           tools:      none
         """
-        spec, stack = self._spec, self._spec.stack
-        own = type(spec.model).__name__
-        before = [hook.name for hook in stack.before_model]
-        senders = (
-            [] if stack.sends_model_events else ["event sender"],
-            [] if stack.sends_tool_events else ["event sender"],
-        )
-        policies = [word for word, on in (("failover", spec.failover), ("retry", spec.retry)) if on is not None]
-        turn = [*before, *policies, *senders[0], *(hook.name for hook in stack.wrap_model), "fit", "callbacks", own]
-        kinds = sorted({frame for layers in stack.around_kinds.values() for frame, _ in layers})
-        call = [*senders[1], *(frame for frame, _ in stack.around_calls), *kinds, "callbacks", "tool"]
-        tools = ", ".join(tool.name for tool in spec.tools) or "none"
-        after = f"\n  then:       {' > '.join(hook.name for hook in stack.after_model)}" if stack.after_model else ""
-        text = (
-            f"{spec.name}: {own} (wire {spec.wire.name}, profile {spec.model.profile})\n"
-            f"  model turn: {' > '.join(turn)}{after}\n"
-            f"  tool call:  {' > '.join(call)}\n"
-            f"  tools:      {tools}"
-        )
+        text = describe(self._spec)
         print(text)  # noqa: T201 - what it is for
         return text
 
@@ -300,39 +284,10 @@ class ChatModelAgent(Generic[M]):
         spec = self._spec
         pinned = resolve_language(self.language if language is None else language)
         scope = Scope(spec, new_run_id(), spec.name, (spec.name,), pinned, checkpoint_id=checkpoint_id)
+        if isinstance(deps, str | Mapping):
+            raise ConfigError("deps is a list of values, found by their types; put a single one into a list")
         scope.dependencies = tuple(deps)
         return scope
-
-
-def _check(agent: ChatModelAgent[Any]) -> None:
-    """Raise `ConfigError` where a setting is wrong."""
-    for what, value, known in (
-        ("on_max_iterations", agent.on_max_iterations, ("raise", "answer")),
-        ("tool_errors", agent.tool_errors, ("result", "raise")),
-    ):
-        if value not in known:
-            raise ConfigError(f"unknown {what} {value!r}; known: {', '.join(known)}")
-    if agent.max_iterations < 1:
-        raise ConfigError(f"max_iterations counts model turns and cannot be {agent.max_iterations}")
-    if isinstance(agent.return_directly, str):
-        raise ConfigError("return_directly takes names of tools; put a single one into a list")
-    if not agent.name or "/" in agent.name or "#" in agent.name:
-        raise ConfigError(f"an agent's name is part of addresses: not empty, without / and #; got {agent.name!r}")
-    _check_model(agent.model)
-    for other in agent.failover.models if agent.failover is not None else ():
-        _check_model(other)
-        if other.wire != agent.model.wire:
-            raise ConfigError(f"a failover model speaks {other.wire}, and the agent's model speaks {agent.model.wire}")
-
-
-def _check_model(model: Any) -> None:
-    for part in ("wire", "profile", "stream"):
-        if not hasattr(model, part):
-            raise ConfigError(f"{type(model).__name__} is no model: it has no {part}")
-    wire = get_chat_wire(model.wire)
-    profile = get_profile(model.profile)
-    if not profile.speaks_of(wire.name):
-        raise ConfigError(f"profile {profile.name} does not speak of {wire.name} messages")
 
 
 def _request(arguments: str) -> str:

@@ -19,7 +19,7 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         schema, read = output_type.model_json_schema(), output_type.model_validate_json
     else:
         try:
-            schema = msgspec.json.schema(output_type)
+            schema = _rooted(msgspec.json.schema(output_type))
             read = msgspec.json.Decoder(output_type).decode
         except TypeError as error:
             raise ConfigError(f"output_type {output_type!r} has no JSON form: {error}") from None
@@ -36,3 +36,15 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
             raise ValueError(f"The answer does not fit: {error}") from None
 
     return OutputRule(instruction, FrozenMap(schema), read_answer)
+
+
+def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose root is the thing itself, not a reference to it: providers want an object there."""
+    reference = schema.get("$ref", "")
+    definitions = dict(schema.get("$defs", {}))
+    root = definitions.get(reference.removeprefix("#/$defs/"))
+    if root is None:
+        return schema
+    if reference not in str(root):
+        del definitions[reference.removeprefix("#/$defs/")]
+    return {**root, "$defs": definitions} if definitions else root

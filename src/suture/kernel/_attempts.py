@@ -1,7 +1,7 @@
 """Asking a model until there is a reply: failover around retry around one attempt."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from random import random
 from typing import Any, NamedTuple, cast
 
@@ -55,7 +55,9 @@ async def ask_model(scope: Scope, ask: Ask, context: ModelContext) -> Reply:
             reply = await _with_retry(scope, model, ask, context, counter)
         except Exception as error:
             partial, scope.partial = scope.partial, None
-            about = FailoverContext(attempt=tried + 1, messages=ask.messages, output=partial, error=error)
+            own = error.__cause__ if isinstance(error, RetryExhausted) else None
+            cause = own if isinstance(own, Exception) else error
+            about = FailoverContext(attempt=tried + 1, messages=ask.messages, output=partial, error=cause)
             chosen = await _next_model(scope, about) if tried < limit else None
             if chosen is None:
                 scope.partial = partial
@@ -219,7 +221,7 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
     wire = scope.wire
     deltas: list[Delta] = []
     message, usage = None, None
-    stream = chain.stream(request)
+    stream = _checked(chain.stream(request), model)
     try:
         async for item in stream:
             if isinstance(item, Delta):
@@ -235,7 +237,21 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
         raise
     if message is None:
         scope.partial = wire.join(deltas)
-        raise StreamCutError("the model's stream ended before its message was whole")
+        raise StreamCutError("the model's stream ended before its message was whole: it ends with one whole message")
     if not wire.is_reply(message):
-        raise InputError(f"a model's reply is an assistant message of the {wire.name} wire")
+        raise InputError(
+            f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
+            f"{wire.name} wire"
+        )
     return Reply(message, message_id, wire.usage(message) or usage)
+
+
+def _checked(stream: Any, model: Model[Any]) -> AsyncIterator[Any]:
+    if hasattr(stream, "__aiter__"):
+        return stream
+    if isinstance(stream, Coroutine):
+        stream.close()
+    raise ConfigError(
+        f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead of "
+        "returning it"
+    )

@@ -44,6 +44,12 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     if items and not any(_is_message(wire, item) for item in items) and all(_is_part(item) for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
+        if wire.native and isinstance(message, Mapping):
+            raise InputError(
+                f"this agent's model speaks {wire.name}, and this is a dict; make it with suture.messages, or use a "
+                "model that speaks openai-chat",
+                index=index,
+            )
         wire.view(message, index)
     return items
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from suture.errors import ConfigError
 from suture.kernel._awaiting import close
-from suture.kernel._endpoints import build, refusal, surround, unknown_tool
+from suture.kernel._endpoints import HookFailed, build, refusal, surround, unknown_tool
 from suture.kernel._guard import Rejected
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._records import Waited
@@ -44,6 +44,8 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
             scope.journal.note(Waited(index))
         return signal.waiting
     except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
+        if isinstance(error, HookFailed) and isinstance(error.__cause__, Exception):
+            return error.__cause__
         raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
         unstored = scope.journal is not None and scope.journal.broken is error
         failure = error if raises or unstored or isinstance(error, ConfigError) else None
@@ -85,7 +87,7 @@ async def _execute(
     stream = endpoint(ToolArgument(argument), **options)
     try:
         async for piece in stream:
-            pieces.append(piece)
+            pieces.append(_checked(piece, frame.tool))
             if outermost is not None:
                 outermost.piece(piece)
     except BaseException:
@@ -115,3 +117,9 @@ def _told(scope: Scope, error: Exception) -> str:
         return scope.spec.format_tool_error(error)
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _checked(piece: Any, tool: str) -> ToolResult:
+    if not isinstance(piece, ToolResult):
+        raise ConfigError(f"a wrapper gave {type(piece).__name__} for a result of {tool}, not a ToolResult")
+    return piece

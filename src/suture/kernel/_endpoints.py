@@ -6,8 +6,9 @@ so no part is lost on the way. The frame is told whose work begins, so that inte
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from suture.errors import ConfigError
 from suture.kernel._awaiting import closing
 from suture.kernel._guard import STREAMING, Rejected, guard
 from suture.kernel._results import error_result, text_result
@@ -16,7 +17,7 @@ from suture.kernel._stack import Layer
 from suture.messages import ToolArgument, ToolContext, ToolResult
 from suture.tools import Tool, ToolArgumentsError
 
-__all__ = ["Endpoint", "build", "refusal", "surround", "unknown_tool"]
+__all__ = ["Endpoint", "HookFailed", "build", "refusal", "surround", "unknown_tool"]
 
 Endpoint = Callable[..., Any]
 _ENHANCED = frozenset(("enhanced_invokable", "enhanced_streamable"))
@@ -24,20 +25,30 @@ _ENHANCED = frozenset(("enhanced_invokable", "enhanced_streamable"))
 
 async def build(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame: Frame) -> Endpoint:
     """Return the endpoint of one call with everything around it; it takes a `ToolArgument` and gives results."""
-    endpoint = _owned(guard(tool, context, frame), frame, "tool")
-    endpoint = await surround(scope.spec.stack.around_kinds[tool.kind], endpoint, context, frame)
+    form = "__aiter__" if tool.kind in STREAMING else "__await__"
+    endpoint = _owned(guard(tool, context, frame), frame, "tool", form)
+    endpoint = await surround(scope.spec.stack.around_kinds[tool.kind], endpoint, context, frame, form)
     return await surround(scope.spec.stack.around_calls, _lift(tool.kind, endpoint), context, frame)
 
 
-async def surround(layers: Sequence[Layer], endpoint: Endpoint, context: ToolContext, frame: Frame) -> Endpoint:
-    """Return an endpoint inside a ring of wrappers, the first outermost."""
+async def surround(
+    layers: Sequence[Layer], endpoint: Endpoint, context: ToolContext, frame: Frame, form: str = "__aiter__"
+) -> Endpoint:
+    """Return an endpoint inside a ring of wrappers, the first outermost. An error of a hook itself is no tool's."""
     for name, hook in reversed(layers):
-        wrapped: Any = hook(endpoint, context)
-        if hasattr(wrapped, "__await__"):
-            wrapped = await wrapped
+        try:
+            wrapped: Any = hook(endpoint, context)
+            if hasattr(wrapped, "__await__"):
+                wrapped = await wrapped
+        except Exception as error:
+            raise HookFailed(name) from error
         if wrapped is not None:
-            endpoint = _owned(wrapped, frame, name)
+            endpoint = _owned(wrapped, frame, name, form)
     return endpoint
+
+
+class HookFailed(Exception):
+    """A hook raised while it put something around a call; the cause is what it raised."""
 
 
 def refusal(text: str) -> Endpoint:
@@ -108,12 +119,22 @@ class _Single:
             work.close()
 
 
-def _owned(endpoint: Endpoint, frame: Frame, owner: str) -> Endpoint:
-    """Return `endpoint` so that the frame knows whose work it begins."""
+def _owned(endpoint: Endpoint, frame: Frame, owner: str, form: str) -> Endpoint:
+    """Return `endpoint` so that the frame knows whose work it begins, and its work is of the form that it must be."""
 
     def call(argument: Any, /, **options: Any) -> Any:
         work = endpoint(argument, **options)
+        if not hasattr(work, form):
+            _refuse(work, owner, form)
         frame.layers.append((owner, work))
         return work
 
     return call
+
+
+def _refuse(work: object, owner: str, form: str) -> NoReturn:
+    found = type(work).__name__
+    if isinstance(work, Coroutine):
+        work.close()
+    wanted = "an async generator: yield results" if form == "__aiter__" else "async: return what the tool returns"
+    raise ConfigError(f"the endpoint that {owner} gave must be {wanted}; it gave {found}")

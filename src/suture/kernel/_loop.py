@@ -43,10 +43,10 @@ async def loop(scope: Scope, position: Position) -> None:
                 fault = _finish(scope, scope.history[-1])
                 if fault and corrections < _CORRECTIONS:
                     corrections += 1
-                    scope.history = scope.history.append(scope.wire.user(fault))
+                    scope.history = scope.history.append(scope.wire.user(f"{fault}. {_wanted(scope)}"))
                     position = position.asked_again()
                 elif fault:
-                    raise OutputError(f"the answer is still not of the wanted form: {fault}")
+                    raise OutputError(f"the answer is not of the wanted form, after {corrections} corrections: {fault}")
         elif step is Step.TOOLS:
             position = await _tools(scope, position)
         elif step is Step.END:
@@ -108,5 +108,9 @@ def _finish(scope: Scope, reply: Any) -> str:
     try:
         scope.output = rule.read(text)
     except ValueError as error:
-        return f"{error}. {rule.instruction}"
+        return str(error)
     return ""
+
+
+def _wanted(scope: Scope) -> str:
+    return scope.spec.output.instruction if scope.spec.output is not None else ""

@@ -25,6 +25,13 @@ __all__ = [
 ]
 
 
+def _check_functions(settings: object, *names: str) -> None:
+    for name in names:
+        given = getattr(settings, name)
+        if given is not None and not callable(given):
+            raise ConfigError(f"{type(settings).__name__}.{name} must be a function, found {type(given).__name__}")
+
+
 class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """One attempt at a model turn, as `should_retry` judges it: its output, its error, or (a cut stream) both.
 
@@ -82,8 +89,9 @@ class ModelRetryConfig(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Callable[[int], float] | None = None
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0:
-            raise ConfigError(f"max_retries counts extra attempts and cannot be {self.max_retries}")
+        if type(self.max_retries) is not int or self.max_retries < 0:
+            raise ConfigError(f"max_retries counts extra attempts, 0 or more; got {self.max_retries!r}")
+        _check_functions(self, "should_retry", "backoff")
 
 
 class FailoverContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -98,6 +106,7 @@ class FailoverContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     messages: Sequence[M]
     output: M | None = None
     error: Exception
+    """What the model failed with; after retries, what the last attempt did."""
 
 
 class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +127,7 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many other models are tried in one turn; all of `models` if not given."""
 
     def __post_init__(self) -> None:
+        _check_functions(self, "should_failover", "get_failover_model")
         if not self.models and self.get_failover_model is None:
             raise ConfigError("a failover needs models, or get_failover_model to choose one")
         if self.max_retries is None and not self.models:
@@ -141,6 +151,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What the usage so far costs, in the unit of `cost`."""
 
     def __post_init__(self) -> None:
+        _check_functions(self, "cost_of")
         if self.cost is not None and self.cost_of is None:
             raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
 
@@ -203,3 +214,6 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
     on_end: Callable[[Component, Any], Any] | None = None
     on_error: Callable[[Component, Exception], Any] | None = None
     kinds: AbstractSet[str] = frozenset(("agent", "model", "tool"))
+
+    def __post_init__(self) -> None:
+        _check_functions(self, "on_start", "on_end", "on_error")

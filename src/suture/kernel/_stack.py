@@ -19,6 +19,7 @@ class Hook(NamedTuple):
     call: Callable[..., Any]
     at: int
     """Its middleware's place in the list."""
+    method: str
 
 
 Layer: TypeAlias = tuple[str, Callable[..., Any]]
@@ -63,6 +64,8 @@ def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[To
         if not isinstance(item, AgentMiddleware | ChatModelAgentMiddleware):
             hint = "; pass an instance, not the class" if isinstance(item, type) else ""
             raise ConfigError(f"middlewares[{at}] is {item!r}, not a ChatModelAgentMiddleware{hint}")
+    for _, item in newer:
+        _check_hooks(item)
     given: list[Layer] = [(f"tool_call_middlewares.{at}", call) for at, call in enumerate(tool_call_middlewares)]
     legacy: list[Layer] = [
         (f"AgentMiddleware.{at}", item.wrap_tool_call) for at, item in older if item.wrap_tool_call is not None
@@ -87,10 +90,23 @@ def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[To
     )
 
 
+def _check_hooks(item: object) -> None:
+    """Refuse a method that looks like a hook and is none: it would never be called."""
+    kind = type(item)
+    known = [name for name in vars(ChatModelAgentMiddleware) if name.startswith(("before_", "after_", "wrap_"))]
+    for name in dir(kind):
+        if name.startswith(("before_", "after_", "wrap_")) and name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name pays for it
+
+            near = get_close_matches(name, known, n=1, cutoff=0.5)
+            if near:
+                raise ConfigError(f"{kind.__name__}.{name} is no hook and would never be called; is it {near[0]}?")
+
+
 def _overriding(middlewares: Sequence[tuple[int, Any]], method: str) -> tuple[Hook, ...]:
     default = getattr(ChatModelAgentMiddleware, method)
     return tuple(
-        Hook(f"{type(item).__name__}.{at}", type(item).__name__, getattr(item, method), at)
+        Hook(f"{type(item).__name__}.{at}", type(item).__name__, getattr(item, method), at, method)
         for at, item in middlewares
         if getattr(getattr(item, method), "__func__", None) is not default
     )
@@ -101,7 +117,7 @@ def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> tu
     for at, item in middlewares:
         function = getattr(item, field)
         if function is not None:
-            hooks.append(Hook(f"AgentMiddleware.{at}", "AgentMiddleware", _without_context(function), at))
+            hooks.append(Hook(f"AgentMiddleware.{at}", "AgentMiddleware", _without_context(function), at, field))
     return tuple(hooks)
 
 

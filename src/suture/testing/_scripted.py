@@ -118,7 +118,10 @@ class ScriptedModel(Generic[M]):
             return self.replies
         if number < len(self.replies):
             return self.replies[number]
-        raise ConfigError(f"the script has {len(self.replies)} replies, and this is request {number + 1}")
+        raise ConfigError(
+            f"the script has {len(self.replies)} replies, and this is request {number + 1}; "
+            "all runs share them; a function in place of the list answers every request"
+        )
 
 
 def _cut(deltas: Sequence[Delta], size: int) -> list[Delta]:

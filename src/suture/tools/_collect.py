@@ -46,6 +46,7 @@ def _one(item: object, place: int) -> Tool[..., Any]:
         shown = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"
         raise ConfigError(
             f"item {place} is {shown}, not a tool; expected a Tool, a function, or an object with info and an endpoint"
+            + ("; pass its as_tool()" if hasattr(item, "as_tool") else "")
         )
     return tool(cast("ToolObject", item))
 

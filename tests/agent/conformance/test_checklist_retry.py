@@ -244,7 +244,7 @@ def test_r6_every_candidate_has_the_whole_retry_budget_and_the_one_that_works_is
     )
     _, result = asyncio.run(collect(agent.run("go")))
     assert [len(model.requests) for model in (first, second, third)] == [3, 3, 4]
-    assert errors == [(1, "RetryExhausted"), (2, "RetryExhausted")]
+    assert errors == [(1, "TimeoutError"), (2, "TimeoutError")]
     assert result.output == "done"
     _, again = asyncio.run(collect(agent.run("go")))
     assert again.output == "back again"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import suture
 from suture import (
     AgentMiddleware,
     Callbacks,
@@ -20,7 +21,7 @@ from suture import (
     ToolsConfig,
     tool,
 )
-from suture.events import ModelStarted, RunFinished, ToolFinished
+from suture.events import ModelStarted, RunFinished
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import KINDS, Plain, tool_of_kind
 from tests.agent.lifecycle.speech import MESSAGE, WIRES, Speech, wire_name
@@ -127,7 +128,7 @@ WRAPPERS = [f"wrap_{kind}_tool_call" for kind in KINDS]
 @plain_or_not
 @pytest.mark.parametrize("tool_errors", ["result", "raise"])
 @pytest.mark.parametrize("hook", ["wrap_tool_call", *WRAPPERS])
-def test_an_error_of_a_wrapper_of_a_call_is_treated_like_one_of_the_tool(hook: str, tool_errors: Any, coroutines: bool):
+def test_an_error_while_a_hook_puts_something_around_a_call_ends_the_run(hook: str, tool_errors: Any, coroutines: bool):
     kind = hook.removeprefix("wrap_").removesuffix("_tool_call")
     plain = tool_of_kind(kind if kind in KINDS else "invokable")
     agent = ChatModelAgent(
@@ -136,23 +137,10 @@ def test_an_error_of_a_wrapper_of_a_call_is_treated_like_one_of_the_tool(hook: s
         tool_errors=tool_errors,
         middlewares=[exploding(hook, coroutines=coroutines)],
     )
-    if tool_errors == "raise":
-        _, _, result = fail(agent)
-        assert result.outcome is Outcome.FAILED
-        return
-    events: list[Any] = []
-
-    async def main() -> Any:
-        run = agent.run("go")
-        events.extend([event async for event in run])
-        return await run
-
-    result = asyncio.run(main())
-    (finished,) = [event for event in events if isinstance(event, ToolFinished)]
-    assert finished.result.is_error
-    assert finished.text == result.messages[2].content == "BoomError: boom"
-    assert result.messages[2].is_error
-    assert result.output == "done"
+    _, error, result = fail(agent)
+    assert isinstance(error, BoomError)
+    assert result.outcome is Outcome.FAILED
+    assert suture.check(result.messages).acceptable
 
 
 class Catching(Plain):
@@ -278,10 +266,41 @@ def test_an_error_of_the_input_builder_ends_the_run():
     fail(ChatModelAgent(model=ScriptedModel(["done"]), input_builder=boom))
 
 
-def test_an_error_of_a_wrapper_in_the_tools_config_is_told_to_the_model():
+def test_an_error_of_a_middleware_in_the_tools_config_ends_the_run():
     agent = ChatModelAgent(
         model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
         tools=ToolsConfig(tools=[tool_of_kind("invokable")], tool_call_middlewares=[boom]),
     )
-    result = asyncio.run(_awaited(agent))
-    assert result.messages[2] == MESSAGE.result("c1", "work", "BoomError: boom", is_error=True)
+    with pytest.raises(BoomError):
+        asyncio.run(_awaited(agent))
+
+
+@pytest.mark.parametrize(
+    ("hook", "endpoint", "told"),
+    [
+        ("wrap_tool_call", "returns", "async generator"),
+        ("wrap_tool_call", "plain", "async generator"),
+        ("wrap_tool_call", "yields text", "not a ToolResult"),
+        ("wrap_invokable_tool_call", "plain", "must be async"),
+        ("wrap_invokable_tool_call", "yields text", "must be async"),
+    ],
+)
+def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(hook: str, endpoint: str, told: str):
+    async def returns(_: Any, **__: Any) -> str:
+        return "done"
+
+    def plain(_: Any, **__: Any) -> str:
+        return "done"
+
+    async def yields(_: Any, **__: Any) -> AsyncIterator[str]:
+        yield "done"
+
+    made = {"returns": returns, "plain": plain, "yields text": yields}[endpoint]
+    wrapping = type("Wrapping", (ChatModelAgentMiddleware,), {hook: lambda *_: made})
+    agent = ChatModelAgent(
+        model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
+        tools=[tool_of_kind("invokable")],
+        middlewares=[wrapping()],
+    )
+    with pytest.raises(suture.ConfigError, match=told):
+        asyncio.run(_awaited(agent))

@@ -1,0 +1,115 @@
+"""What is wrong with an agent is said when it is made, and names the setting."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from suture import ChatModelAgent, ChatModelAgentMiddleware, ConfigError, InputError, Message, ModelRetryConfig
+from suture.stores import MemoryStore
+from suture.testing import ScriptedModel
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": look},
+        {"tools": None},
+        {"tools": "look"},
+        {"middlewares": None},
+        {"middlewares": ChatModelAgentMiddleware[Any]()},
+        {"middlewares": [ChatModelAgentMiddleware]},
+        {"max_iterations": "5"},
+        {"max_iterations": 0},
+        {"max_iterations": True},
+        {"failover": [ScriptedModel([])]},
+        {"model_retry_config": 3},
+        {"budget": 100},
+        {"callbacks": print},
+        {"checkpoint_store": "runs.db"},
+        {"input_builder": "x"},
+        {"redact": "x"},
+        {"format_tool_error": "x"},
+        {"return_directly": "look"},
+        {"on_max_iterations": "stop"},
+        {"tool_errors": "ignore"},
+        {"language": "xx"},
+        {"name": ""},
+        {"name": "a/b"},
+        {"name": "a#2"},
+        {"model": ScriptedModel},
+        {"model": object()},
+        {"output_type": object},
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_refused_when_the_agent_is_made(wrong: dict[str, Any]):
+    (setting,) = wrong
+    with pytest.raises(ConfigError) as refused:
+        ChatModelAgent(**{"model": ScriptedModel([]), **wrong})
+    assert setting in str(refused.value) or "name" in wrong or setting in {"model", "language", "middlewares"}
+
+
+@pytest.mark.parametrize("wrong", [{"backoff": 0.5}, {"should_retry": True}, {"max_retries": -1}, {"max_retries": 1.5}])
+def test_a_wrong_retry_is_refused_when_it_is_made(wrong: dict[str, Any]):
+    with pytest.raises(ConfigError):
+        ModelRetryConfig(**wrong)
+
+
+@pytest.mark.parametrize("name", ["before_model_rewrite", "wrap_tool_calls", "after_agents", "before_model"])
+def test_a_mistyped_hook_is_refused_with_the_hook_it_may_be(name: str):
+    mistyped = type("Mistyped", (ChatModelAgentMiddleware,), {name: lambda *_: None})
+    with pytest.raises(ConfigError, match=rf"Mistyped\.{name} .* is it (before|wrap|after)_"):
+        ChatModelAgent(model=ScriptedModel([]), middlewares=[mistyped()])
+
+
+def test_a_method_of_ones_own_is_no_hook_and_no_error():
+    own = type("Own", (ChatModelAgentMiddleware,), {"wrap_up": lambda *_: None, "count": lambda *_: None})
+    assert ChatModelAgent(model=ScriptedModel(["hi"]), middlewares=[own()]).run_sync("go").output == "hi"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"options": "x"}, {"tool_options": [1]}, {"session": "x"}, {"deps": "x"}, {"deps": {"a": 1}}]
+)
+def test_a_wrong_choice_of_a_run_is_refused_at_once(wrong: dict[str, Any]):
+    with pytest.raises(ConfigError):
+        ChatModelAgent(model=ScriptedModel([])).run("go", **wrong)
+
+
+def test_answers_are_given_by_interrupt():
+    agent = ChatModelAgent(model=ScriptedModel([]), checkpoint_store=MemoryStore())
+    with pytest.raises(ConfigError, match=r"\{id: data\}"):
+        agent.resume("c", True)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_model_that_returns_instead_of_yielding_is_named():
+    class Returns:
+        wire, profile = "message", "pairing"
+
+        async def stream(self, request: Any) -> Message:
+            del request
+            return Message.assistant("hello")
+
+    agent: Any = ChatModelAgent(model=Returns())  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match=r"Returns\.stream.*yield the message"):
+        agent.run_sync("go")
+
+
+def test_a_dict_for_an_agent_of_native_messages_says_what_to_do():
+    with pytest.raises(InputError, match="openai-chat"):
+        ChatModelAgent(model=ScriptedModel([])).run([{"role": "user", "content": "hi"}])
+
+
+def test_a_model_replying_with_something_else_is_told_what_a_reply_is():
+    agent = ChatModelAgent(model=ScriptedModel([Message.user("no")]))
+    with pytest.raises(InputError, match="assistant message of the message wire"):
+        asyncio.run(_awaited(agent))
+
+
+async def _awaited(agent: Any) -> Any:
+    return await agent.run("go")
