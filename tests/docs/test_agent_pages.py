@@ -16,7 +16,8 @@ import suture
 from suture import errors, events, kernel, middleware, stores, testing, tools
 from suture.middleware import PatchToolCalls
 from suture.testing import ScriptedModel
-from tests.docs.pages import DOCS, RUN, blocks, prose, table
+from suture.wires import get_chat_wire
+from tests.docs.pages import DOCS, ROOT, RUN, blocks, prose, table
 from tests.docs.sse import chunk, fragment, streaming_provider, usage
 
 AGENT, TOOLS, MODELS = DOCS / "agent.md", DOCS / "tools.md", DOCS / "models.md"
@@ -195,6 +196,16 @@ def test_every_hook_is_explained():
 def test_every_field_that_a_hook_gets_is_named(value: str):
     row = next(row for row in table(HOOKS, "value") if row[0] == f"`{value}`")
     assert re.findall("`([^`]+)`", row[1]) == struct_fields(getattr(suture, value))
+
+
+@pytest.mark.parametrize("wire", ["message", "agentic", "openai-chat"])
+def test_the_middleware_to_start_from_works_on_every_wire_that_an_agent_runs_on(wire: str):
+    namespace: dict[str, Any] = {}
+    exec(next(block.body for block in blocks(ROOT / "CONTRIBUTING.md") if "class Reminder" in block.body), namespace)
+    speaker = get_chat_wire(wire)
+    model = ScriptedModel([speaker.join([suture.Delta("At 06:12.")])], wire=wire)
+    result = suture.ChatModelAgent(model=model, middlewares=[namespace["Reminder"]("Be brief.")]).run_sync("When?")
+    assert [speaker.text(message) for message in result.messages] == ["When?", "Be brief.", "At 06:12."]
 
 
 def test_every_argument_of_patch_tool_calls_is_explained():

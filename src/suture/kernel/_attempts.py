@@ -12,8 +12,9 @@ from suture.kernel._contexts import ModelContext
 from suture.kernel._innermost import Innermost
 from suture.kernel._model import Model, ModelRequest, name_of
 from suture.kernel._policies import FailoverContext, ModelRetryConfig, RetryContext, RetryDecision
-from suture.kernel._scope import Scope, current_frame, tell_rewrite
+from suture.kernel._scope import Scope, current_frame, tell_rewrite, told_error
 from suture.kernel._senders import ModelSender
+from suture.kernel._usage import spend
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 
 __all__ = ["Ask", "Reply", "ask_model", "default_backoff"]
@@ -44,16 +45,18 @@ async def ask_model(scope: Scope, ask: Ask, context: ModelContext) -> Reply:
     failover = scope.spec.failover
     if failover is None and scope.spec.retry is None:
         return await _attempt(scope, scope.model, ask, context, 1)
-    counter = [0]
+    counter, asking = [0], [ask]
     if failover is None:
-        return await _with_retry(scope, scope.model, ask, context, counter)
+        return await _with_retry(scope, scope.model, asking, context, counter)
     tried = 0
     limit = len(failover.models) if failover.max_retries is None else failover.max_retries
     model = scope.model
     while True:
         try:
-            reply = await _with_retry(scope, model, ask, context, counter)
+            reply = await _with_retry(scope, model, asking, context, counter)
         except Exception as error:
+            scope.check_stop()
+            ask = asking[0]
             partial, scope.partial = scope.partial, None
             own = error.__cause__ if isinstance(error, RetryExhausted) else None
             cause = own if isinstance(own, Exception) else error
@@ -65,7 +68,7 @@ async def ask_model(scope: Scope, ask: Ask, context: ModelContext) -> Reply:
             tried += 1
             model, messages = chosen
             _tell_retry(scope, counter[0], error, failover=name_of(model))
-            ask = ask if messages is None else ask._replace(messages=messages)
+            asking[0] = ask if messages is None else ask._replace(messages=messages)
         else:
             scope.sticky_model = model
             return reply
@@ -89,18 +92,23 @@ async def _next_model(scope: Scope, about: FailoverContext[Any]) -> tuple[Model[
     return model, messages
 
 
-async def _with_retry(scope: Scope, model: Model[Any], ask: Ask, context: ModelContext, counter: list[int]) -> Reply:
+async def _with_retry(
+    scope: Scope, model: Model[Any], asking: list[Ask], context: ModelContext, counter: list[int]
+) -> Reply:
+    """Ask one model until an attempt is accepted. What is asked may change on the way: `asking` holds it."""
     config = scope.spec.retry
     if config is None:
         counter[0] += 1
-        return await _attempt(scope, model, ask, context, counter[0])
+        return await _attempt(scope, model, asking[0], context, counter[0])
     for number in range(1, config.max_retries + 2):
         counter[0] += 1
+        ask = asking[0]
         reply, error = None, None
         try:
             reply = await _attempt(scope, model, ask, context, counter[0])
         except Exception as failure:  # noqa: BLE001 - it is judged below
             error = failure
+            scope.check_stop()
         partial, scope.partial = scope.partial, None
         output = reply.message if reply is not None else partial
         about = RetryContext(attempt=number, messages=ask.messages, options=ask.options, output=output, error=error)
@@ -116,7 +124,9 @@ async def _with_retry(scope: Scope, model: Model[Any], ask: Ask, context: ModelC
                 attempts=number,
                 reject_reason=decision.reject_reason,
             ) from error
-        ask = await _prepare_next(scope, ask, decision)
+        if reply is not None and reply.usage is not None:
+            spend(scope, reply.usage)
+        asking[0] = _prepare_next(scope, ask, decision)
         delay = _delay(config, decision, error, number)
         _tell_retry(scope, counter[0], error, reason=decision.reject_reason, delay=delay)
         if delay > 0:
@@ -142,7 +152,7 @@ def _accept(reply: Reply | None, error: Exception | None, decision: RetryDecisio
     return reply
 
 
-async def _prepare_next(scope: Scope, ask: Ask, decision: RetryDecision[Any]) -> Ask:
+def _prepare_next(scope: Scope, ask: Ask, decision: RetryDecision[Any]) -> Ask:
     if decision.additional_options:
         ask = ask._replace(options={**ask.options, **decision.additional_options})
     if decision.modified_input_messages is not None:
@@ -187,7 +197,7 @@ def _tell_retry(
             turn=scope.turn + 1,
             attempt=attempt,
             message_id=_message_id(scope, attempt),
-            error=f"{type(error).__name__}: {error}" if error is not None else "",
+            error=told_error(scope, error),
             reason=reason,
             delay=delay,
             failover=failover,
@@ -195,7 +205,8 @@ def _tell_retry(
 
 
 def _message_id(scope: Scope, attempt: int) -> str:
-    return f"{scope.address}/{scope.turn + 1}.{attempt}"
+    again = f"r{scope.resumes}" if scope.resumes else ""
+    return f"{scope.address}/{scope.turn + 1}.{attempt}{again}"
 
 
 async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelContext, number: int) -> Reply:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Generator
-from contextvars import Context
+from contextlib import suppress
+from contextvars import Context, copy_context
 from types import coroutine
 from typing import Any, Generic, TypeVar, cast
 
@@ -12,10 +13,11 @@ T = TypeVar("T")
 
 
 async def close(stream: Any) -> None:
-    """Close a stream that was not read to its end. One that cannot be closed is left alone."""
+    """Close a stream because of an error; one of its own on the way does not take that error's place."""
     end = getattr(stream, "aclose", None)
     if end is not None:
-        await end()
+        with suppress(Exception):
+            await end()
 
 
 class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
@@ -29,8 +31,12 @@ class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
     async def __aenter__(self) -> T:
         return self._stream
 
-    async def __aexit__(self, *_: object) -> None:
-        await close(self._stream)
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        end = getattr(self._stream, "aclose", None)
+        if kind is not None:
+            await close(self._stream)
+        elif end is not None:
+            await end()
 
 
 async def settled(value: T | Awaitable[T]) -> T:
@@ -57,15 +63,8 @@ def in_context(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any,
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work` to its end, even if we are cancelled meanwhile; the cancellation is raised afterwards.
-
-    Work that never has to wait costs no task.
-    """
-    try:
-        asked = work.send(None)
-    except StopIteration as end:
-        return end.value
-    task = asyncio.ensure_future(_rest(work, asked))
+    """Await `work` to its end, even if we are cancelled meanwhile; the cancellation is raised afterwards."""
+    task = asyncio.get_running_loop().create_task(work, context=copy_context())
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -77,24 +76,3 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
             task.exception()  # it is told by the cancellation; asking keeps it from being called unretrieved
         raise cancelled
     return task.result()
-
-
-async def _rest(work: Coroutine[Any, Any, T], asked: Any) -> T:
-    return await _go_on(work, asked)
-
-
-@coroutine
-def _go_on(work: Coroutine[Any, Any, T], asked: Any) -> Generator[Any, Any, T]:
-    step, given = work.send, None
-    while True:
-        try:
-            step, given = work.send, (yield asked)
-        except GeneratorExit:
-            work.close()
-            raise
-        except BaseException as error:  # noqa: BLE001 - it is the work's to handle
-            step, given = work.throw, error
-        try:
-            asked = step(given)
-        except StopIteration as end:
-            return end.value

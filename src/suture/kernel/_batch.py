@@ -46,6 +46,8 @@ async def run_batch(scope: Scope, calls: Sequence[Call]) -> None:
 async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
     """Run one after another; what stands behind a call that waits, or that ends the run, does not begin."""
     for index in open_calls:
+        if scope.stop_at:
+            scope.check_stop()
         await _start(scope, [index])
         ending = await in_context(run_call(scope, calls[index], index), copy_context())
         if ending is not None:
@@ -67,6 +69,9 @@ async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[in
             task.cancel()
         await _wait_out(tasks)
         raise
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # each is asked, so that none is called unretrieved
     return [task.result() for task in tasks]
 
 
@@ -83,6 +88,11 @@ async def _wait_out(tasks: list["asyncio.Task[_Ending]"]) -> None:
 
 
 async def _start(scope: Scope, open_calls: list[int]) -> None:
+    """Write that these calls begin; those that are refused do not."""
+    if scope.batch.refused:
+        open_calls = [index for index in open_calls if index not in scope.batch.refused]
+        if not open_calls:
+            return
     if scope.journal is not None:
         try:
             await scope.journal.start(open_calls)
@@ -138,8 +148,8 @@ def answers(scope: Scope, calls: Sequence[Call], default: Cause | None) -> list[
     return messages
 
 
-def answer_batch(scope: Scope, calls: Sequence[Call]) -> int | None:
-    """Put the results of a batch that is done into the history; return the call that ends the run, if one does."""
+def answer_batch(scope: Scope, calls: Sequence[Call], *, ends: bool) -> bool:
+    """Put the results of a batch that is done into the history; return whether the run ends, perhaps by one of them."""
     messages = answers(scope, calls, Cause.UNKNOWN)
     directly = [
         index
@@ -150,12 +160,13 @@ def answer_batch(scope: Scope, calls: Sequence[Call]) -> int | None:
         _tell_of_end(scope, calls[index], index)
     last = directly[-1] if directly else None
     scope.history = scope.history.extend(messages)
+    ends = ends or last is not None
     if scope.journal is not None:
-        scope.journal.note_answers(scope.history, last)
+        scope.journal.note_answers(scope.history, last, ends=ends)
     if last is not None:
         scope.output_message = messages[last]
-    scope.batch = Batch()
-    return last
+    scope.batch, scope.calls = Batch(), None
+    return ends
 
 
 def _tell_of_end(scope: Scope, call: Call, index: int) -> None:

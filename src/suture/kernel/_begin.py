@@ -15,7 +15,7 @@ from suture.kernel._records import VERSION, Began, Entered, Record, Resumed, dec
 from suture.kernel._replay import Restored, check_answers, close_batch, reopen_calls, replay
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._typed import encode_value
-from suture.messages import FrozenMap, History, TokenUsage
+from suture.messages import FrozenMap, History
 from suture.tools import as_tools
 from suture.wires import ChatWire
 
@@ -73,17 +73,14 @@ async def begin(scope: Scope, start: Begin) -> Position:
         scope.history = History(start.messages)
         position = Position()
     elif start.nested and restored.outcome == "finished":
-        scope.output_message = scope.history[-1]
-        scope.output = scope.wire.text(scope.output_message)
-        position = Position(phase=Phase.DONE)
+        position = Position(phase=Phase.GATHERED, ends=True)
     elif start.resumes:
         position = restored.position
     else:
         close_batch(scope, restored.position, cancelled=restored.outcome == "cancelled")
         scope.history = scope.history.extend(start.messages)
         scope.number(restored.runs + 1)
-        scope.values, scope.answers, scope.states = {}, {}, {}
-        scope.turn, scope.usage, scope.tool_calls, scope.edited_infos = 0, TokenUsage(), 0, False
+        scope.forget_run()
         position = Position()
     if scope.emitter is not None:
         scope.emitter.send(
@@ -138,17 +135,18 @@ async def _load(scope: Scope, start: Begin) -> Restored | None:
         _take_over(scope, restored.began)
     scope.session.update(session)
     journal.take_over(scope.history)
+    scope.usage_before = scope.usage
     if start.nested:
         start = start._replace(
-            resumes=True, answers={key: start.answers[key] for key in restored.expects if key in start.answers}
+            resumes=True, answers={key: start.answers[key] for key in restored.asked if key in start.answers}
         )
     if start.resumes and not (start.nested and restored.outcome == "finished"):
         scope.partial = None
-        given = dict(start.answers)
-        check_answers(run, restored, given)
-        plain = {address: encode_value(_plain_answer(data)) for address, data in given.items()}
-        scope.answers.update({address: _plain_answer(data) for address, data in given.items()})
-        journal.note(Resumed(plain))
+        given = {address: _plain_answer(data) for address, data in start.answers.items()}
+        check_answers(run, restored, scope.answers, given)
+        journal.note(Resumed({address: encode_value(data) for address, data in given.items()}))
+        scope.answers.update(given)
+        scope.resumes += 1
         await journal.flush()
     scope.journal = journal
     return restored

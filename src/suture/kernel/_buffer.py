@@ -25,7 +25,7 @@ E = TypeVar("E", bound=Event)
 class Buffer:
     """A queue with one reader."""
 
-    __slots__ = ("_loop", "_reader", "_room", "_thread", "closed", "items", "lifted", "sequence")
+    __slots__ = ("_loop", "_reader", "_thread", "_waiting", "closed", "items", "lifted", "sequence")
 
     def __init__(self) -> None:
         self.items: deque[Event] = deque()
@@ -36,10 +36,12 @@ class Buffer:
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._reader: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def put(self, event: Event) -> None:
-        """Add an event; its number is given here."""
+        """Add an event; its number is given here. After the last one nothing is added."""
+        if self.closed:
+            return
         if get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.put, event)
             return
@@ -56,7 +58,7 @@ class Buffer:
     def lift(self) -> None:
         """Stop waiting for the reader."""
         self.lifted = True
-        self._wake(self._room)
+        self._wake_all()
 
     async def next(self) -> Event | None:
         """Return the next event; `None` after the last."""
@@ -69,18 +71,23 @@ class Buffer:
             finally:
                 self._reader = None
         event = self.items.popleft()
-        if self._room is not None and len(self.items) <= LIMIT:
-            self._wake(self._room)
+        if self._waiting and len(self.items) <= LIMIT:
+            self._wake_all()
         return event
 
     async def wait_for_room(self) -> None:
         """Wait until the reader has caught up."""
         while len(self.items) > LIMIT and not self.lifted:
-            self._room = self._loop.create_future()
+            room: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.add(room)
             try:
-                await self._room
+                await room
             finally:
-                self._room = None
+                self._waiting.discard(room)
+
+    def _wake_all(self) -> None:
+        for room in self._waiting:
+            self._wake(room)
 
     @staticmethod
     def _wake(future: "asyncio.Future[None] | None") -> None:

@@ -1,5 +1,6 @@
 """One tool call, from the model's arguments to a result: run it, journal it, tell of it."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -22,45 +23,75 @@ __all__ = ["run_call"]
 async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] | Exception | None:
     """Run one call to its end; return what it waits for, or the error that must end the run, if there is one.
 
-    The result is in the journal and in the batch before anything relies on it.
+    The result is in the batch and in the journal before anything relies on it.
     """
     frame = Frame(scope, scope.turn, index, "tool", call.id, call.name)
     FRAME.set(frame)
     tool = scope.tools.get(call.name)
     argument = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-    sender = None
     if scope.emitter is not None:
-        sender = frame.sender = ToolSender(scope, frame, argument)
+        frame.sender = ToolSender(scope, frame, argument)
         if not scope.spec.stack.sends_tool_events:
-            sender.started()
+            frame.sender.started()
     failure: Exception | None = None
     pieces: list[ToolResult] = []
     try:
-        result = await _execute(scope, tool, frame, argument, pieces, sender)
+        result = await _execute(scope, tool, frame, argument, pieces)
     except InterruptSignal as signal:
+        _wait(scope, index)
+        return signal.waiting
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if scope.stop_at or task is None or task.cancelling():
+            raise
+        result = join_results([*pieces, error_result(_told(scope, error))])  # something of the tool's own was cancelled
+    except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
+        try:
+            result, failure = _failed(scope, error, pieces)
+        except Exception as fault:  # noqa: BLE001 - `format_tool_error` itself failed
+            return fault
+        if result is None:
+            return failure
+    await _end(scope, frame, tool, result)
+    return failure
+
+
+def _wait(scope: Scope, index: int) -> None:
+    """Take back that a call has begun: it will run again from the top."""
+    if index in scope.batch.started:
         scope.batch.started.discard(index)
         scope.tool_calls -= 1
-        if scope.journal is not None:
-            scope.journal.note(Waited(index))
-        return signal.waiting
-    except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
-        if isinstance(error, HookFailed) and isinstance(error.__cause__, Exception):
-            return error.__cause__
-        raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
-        unstored = scope.journal is not None and scope.journal.broken is error
-        failure = error if raises or unstored or isinstance(error, ConfigError) else None
-        told = _told(scope, error)
-        said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
-        result = join_results([*pieces, error_result(f"\n{told}" if said else told)])
-    scope.batch.ended[index] = result
     if scope.journal is not None:
-        await scope.journal.end(index, result)
-    if sender is not None:
-        if ends_run(scope, call.name, result):
-            scope.batch.held[index] = sender
+        scope.journal.note(Waited(index))
+
+
+def _failed(scope: Scope, error: Exception, pieces: list[ToolResult]) -> tuple[ToolResult | None, Exception | None]:
+    """Return the result that an error becomes, and the error if it must end the run; a hook's own has no result."""
+    if isinstance(error, HookFailed) and isinstance(error.__cause__, Exception):
+        return None, error.__cause__
+    raises = scope.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError | Rejected)
+    unstored = scope.journal is not None and scope.journal.broken is error
+    told = _told(scope, error)
+    said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
+    result = join_results([*pieces, error_result(f"\n{told}" if said else told)])
+    return result, error if raises or unstored or isinstance(error, ConfigError) else None
+
+
+async def _end(scope: Scope, frame: Frame, tool: Tool[..., Any] | None, result: ToolResult) -> None:
+    """Keep a result: in the batch, in the journal, and in the events."""
+    index = int(frame.spot)
+    scope.batch.ended[index] = result
+    refused = tool is not None and index in scope.batch.refused
+    scope.refused_calls += refused
+    if scope.journal is not None:
+        if scope.outer is not None and scope.root.journal is not None:
+            await scope.root.journal.flush()  # what the call left in the session is safe before its end is
+        await scope.journal.end(index, result, refused=refused)
+    if frame.sender is not None:
+        if ends_run(scope, frame.tool, result):
+            scope.batch.held[index] = frame.sender
         else:
-            sender.finished(result, directly=False)
-    return failure
+            frame.sender.finished(result, directly=False)
 
 
 async def _execute(
@@ -69,7 +100,6 @@ async def _execute(
     frame: Frame,
     argument: str,
     pieces: list[ToolResult],
-    sender: ToolSender | None,
 ) -> ToolResult:
     context = ToolContext(frame.tool, frame.call_id)
     stack = scope.spec.stack
@@ -83,7 +113,7 @@ async def _execute(
         return text_result(await tool.endpoint(argument, **own, **options))
     else:
         endpoint = await build(scope, tool, context, frame)
-    outermost = sender if not stack.sends_tool_events else None
+    outermost: ToolSender | None = frame.sender if not stack.sends_tool_events else None
     stream = endpoint(ToolArgument(argument), **options)
     try:
         async for piece in stream:
@@ -110,10 +140,10 @@ def _is_bare(scope: Scope, tool: Tool[..., Any]) -> bool:
     )
 
 
-def _told(scope: Scope, error: Exception) -> str:
+def _told(scope: Scope, error: BaseException) -> str:
     if isinstance(error, (ToolArgumentsError, Rejected)):
         return str(error)
-    if scope.spec.format_tool_error is not None:
+    if scope.spec.format_tool_error is not None and isinstance(error, Exception):
         return scope.spec.format_tool_error(error)
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -14,7 +14,7 @@ from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._policies import Component
 from suture.kernel._records import Paused
 from suture.kernel._result import RunResult
-from suture.kernel._scope import Scope, current_frame, set_session_value
+from suture.kernel._scope import Scope, current_frame, told_error
 from suture.kernel._typed import encode_value
 from suture.messages import FrozenMap, History
 from suture.pairing import Cause
@@ -23,20 +23,29 @@ __all__ = ["finish"]
 
 
 async def finish(
-    scope: Scope, outcome: Outcome, error: Exception | None, waiting: tuple[Waiting, ...]
-) -> tuple[RunResult[Any], Exception | None]:
-    """End a run; return its result and what it failed with. An error on the way out makes a success a failure."""
+    scope: Scope, outcome: Outcome, error: BaseException | None, waiting: tuple[Waiting, ...]
+) -> tuple[RunResult[Any], BaseException | None]:
+    """End a run; return its result and what it failed with. What cannot be stored makes a success a failure."""
     try:
         if outcome is Outcome.FINISHED and scope.spec.output_key is not None:
-            set_session_value(scope.spec.output_key, scope.wire.text(scope.output_message))
+            _keep_output(scope, scope.spec.output_key)
         if scope.journal is not None:
             await uninterrupted(_store_end(scope, outcome, waiting))
     except asyncio.CancelledError:
         pass
     except Exception as failure:  # noqa: BLE001 - what could not be stored is the outcome then
         outcome, error, waiting = Outcome.FAILED, error or failure, ()
+    broken = scope.journal.broken if scope.journal is not None else None
+    if broken is not None and error is None:
+        outcome, error, waiting = Outcome.FAILED, broken, ()
     scope.waiting = waiting
-    messages = _final_messages(scope, outcome)
+    try:
+        messages = _final_messages(scope, outcome)
+    except Exception as failure:  # noqa: BLE001 - a hook left what is no message
+        messages = scope.history
+        outcome, error, waiting = Outcome.FAILED, error or failure, ()
+    for index, sender in scope.batch.held.items() if outcome is not Outcome.INTERRUPTED else ():
+        sender.finished(scope.batch.ended[index], directly=True)
     faults = await _clean_up(scope, messages, outcome, error)
     result: RunResult[Any] = RunResult(
         output=scope.output if outcome is Outcome.FINISHED else None,
@@ -55,6 +64,15 @@ async def finish(
     return result, error
 
 
+def _keep_output(scope: Scope, key: str) -> None:
+    """Keep the final text in the session; stored is what may be stored of it."""
+    root, redact = scope.root, scope.spec.redact
+    root.session[key] = scope.wire.text(scope.output_message)
+    if root.journal is not None:
+        shown = scope.output_message if redact is None else redact(scope.output_message)
+        root.journal.keep_value("session", key, encode_value(scope.wire.text(shown)))
+
+
 async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...]) -> None:
     journal = scope.journal
     if journal is None or journal.broken is not None:
@@ -66,10 +84,20 @@ async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...
             [_stored(_redacted(scope, item.interrupt)) for item in waiting],
             {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
             {item.interrupt.id: item.expects for item in waiting},
-            None if scope.partial is None else scope.wire.dump(scope.partial),
+            _stored_message(scope, scope.partial),
+            _place(scope.history, scope.output_message) if outcome is Outcome.FINISHED else None,
         )
     )
     await journal.flush()
+
+
+def _stored_message(scope: Scope, message: Any) -> Any:
+    redact = scope.spec.redact
+    return None if message is None else scope.wire.dump(message if redact is None else redact(message))
+
+
+def _place(history: History[Any], message: Any) -> int | None:
+    return next((index for index in range(len(history) - 1, -1, -1) if history[index] is message), None)
 
 
 def _redacted(scope: Scope, item: Interrupt) -> Interrupt:
@@ -97,7 +125,7 @@ def _final_messages(scope: Scope, outcome: Outcome) -> History[Any]:
 
 
 async def _clean_up(
-    scope: Scope, messages: History[Any], outcome: Outcome, error: Exception | None
+    scope: Scope, messages: History[Any], outcome: Outcome, error: BaseException | None
 ) -> tuple[Exception, ...]:
     """Run the `after_agent` hooks and the agent's callbacks to their end, whatever happens meanwhile."""
     faults: list[Exception] = []
@@ -129,12 +157,12 @@ async def _clean_up(
     return tuple(faults)
 
 
-async def _tell_callbacks(scope: Scope, messages: History[Any], error: Exception | None) -> None:
+async def _tell_callbacks(scope: Scope, messages: History[Any], error: BaseException | None) -> None:
     callbacks = scope.spec.callbacks
     if callbacks is None or "agent" not in callbacks.kinds:
         return
     about = Component(kind="agent", name=scope.spec.name)
-    if error is not None:
+    if isinstance(error, Exception):
         if callbacks.on_error is not None:
             await settled(callbacks.on_error(about, error))
     elif callbacks.on_end is not None:
@@ -153,7 +181,7 @@ def _tell(scope: Scope, result: RunResult[Any]) -> None:
     if result.outcome is Outcome.INTERRUPTED:
         shown = tuple(_redacted(scope, item) for item in result.interrupts)
         emitter.send(Interrupted, interrupts=shown, checkpoint_id=scope.checkpoint_id)
-    error = f"{type(result.error).__name__}: {result.error}" if result.error is not None else ""
+    error = told_error(scope, result.error)
     text = ""
     if result.outcome is Outcome.FINISHED:
         redact = scope.spec.redact

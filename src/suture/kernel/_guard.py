@@ -74,6 +74,7 @@ class _Guard:
                 break
             except Exception as error:
                 attempt += 1
+                self.frame.scope.check_stop()
                 if attempt <= tool.retry and not pieces and not isinstance(error, ToolArgumentsError):
                     continue
                 if told is not None:

@@ -1,5 +1,6 @@
 """What stands directly around a model: fit to its profile, and callbacks."""
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -40,11 +41,13 @@ class Innermost(ModelWrapper[Any]):
                 if held is not None:
                     yield held
                 held = item
-        except GeneratorExit:
+        except (GeneratorExit, CancelledError):
             await close(stream)
             raise
         except Exception as error:
             await close(stream)
+            if held is not None:
+                yield held
             await self._tell(told.on_error, error)
             raise
         await self._tell(told.on_end, held)

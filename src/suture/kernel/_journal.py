@@ -5,11 +5,11 @@ Messages are written by comparing the history with what was written last, so hoo
 
 import asyncio
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import msgspec
 
-from suture.kernel._awaiting import uninterrupted
 from suture.kernel._records import (
     Answered,
     Ended,
@@ -43,27 +43,43 @@ class Journal:
         self._noted: list[bytes] = []
         self._written: History[Any] = History()
         self._lock = asyncio.Lock()
+        self._guard = Lock()
+        self._unsure: list[bytes] = []
+        """What is being written; after a cancellation, what may or may not have been."""
         self.broken: Exception | None = None
         """The error that kept something from being written; nothing more is written then."""
 
     def note(self, record: Record) -> None:
-        """Remember a fact until the next `flush`."""
-        self._noted.append(encode_record(record))
+        """Remember a fact until the next `flush`. Tools that run in threads may do so, too."""
+        data = encode_record(record)
+        with self._guard:
+            self._noted.append(data)
 
     async def flush(self) -> None:
         """Write what was noted. When this returns it is safe."""
         async with self._lock:
-            noted, self._noted = self._noted, []
-            if noted and self.broken is None:
-                await uninterrupted(self._write(noted))
+            if self.broken is not None:
+                return
+            try:
+                if self._unsure:
+                    await self._look_again()
+                with self._guard:
+                    self._unsure, self._noted = [*self._unsure, *self._noted], []
+                if self._unsure:
+                    await self.store.append(self.run, self._next, self._unsure)
+            except Exception as error:
+                self.broken = error
+                raise
+            self._next += len(self._unsure)
+            self._unsure = []
 
-    async def _write(self, noted: list[bytes]) -> None:
-        try:
-            await self.store.append(self.run, self._next, noted)
-        except Exception as error:
-            self.broken = error
-            raise
-        self._next += len(noted)
+    async def _look_again(self) -> None:
+        """After a write that was cancelled, see whether it was done: a store writes all of it or nothing."""
+        count = len(self._unsure)
+        stored = await self.store.load(self.run)
+        if stored[self._next : self._next + count] == self._unsure:
+            self._next += count
+            self._unsure = []
 
     def take_over(self, history: History[Any]) -> None:
         """Regard `history` as written."""
@@ -81,10 +97,12 @@ class Journal:
             self.note(Spliced(start, stop, [self.wire.dump(message) for message in kept]))
         self._written = history
 
-    def note_reply(self, history: History[Any], turn: int, message_id: str, usage: TokenUsage | None) -> None:
+    def note_reply(
+        self, history: History[Any], turn: int, message_id: str, usage: TokenUsage | None, *, is_last: bool
+    ) -> None:
         """Note the history with the reply of a turn at its end."""
         self.note_history(history)
-        self.note(Replied(turn, message_id, plain(usage) if usage is not None else {}))
+        self.note(Replied(turn, message_id, plain(usage) if usage is not None else {}, is_last))
 
     def note_infos(self, tool_infos: Sequence[ToolInfo], deferred: Sequence[ToolInfo]) -> None:
         """Note what the model is told about tools."""
@@ -95,14 +113,14 @@ class Journal:
         self.note(Started(calls))
         await self.flush()
 
-    async def end(self, call: int, result: ToolResult) -> None:
+    async def end(self, call: int, result: ToolResult, *, refused: bool) -> None:
         """Write the result of a call."""
-        self.note(Ended(call, plain(result if self._redact is None else self._redact(result))))
+        self.note(Ended(call, plain(result if self._redact is None else self._redact(result)), refused))
         await self.flush()
 
-    def note_answers(self, history: History[Any], directly: int | None) -> None:
+    def note_answers(self, history: History[Any], directly: int | None, *, ends: bool) -> None:
         """Note that the results of a turn, which are written already, are in the history."""
-        self.note(Answered(directly))
+        self.note(Answered(directly, ends))
         self._written = history
 
     def keep_value(self, kind: str, key: str, value: Any) -> None:

@@ -1,56 +1,43 @@
 """The asyncio driver: it does what the machine says, until the machine says that it is over."""
 
-from typing import Any, cast
-
 from suture.errors import BudgetExceeded, MaxIterationsExceeded, OutputError
-from suture.kernel._awaiting import settled
 from suture.kernel._batch import answer_batch, run_batch
-from suture.kernel._contexts import ChatModelAgentState
-from suture.kernel._machine import Phase, Position, Step, next_step
-from suture.kernel._scope import Scope, tell_rewrite
-from suture.kernel._turn import finish_turn, model_turn
-from suture.messages import History
+from suture.kernel._machine import Position, Step, next_step
+from suture.kernel._records import AskedAgain
+from suture.kernel._scope import SafePoint, Scope
+from suture.kernel._turn import finish_turn, gather_turn, model_turn
 
-__all__ = ["SafePoint", "loop"]
+__all__ = ["loop"]
 
 _CORRECTIONS = 2
 """How often an answer of the wrong form is sent back."""
 
 
-class SafePoint(BaseException):
-    """The run was asked to stop at a point that it has reached."""
-
-
 async def loop(scope: Scope, position: Position) -> None:
     """Drive a run from `position` to its end."""
     spec, budget = scope.spec, scope.spec.budget
-    limit, answers = spec.max_iterations, spec.answers_at_limit
-    corrections, used_up = 0, ""
+    limit, answers, used_up = spec.max_iterations, spec.answers_at_limit, ""
     while True:
         if budget is not None:
-            used_up = budget.exceeded(scope.usage, scope.tool_calls)
+            used_up = budget.exceeded(scope.usage, scope.tool_calls + scope.refused_calls)
         step = next_step(position, limit, used_up=bool(used_up), answers_at_limit=answers)
-        if scope.stop_at and "now" in scope.stop_at and step is not Step.END:
-            raise SafePoint  # somebody swallowed the cancellation
+        if step is Step.END:
+            return
+        if scope.stop_at:
+            scope.check_stop()
         if step is Step.MODEL or step is Step.LAST_MODEL:
             last = step is Step.LAST_MODEL
             await model_turn(scope, toolless=last)
             position = position.replied(is_last=last)
         elif step is Step.AFTER:
             await finish_turn(scope)
-            position = position.routed(calls=bool(scope.last_calls()))
-            if position.phase is Phase.DONE:
-                fault = _finish(scope, scope.history[-1])
-                if fault and corrections < _CORRECTIONS:
-                    corrections += 1
-                    scope.history = scope.history.append(scope.wire.user(f"{fault}. {_wanted(scope)}"))
-                    position = position.asked_again()
-                elif fault:
-                    raise OutputError(f"the answer is not of the wanted form, after {corrections} corrections: {fault}")
+            position = _route(scope, position)
+        elif step is Step.ROUTE:
+            position = _route(scope, position)
         elif step is Step.TOOLS:
             position = await _tools(scope, position)
-        elif step is Step.END:
-            return
+        elif step is Step.GATHERED:
+            position = await _gather(scope, position)
         elif used_up:
             raise BudgetExceeded(used_up)
         else:
@@ -58,6 +45,25 @@ async def loop(scope: Scope, position: Position) -> None:
                 f"the run took {position.turns} model turns and is not done; raise max_iterations, or set "
                 'on_max_iterations="answer" to end with an answer'
             )
+
+
+def _route(scope: Scope, position: Position) -> Position:
+    """Look at the last message: calls go to the tools, anything else is the answer; one of the wrong form goes back."""
+    if scope.last_calls():
+        return position.routed(calls=True)
+    scope.output_message = scope.history[-1]
+    fault = _read_output(scope)
+    if not fault:
+        return position.routed(calls=False)
+    if scope.corrections >= _CORRECTIONS or position.is_last or scope.spec.output is None:
+        raise OutputError(f"the answer is not of the wanted form, after {scope.corrections} corrections: {fault}")
+    scope.corrections += 1
+    scope.history = scope.history.append(scope.wire.user(f"{fault}. {scope.spec.output.instruction}"))
+    scope.calls = None
+    if scope.journal is not None:
+        scope.journal.note_history(scope.history)
+        scope.journal.note(AskedAgain())
+    return position.asked_again()
 
 
 async def _tools(scope: Scope, position: Position) -> Position:
@@ -68,39 +74,29 @@ async def _tools(scope: Scope, position: Position) -> Position:
         for index in range(len(calls)):
             scope.batch.refused[index] = "Not run: the run may take no more turns."
     await run_batch(scope, calls)
-    directly = answer_batch(scope, calls)
+    ends = not scope.tools or position.is_last
+    if ends:
+        scope.output_message = reply
+    position = position.answered(ends=answer_batch(scope, calls, ends=ends))
+    return await _gather(scope, position)
+
+
+async def _gather(scope: Scope, position: Position) -> Position:
+    """Run the hook after the calls; take a result that ends the run as its output."""
     if scope.after_tool_calls is not None:
-        await _after_tools(scope)
-    if directly is not None:
-        scope.output = scope.wire.text(scope.output_message)
-        return position.answered(ends=True)
-    if not scope.tools or position.is_last:
-        scope.output_message, scope.output = reply, scope.wire.text(reply)
-        return position.answered(ends=True)
-    if "after_tools" in scope.stop_at:
+        await gather_turn(scope)
+    if position.ends:
+        fault = _read_output(scope)
+        if fault:
+            raise OutputError(f"the run ends with what is not of the wanted form: {fault}")
+    elif "after_tools" in scope.stop_at:
         raise SafePoint
-    return position.answered(ends=False)
+    return position.gathered()
 
 
-async def _after_tools(scope: Scope) -> None:
-    """Call the run's own hook: all results are in the state, and the next turn has not begun."""
-    function = scope.after_tool_calls
-    state: ChatModelAgentState[Any] = ChatModelAgentState(
-        messages=scope.history, tool_infos=scope.tool_infos, deferred_tool_infos=scope.deferred_tool_infos
-    )
-    changed = cast("ChatModelAgentState[Any] | None", await settled(function(state)) if function is not None else None)
-    if changed is not None:
-        if changed.messages is not scope.history:
-            tell_rewrite(scope, scope.turn, "after_tool_calls", len(changed.messages), changed.report)
-            scope.history = History.of(changed.messages)
-        scope.tool_infos = tuple(changed.tool_infos)
-        scope.deferred_tool_infos = tuple(changed.deferred_tool_infos)
-
-
-def _finish(scope: Scope, reply: Any) -> str:
-    """Take a reply as the answer; return what is wrong with its form, if anything is."""
-    scope.output_message = reply
-    text = scope.wire.text(reply)
+def _read_output(scope: Scope) -> str:
+    """Read the output from the message that holds it; return what is wrong with its form, if anything is."""
+    text = scope.wire.text(scope.output_message)
     rule = scope.spec.output
     if rule is None:
         scope.output = text
@@ -110,7 +106,3 @@ def _finish(scope: Scope, reply: Any) -> str:
     except ValueError as error:
         return str(error)
     return ""
-
-
-def _wanted(scope: Scope) -> str:
-    return scope.spec.output.instruction if scope.spec.output is not None else ""

@@ -2,9 +2,9 @@
 
 ::
 
-    model ──reply──> after ──no calls──> done
-      ^                └──calls──> tools ──> done (a result ends the run)
-      └──────────────────────────────┘
+    model ──reply──> after ──hooks──> route ──an answer──> done
+      ^                                 └──calls──> tools ──results──> gathered ──it ends the run──> done
+      └────────────────────────────────────────────────────────────────────┘
 """
 
 from enum import StrEnum
@@ -14,11 +14,18 @@ __all__ = ["Phase", "Position", "Step", "next_step"]
 
 
 class Phase(StrEnum):
-    """What a run waits for: a model's reply, the hooks after it, the results of its calls, or nothing."""
+    """What a run waits for."""
 
     MODEL = "model"
+    """A model's reply."""
     AFTER = "after"
+    """The hooks after it."""
+    ROUTE = "route"
+    """A look at what the reply asks for."""
     TOOLS = "tools"
+    """The results of its calls."""
+    GATHERED = "gathered"
+    """The hook after them."""
     DONE = "done"
 
 
@@ -29,7 +36,9 @@ class Step(StrEnum):
     LAST_MODEL = "last model"
     """One more model turn, without tools, to end with an answer."""
     AFTER = "after"
+    ROUTE = "route"
     TOOLS = "tools"
+    GATHERED = "gathered"
     LIMIT = "limit"
     END = "end"
 
@@ -46,25 +55,41 @@ class Position(NamedTuple):
     phase: Phase = Phase.MODEL
     is_last: bool = False
     """Whether the turn at hand is the last one it may take."""
+    ends: bool = False
+    """Whether the results of the turn at hand end the run."""
 
     def replied(self, *, is_last: bool = False) -> "Position":
         """Return the position after a model's reply."""
         return Position(self.turns + 1, Phase.AFTER, is_last)
 
-    def routed(self, *, calls: bool) -> "Position":
+    def settled(self) -> "Position":
         """Return the position after the hooks that follow a reply."""
-        return Position(self.turns, Phase.TOOLS if calls else Phase.DONE, self.is_last)
+        return Position(self.turns, Phase.ROUTE, self.is_last)
 
-    def answered(self, *, ends: bool) -> "Position":
-        """Return the position after a turn's calls are answered."""
-        return Position(self.turns, Phase.DONE if ends or self.is_last else Phase.MODEL, self.is_last)
+    def routed(self, *, calls: bool) -> "Position":
+        """Return the position after a look at the reply."""
+        return Position(self.turns, Phase.TOOLS if calls else Phase.DONE, self.is_last)
 
     def asked_again(self) -> "Position":
         """Return the position after an answer was sent back to be corrected."""
-        return self._replace(phase=Phase.MODEL)
+        return Position(self.turns, Phase.MODEL, self.is_last)
+
+    def answered(self, *, ends: bool) -> "Position":
+        """Return the position after a turn's calls are answered."""
+        return Position(self.turns, Phase.GATHERED, self.is_last, ends)
+
+    def gathered(self) -> "Position":
+        """Return the position after the hook that follows the calls."""
+        return Position(self.turns, Phase.DONE if self.ends else Phase.MODEL, self.is_last, self.ends)
 
 
-_STEPS = {Phase.AFTER: Step.AFTER, Phase.TOOLS: Step.TOOLS, Phase.DONE: Step.END}
+_STEPS = {
+    Phase.AFTER: Step.AFTER,
+    Phase.ROUTE: Step.ROUTE,
+    Phase.TOOLS: Step.TOOLS,
+    Phase.GATHERED: Step.GATHERED,
+    Phase.DONE: Step.END,
+}
 
 
 def next_step(position: Position, limit: int, *, used_up: bool, answers_at_limit: bool) -> Step:

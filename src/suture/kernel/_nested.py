@@ -8,13 +8,10 @@ from suture.kernel._begin import Begin
 from suture.kernel._buffer import Emitter
 from suture.kernel._contexts import Outcome
 from suture.kernel._interrupt import InterruptSignal
-from suture.kernel._journal import plain
-from suture.kernel._records import Spent
 from suture.kernel._run import Run, new_run_id
 from suture.kernel._scope import Scope, current_frame
 from suture.kernel._spec import Spec
-from suture.kernel._turn import add_usage
-from suture.messages import TokenUsage
+from suture.kernel._usage import difference, spend
 
 __all__ = ["run_nested"]
 
@@ -27,15 +24,21 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     frame = current_frame(f"agent {spec.name!r} as a tool")
     outer = frame.scope
     run_id = new_run_id()
-    address = f"{outer.address}/{frame.place}/{spec.name}"
+    count = frame.counts.get(spec.name, 0)
+    frame.counts[spec.name] = count + 1
+    which = f"{spec.name}.{count}" if count else spec.name  # a wrapper may call its endpoint twice
+    address = f"{outer.address}/{frame.place}/{which}"
+    spec = spec._replace(redact=spec.redact or outer.spec.redact)
     inner = Scope(spec, run_id, address, (*outer.path, spec.name), outer.language, outer.streaming, outer=outer)
+    inner.stop_at = set(outer.inner_stop_at)
+    inner.inner_stop_at = set(outer.inner_stop_at)
     inner.dependencies, inner.tool_options = outer.dependencies, outer.tool_options
     if forwards_events and outer.emitter is not None:
         inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, run_id)
     if outer.journal is not None:
         inner.spec = spec._replace(store=outer.journal.store)
         place = frame.place.replace("/", ".")
-        inner.checkpoint_id = f"{outer.checkpoint_id}/{outer.run_id}.{place}.{spec.name}"
+        inner.checkpoint_id = f"{outer.checkpoint_id}/{outer.run_id}.{place}.{which}"
     run: Run[Any] = Run(inner, Begin(messages, answers=outer.answers, nested=True))
     outer.children.add(run.work)
     try:
@@ -44,17 +47,11 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         outer.children.discard(run.work)
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
-        _spend(outer, inner.usage)
+        used = difference(inner.usage, inner.usage_before)
+        if used.total_tokens:
+            spend(outer, used)
     if result.outcome is Outcome.INTERRUPTED:
         raise InterruptSignal(inner.waiting)
     if result.outcome is Outcome.CANCELLED:
         raise asyncio.CancelledError
     return result.output
-
-
-def _spend(outer: Scope, usage: TokenUsage) -> None:
-    """Count what an inner run used as the outer one's."""
-    if usage.total_tokens:
-        outer.usage = add_usage(outer.usage, usage)
-        if outer.journal is not None:
-            outer.journal.note(Spent(plain(usage)))

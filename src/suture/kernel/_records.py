@@ -12,9 +12,11 @@ from suture.errors import SchemaVersionError
 __all__ = [
     "VERSION",
     "Answered",
+    "AskedAgain",
     "Began",
     "Ended",
     "Entered",
+    "Gathered",
     "Infos",
     "Paused",
     "Record",
@@ -69,6 +71,15 @@ class Replied(_Record, frozen=True, tag="replied"):
     turn: int
     message_id: str
     usage: dict[str, int] = {}
+    is_last: bool = False
+
+
+class AskedAgain(_Record, frozen=True, tag="asked_again"):
+    """The answer was of the wrong form; the last message of the history says so to the model."""
+
+
+class Gathered(_Record, frozen=True, tag="gathered"):
+    """The hook after the calls of the turn at hand is done."""
 
 
 class Settled(_Record, frozen=True, tag="settled"):
@@ -88,6 +99,7 @@ class Ended(_Record, frozen=True, tag="ended"):
 
     call: int
     result: Any
+    refused: bool = False
 
 
 class Waited(_Record, frozen=True, tag="waited"):
@@ -114,6 +126,8 @@ class Answered(_Record, frozen=True, tag="answered"):
 
     directly: int | None = None
     """The call whose result ends the run."""
+    ends: bool = False
+    """Whether the run ends here, with that result or with the reply."""
 
 
 class Infos(_Record, frozen=True, tag="infos"):
@@ -146,6 +160,8 @@ class Paused(_Record, frozen=True, tag="paused"):
     expects: dict[str, str] = {}
     partial: Any = None
     """The message of a stream that was cut."""
+    output: int | None = None
+    """Which message of the history holds the output."""
 
 
 class Resumed(_Record, frozen=True, tag="resumed"):
@@ -159,6 +175,8 @@ Record: TypeAlias = (
     | Entered
     | Waited
     | Spent
+    | AskedAgain
+    | Gathered
     | Spliced
     | Replied
     | Settled

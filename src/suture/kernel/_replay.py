@@ -1,6 +1,6 @@
 """The reading half of a journal: from records back to a run that can go on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,9 +11,11 @@ from suture.kernel._interrupt import check_answer
 from suture.kernel._machine import Phase, Position
 from suture.kernel._records import (
     Answered,
+    AskedAgain,
     Began,
     Ended,
     Entered,
+    Gathered,
     Infos,
     Paused,
     Record,
@@ -29,8 +31,8 @@ from suture.kernel._records import (
     Waited,
 )
 from suture.kernel._scope import Batch, Scope
-from suture.kernel._turn import add_usage
 from suture.kernel._typed import decode_value
+from suture.kernel._usage import add_usage
 from suture.language import resolve_language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
 from suture.pairing import Cause
@@ -46,6 +48,8 @@ class Restored(NamedTuple):
     """Empty if it never ended: the process died."""
     expects: Mapping[str, str] = FrozenMap()
     """The interrupts it waits for, by id, and the kinds of answers they take."""
+    asked: Mapping[str, str] = FrozenMap()
+    """The same for all interrupts that it ever waited for."""
     began: Began | None = None
     runs: int = 1
     """How many runs this conversation has had."""
@@ -64,58 +68,14 @@ class _Replay:
         self.began: Began | None = None
         self.entered = False
         self.runs = 0
+        self.asked: dict[str, str] = {}
 
     def apply(self, record: Record) -> None:
-        scope = self.scope
-        if isinstance(record, Spliced):
-            self.messages[record.start : record.stop] = [scope.wire.load(item) for item in record.messages]
-        elif isinstance(record, Replied):
-            self._reply(record)
-        elif isinstance(record, Started):
-            scope.batch.started.update(record.calls)
-            scope.tool_calls += len(record.calls)
-            self.position = self.position._replace(phase=Phase.TOOLS)
-        elif isinstance(record, Ended):
-            scope.batch.ended[record.call] = msgspec.convert(record.result, ToolResult)
-        elif isinstance(record, Waited):
-            scope.batch.started.discard(record.call)
-            scope.tool_calls -= 1
-        elif isinstance(record, Stopped):
-            scope.batch.causes[record.call] = Cause(record.cause)
-        elif isinstance(record, Answered):
-            self._answer(record)
-        elif isinstance(record, ValueKept):
-            values = scope.values if record.kind == "value" else scope.session
-            values[record.key] = decode_value(record.value)
-        elif isinstance(record, ValueDropped):
-            scope.values.pop(record.key, None)
-        else:
-            self._move(record)
+        """Take one record over."""
+        handle: Callable[[_Replay, Any], None] = _HANDLERS[type(record)]
+        handle(self, record)
 
-    def _move(self, record: Began | Entered | Spent | Settled | Infos | Paused | Resumed) -> None:
-        scope = self.scope
-        if isinstance(record, Began):
-            self._begin(record)
-        elif isinstance(record, Entered):
-            self.entered = True
-        elif isinstance(record, Spent):
-            scope.usage = add_usage(scope.usage, msgspec.convert(record.usage, TokenUsage))
-        elif isinstance(record, Settled):
-            calls = bool(self.messages) and bool(scope.wire.calls(self.messages[-1]))
-            self.position = self.position.routed(calls=calls)
-        elif isinstance(record, Infos):
-            scope.tool_infos = msgspec.convert(record.tool_infos, tuple[ToolInfo, ...])
-            scope.deferred_tool_infos = msgspec.convert(record.deferred, tuple[ToolInfo, ...])
-            scope.edited_infos = True
-        elif isinstance(record, Paused):
-            self.paused = record
-            scope.partial = None if record.partial is None else scope.wire.load(record.partial)
-            scope.states.update({address: decode_value(state) for address, state in record.states.items()})
-        else:
-            self.paused, scope.partial = None, None
-            scope.answers.update({address: decode_value(data) for address, data in record.answers.items()})
-
-    def _begin(self, record: Began) -> None:
+    def began_again(self, record: Began) -> None:
         scope = self.scope
         self.runs += 1
         scope.language = resolve_language(record.language)
@@ -123,28 +83,113 @@ class _Replay:
             scope.address = record.agent
         scope.number(self.runs)
         self.began, self.paused, self.position, self.entered = record, None, Position(), False
-        scope.partial = None
-        scope.batch, scope.turn, scope.usage, scope.tool_calls = Batch(), 0, TokenUsage(), 0
-        scope.edited_infos = False
-        scope.values.clear()
-        scope.answers.clear()
-        scope.states.clear()
+        self.asked = {}
+        scope.forget_run()
 
-    def _reply(self, record: Replied) -> None:
+    def was_entered(self, _: Entered) -> None:
+        self.entered = True
+
+    def spliced(self, record: Spliced) -> None:
+        self.messages[record.start : record.stop] = [self.scope.wire.load(item) for item in record.messages]
+
+    def replied(self, record: Replied) -> None:
         scope = self.scope
         scope.turn = record.turn
         scope.batch = Batch()
         if record.usage:
             scope.usage = add_usage(scope.usage, msgspec.convert(record.usage, TokenUsage))
         scope.ids[id(self.messages[-1])] = (self.messages[-1], record.message_id)
-        self.position = self.position.replied()
+        self.position = self.position.replied(is_last=record.is_last)
 
-    def _answer(self, record: Answered) -> None:
-        scope = self.scope
-        calls = scope.wire.calls(self.messages[-1])
-        self.messages.extend(answers(scope, calls, Cause.UNKNOWN))
+    def settled(self, _: Settled) -> None:
+        self.position = self.position.settled()
+
+    def asked_again(self, _: AskedAgain) -> None:
+        self.scope.corrections += 1
+        self.position = self.position.asked_again()
+
+    def started(self, record: Started) -> None:
+        self.scope.batch.started.update(record.calls)
+        self.scope.tool_calls += len(record.calls)
+        self.position = self.position.routed(calls=True)
+
+    def ended(self, record: Ended) -> None:
+        self.scope.batch.ended[record.call] = msgspec.convert(record.result, ToolResult)
+        self.scope.refused_calls += record.refused
+        self.position = self.position.routed(calls=True)
+
+    def waited(self, record: Waited) -> None:
+        if record.call in self.scope.batch.started:
+            self.scope.batch.started.discard(record.call)
+            self.scope.tool_calls -= 1
+
+    def stopped(self, record: Stopped) -> None:
+        self.scope.batch.causes[record.call] = Cause(record.cause)
+
+    def answered(self, record: Answered) -> None:
+        scope, reply = self.scope, self.messages[-1]
+        results = answers(scope, scope.wire.calls(reply), Cause.UNKNOWN)
+        if record.ends:
+            scope.output_message = reply if record.directly is None else results[record.directly]
+        self.messages.extend(results)
         scope.batch = Batch()
-        self.position = self.position.answered(ends=record.directly is not None)
+        self.position = self.position.answered(ends=record.ends)
+
+    def gathered(self, _: Gathered) -> None:
+        self.position = self.position.gathered()
+
+    def infos(self, record: Infos) -> None:
+        scope = self.scope
+        scope.tool_infos = msgspec.convert(record.tool_infos, tuple[ToolInfo, ...])
+        scope.deferred_tool_infos = msgspec.convert(record.deferred, tuple[ToolInfo, ...])
+        scope.edited_infos = True
+
+    def spent(self, record: Spent) -> None:
+        self.scope.usage = add_usage(self.scope.usage, msgspec.convert(record.usage, TokenUsage))
+
+    def value_kept(self, record: ValueKept) -> None:
+        values = self.scope.values if record.kind == "value" else self.scope.session
+        values[record.key] = decode_value(record.value)
+
+    def value_dropped(self, record: ValueDropped) -> None:
+        self.scope.values.pop(record.key, None)
+
+    def was_paused(self, record: Paused) -> None:
+        scope = self.scope
+        self.paused = record
+        self.asked.update(record.expects)
+        scope.partial = None if record.partial is None else scope.wire.load(record.partial)
+        scope.states.update({address: decode_value(state) for address, state in record.states.items()})
+        if record.output is not None:
+            scope.output_message = self.messages[record.output]
+
+    def resumed(self, record: Resumed) -> None:
+        scope = self.scope
+        self.paused, scope.partial = None, None
+        scope.resumes += 1
+        scope.answers.update({address: decode_value(data) for address, data in record.answers.items()})
+
+
+_HANDLERS: dict[type, Callable[[_Replay, Any], None]] = {
+    Began: _Replay.began_again,
+    Entered: _Replay.was_entered,
+    Spliced: _Replay.spliced,
+    Replied: _Replay.replied,
+    Settled: _Replay.settled,
+    AskedAgain: _Replay.asked_again,
+    Started: _Replay.started,
+    Ended: _Replay.ended,
+    Waited: _Replay.waited,
+    Stopped: _Replay.stopped,
+    Answered: _Replay.answered,
+    Gathered: _Replay.gathered,
+    Infos: _Replay.infos,
+    Spent: _Replay.spent,
+    ValueKept: _Replay.value_kept,
+    ValueDropped: _Replay.value_dropped,
+    Paused: _Replay.was_paused,
+    Resumed: _Replay.resumed,
+}
 
 
 def replay(scope: Scope, records: list[Record]) -> Restored:
@@ -152,29 +197,28 @@ def replay(scope: Scope, records: list[Record]) -> Restored:
     work = _Replay(scope)
     for record in records:
         work.apply(record)
-    scope.history = History(work.messages)
+    scope.history, scope.calls = History(work.messages), None
     paused = work.paused
-    return Restored(
-        work.position,
-        paused.outcome if paused is not None else "",
-        dict(paused.expects) if paused is not None else {},
-        work.began,
-        work.runs,
-        work.entered,
-    )
+    outcome, expects = (paused.outcome, dict(paused.expects)) if paused is not None else ("", {})
+    return Restored(work.position, outcome, expects, work.asked, work.began, work.runs, work.entered)
 
 
-def check_answers(run: str, restored: Restored, given: dict[str, Any]) -> None:
-    """Raise `ResumeError` where the run cannot be resumed with these answers. Nothing has changed then."""
+def check_answers(run: str, restored: Restored, known: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise `ResumeError` where the run cannot be resumed with these answers. Nothing has changed then.
+
+    An answer that was given before may be given again: whoever gave it may not have learned what came of it.
+    """
     if restored.outcome == "finished":
         raise ResumeError(
             f"checkpoint {run!r} has finished; to go on with the conversation, run the agent with this checkpoint_id"
         )
     for address, data in given.items():
-        if address not in restored.expects:
+        if address not in restored.asked:
             waits = ", ".join(restored.expects) or "nothing"
             raise ResumeError(f"checkpoint {run!r} does not wait for {address!r}; it waits for: {waits}")
-        check_answer(address, restored.expects[address], data)
+        check_answer(address, restored.asked[address], data)
+        if address not in restored.expects and address in known and known[address] != data:
+            raise ResumeError(f"{address!r} was answered before, and otherwise; the first answer holds")
 
 
 def reopen_calls(scope: Scope) -> None:
@@ -190,7 +234,7 @@ def reopen_calls(scope: Scope) -> None:
 
 def close_batch(scope: Scope, position: Position, *, cancelled: bool) -> None:
     """Answer the open calls of a run that goes on with something new, each by its cause."""
-    if position.phase in {Phase.AFTER, Phase.TOOLS} and len(scope.history):
+    if position.phase in {Phase.AFTER, Phase.ROUTE, Phase.TOOLS} and len(scope.history):
         calls = scope.wire.calls(scope.history[-1])
         for index in scope.batch.started - scope.batch.ended.keys():
             scope.batch.causes.setdefault(index, Cause.UNKNOWN)

@@ -33,7 +33,7 @@ class RunResult(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """The session values at the end."""
     message_ids: tuple[str, ...] = ()
     """For each message the id that events gave it; empty for what went in."""
-    error: Exception | None = None
+    error: BaseException | None = None
     """What the run failed with."""
     escalated: bool = False
     """Whether a cancellation that waited for a safe point ran out of patience."""

@@ -15,9 +15,9 @@ from suture.kernel._buffer import Buffer, Emitter
 from suture.kernel._contexts import Outcome
 from suture.kernel._finish import finish
 from suture.kernel._interrupt import InterruptSignal, Waiting
-from suture.kernel._loop import SafePoint, loop
+from suture.kernel._loop import loop
 from suture.kernel._result import RunResult
-from suture.kernel._scope import FRAME, Frame, Scope
+from suture.kernel._scope import FRAME, Frame, SafePoint, Scope
 from suture.messages import History, M
 
 __all__ = ["Run", "new_run_id"]
@@ -38,7 +38,7 @@ class _Work:
         self.task: asyncio.Task[None] | None = None
         self.buffer: Buffer | None = None
         self.result: RunResult[Any] | None = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.is_over = False
         """Whether the loop has come to its end: a cancellation has nothing left to stop."""
         self.escalated = False
@@ -55,40 +55,42 @@ class _Work:
         return self.task
 
     async def drive(self) -> None:
-        """Run to the end. Never raises: what came of it is in `result` and `error`."""
-        scope = self.scope
+        """Run to the end; what came of it is in `result` and `error`. The events always come to an end."""
         self.has_begun = True
-        outcome, error = Outcome.FINISHED, None
-        waiting: tuple[Waiting, ...] = ()
-        FRAME.set(Frame(scope, 0, "run", "run"))
+        FRAME.set(Frame(self.scope, 0, "run", "run"))
+        try:
+            outcome, error, waiting = await self._go()
+            self.is_over = True
+            result, self.error = await finish(self.scope, outcome, error, waiting)
+            self.result = msgspec.structs.replace(result, escalated=self.escalated) if self.escalated else result
+            if isinstance(self.error, SutureError):
+                self.error.result = self.result
+        finally:
+            self.is_over = True
+            if self.buffer is not None:
+                self.buffer.close()
+
+    async def _go(self) -> tuple[Outcome, BaseException | None, tuple[Waiting, ...]]:
+        scope = self.scope
         try:
             if "now" in scope.stop_at:
                 scope.history = History(self.start.messages)
-                raise SafePoint  # noqa: TRY301 - before its first step
-            position = await begin(scope, self.start)
-            await loop(scope, position)
+                return Outcome.CANCELLED, None, ()  # before its first step
+            await loop(scope, await begin(scope, self.start))
         except InterruptSignal as signal:
-            outcome, waiting = Outcome.INTERRUPTED, signal.waiting
-            if scope.stop_at:
-                outcome = Outcome.CANCELLED
+            return Outcome.CANCELLED if scope.stop_at else Outcome.INTERRUPTED, None, signal.waiting
         except SafePoint:
-            outcome = Outcome.CANCELLED
+            return Outcome.CANCELLED, None, ()
         except asyncio.CancelledError:
-            outcome = Outcome.CANCELLED
             task = asyncio.current_task()
             while task is not None and task.cancelling():
                 task.uncancel()
-        except Exception as failure:  # noqa: BLE001 - told to whoever awaits the run
-            outcome, error = Outcome.FAILED, failure
-        self.is_over = True
-        try:
-            result, self.error = await finish(scope, outcome, error, waiting)
-        finally:
-            if self.buffer is not None:
-                self.buffer.close()
-        self.result = msgspec.structs.replace(result, escalated=self.escalated) if self.escalated else result
-        if isinstance(self.error, SutureError):
-            self.error.result = self.result
+            return Outcome.CANCELLED, None, ()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as failure:  # noqa: BLE001 - told to whoever awaits the run
+            return Outcome.FAILED, failure, ()
+        return Outcome.FINISHED, None, ()
 
     def stop(self, at: str, *, recursive: bool) -> None:
         """Ask for an end at a point; a run inside this one is asked, too, if `recursive`."""
@@ -99,6 +101,7 @@ class _Work:
             return
         self.scope.stop_at.add(at)
         if recursive:
+            self.scope.inner_stop_at.add(at)
             for child in tuple(self.scope.children):
                 child.stop(at, recursive=True)
 

@@ -27,6 +27,7 @@ __all__ = [
     "FRAME",
     "Batch",
     "Frame",
+    "SafePoint",
     "Scope",
     "current_frame",
     "delete_run_local_value",
@@ -38,9 +39,14 @@ __all__ = [
     "set_run_local_value",
     "set_session_value",
     "tell_rewrite",
+    "told_error",
 ]
 
 T = TypeVar("T")
+
+
+class SafePoint(BaseException):
+    """The run was asked to stop at a point that it has reached."""
 
 
 class Batch:
@@ -83,7 +89,14 @@ class Scope:
     edited_infos: bool = False
     turn: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
+    usage_before: TokenUsage = field(default_factory=TokenUsage)
+    """What an earlier process had used."""
     tool_calls: int = 0
+    refused_calls: int = 0
+    """How many calls the budget did not pay for."""
+    corrections: int = 0
+    """How often an answer was sent back."""
+    resumes: int = 0
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     session: dict[str, Any] = field(default_factory=dict[str, Any])
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -111,7 +124,9 @@ class Scope:
     tool_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     after_tool_calls: Callable[[Any], Any] | None = None
     stop_at: set[str] = field(default_factory=set[str])
-    """The safe points at which the run is to be cancelled."""
+    """The points at which the run is to be cancelled."""
+    inner_stop_at: set[str] = field(default_factory=set[str])
+    """Those of them that hold for the runs inside it, too."""
     children: set[Any] = field(default_factory=set[Any])
     """Runs of agents that are tools of this one, while they run."""
     reached: int = 0
@@ -136,6 +151,18 @@ class Scope:
     def root(self) -> "Scope":
         """The outermost run, whose session is everybody's."""
         return self if self.outer is None else self.outer.root
+
+    def check_stop(self) -> None:
+        """Raise where the run is to stop at once: somebody may have swallowed the cancellation."""
+        if "now" in self.stop_at:
+            raise SafePoint
+
+    def forget_run(self) -> None:
+        """Forget what belongs to one run of the conversation: another begins."""
+        self.batch, self.turn, self.usage, self.tool_calls = Batch(), 0, TokenUsage(), 0
+        self.refused_calls = self.corrections = self.resumes = 0
+        self.edited_infos, self.partial, self.output_message = False, None, None
+        self.values, self.answers, self.states = {}, {}, {}
 
     def number(self, run: int) -> None:
         """Take the address of the conversation's run number `run`: no two of its runs share one."""
@@ -320,6 +347,12 @@ def send_event(event: Event) -> None:
         raise InputError(f"send_event takes an event, such as Custom(name, data), not {type(event).__name__}")
     if emitter is not None:
         emitter.forward(event)
+
+
+def told_error(scope: Scope, error: BaseException | None) -> str:
+    """Return an error as an event may show it."""
+    text = f"{type(error).__name__}: {error}" if error is not None else ""
+    return text if scope.spec.redact is None or not text else str(scope.spec.redact(text))
 
 
 def tell_rewrite(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from suture.events import Event, MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolStarted
-from suture.kernel._awaiting import closing
+from suture.kernel._awaiting import close, closing
 from suture.kernel._contexts import ModelContext
 from suture.kernel._guard import STREAMING
 from suture.kernel._middleware import ChatModelAgentMiddleware, EnhancedStreamableEndpoint
@@ -32,7 +32,8 @@ class ModelSender(ModelWrapper[Any]):
         """Pass the stream on, telling of each piece and of the whole: the last message that comes."""
         wire = self.scope.wire
         whole, usage = None, None
-        async with closing(self.inner.stream(request)) as stream:
+        stream = self.inner.stream(request)
+        try:
             async for item in stream:
                 if isinstance(item, Delta):
                     usage = item.usage or usage
@@ -44,6 +45,13 @@ class ModelSender(ModelWrapper[Any]):
                         await self._tell_piece(request, piece)
                     yield whole
                 whole = item
+        except BaseException as error:
+            await close(stream)
+            if whole is not None and isinstance(error, Exception):
+                for piece in wire.deltas(whole):
+                    await self._tell_piece(request, piece)
+                yield whole
+            raise
         if whole is not None:
             self._tell_whole(request, whole, usage)
             yield whole

@@ -8,7 +8,7 @@ from suture.kernel._middleware import AgentMiddleware, ChatModelAgentMiddleware
 from suture.kernel._policies import ToolCallMiddleware
 from suture.tools import Tool, as_tools
 
-__all__ = ["Hook", "Layer", "Stack", "compile_stack"]
+__all__ = ["Hook", "Layer", "Stack", "compile_stack", "without_context"]
 
 
 class Hook(NamedTuple):
@@ -98,7 +98,7 @@ def _check_hooks(item: object) -> None:
         if name.startswith(("before_", "after_", "wrap_")) and name not in known:
             from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name pays for it
 
-            near = get_close_matches(name, known, n=1, cutoff=0.5)
+            near = get_close_matches(name, known, n=1, cutoff=0.6)
             if near:
                 raise ConfigError(f"{kind.__name__}.{name} is no hook and would never be called; is it {near[0]}?")
 
@@ -117,9 +117,10 @@ def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> tu
     for at, item in middlewares:
         function = getattr(item, field)
         if function is not None:
-            hooks.append(Hook(f"AgentMiddleware.{at}", "AgentMiddleware", _without_context(function), at, field))
+            hooks.append(Hook(f"AgentMiddleware.{at}", "AgentMiddleware", without_context(function), at, field))
     return tuple(hooks)
 
 
-def _without_context(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+def without_context(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a hook of the state alone as one that is also given a context."""
     return lambda state, _: function(state)

@@ -8,12 +8,13 @@ from suture.kernel._attempts import Ask, ask_model
 from suture.kernel._awaiting import settled
 from suture.kernel._contexts import ChatModelAgentState, ModelContext
 from suture.kernel._interrupt import InterruptSignal
-from suture.kernel._records import Settled
+from suture.kernel._records import Gathered, Settled
 from suture.kernel._scope import Scope, current_frame, tell_rewrite
-from suture.kernel._stack import Hook
-from suture.messages import History, TokenUsage, ToolInfo
+from suture.kernel._stack import Hook, without_context
+from suture.kernel._usage import add_usage
+from suture.messages import History, ToolInfo
 
-__all__ = ["finish_turn", "model_turn"]
+__all__ = ["finish_turn", "gather_turn", "model_turn"]
 
 _NO_TOOLS: tuple[ToolInfo, ...] = ()
 
@@ -21,7 +22,7 @@ _NO_TOOLS: tuple[ToolInfo, ...] = ()
 async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
     """Take one model turn: the reply is the last message of the history then.
 
-    If it is interrupted, the history is as it was before the first hook.
+    If it does not come to a reply, the history is as it was before the first hook.
     """
     before = scope.history, scope.tool_infos, scope.deferred_tool_infos
     context = _context(scope, scope.turn + 1)
@@ -33,9 +34,10 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
         infos, deferred = (_NO_TOOLS, _NO_TOOLS) if toolless else (scope.tool_infos, scope.deferred_tool_infos)
         current_frame().move(scope.turn + 1, "model", "model")
         reply = await ask_model(scope, Ask(scope.history, infos, deferred, options), context)
-    except InterruptSignal:
+    except BaseException as error:
         scope.history, scope.tool_infos, scope.deferred_tool_infos = before
-        scope.partial = None  # the model will be asked again
+        if isinstance(error, InterruptSignal):
+            scope.partial = None  # the model will be asked again
         raise
     scope.turn += 1
     scope.ids[id(reply.message)] = (reply.message, reply.message_id)
@@ -45,7 +47,7 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
     scope.history = scope.history.append(reply.message)
     if scope.journal is not None:
         _note_infos(scope, before[1:])
-        scope.journal.note_reply(scope.history, scope.turn, reply.message_id, reply.usage)
+        scope.journal.note_reply(scope.history, scope.turn, reply.message_id, reply.usage, is_last=toolless)
 
 
 async def finish_turn(scope: Scope) -> None:
@@ -64,6 +66,21 @@ async def finish_turn(scope: Scope) -> None:
         _note_infos(scope, before[1:])
         scope.journal.note_history(scope.history)
         scope.journal.note(Settled(scope.turn))
+
+
+async def gather_turn(scope: Scope) -> None:
+    """Run the hook after a turn's calls: their results are in the history, and the next turn has not begun."""
+    function = scope.after_tool_calls
+    if function is None:
+        return
+    before = scope.tool_infos, scope.deferred_tool_infos
+    hook = Hook("after_tool_calls", "after_tool_calls", without_context(function), 0, "after_tool_calls")
+    await _run_hooks(scope, (hook,), _context(scope, scope.turn), "after_tools")
+    scope.calls = None
+    if scope.journal is not None:
+        _note_infos(scope, before)
+        scope.journal.note_history(scope.history)
+        scope.journal.note(Gathered())
 
 
 def _context(scope: Scope, turn: int) -> ModelContext:
@@ -94,6 +111,8 @@ async def _run_hooks(scope: Scope, hooks: Sequence[Hook], context: ModelContext,
         if not isinstance(changed, ChatModelAgentState):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{hook.name} must return a ChatModelAgentState or None, not {type(changed).__name__}")
         state = _take(scope, state, changed, hook, context.turn)
+    if state.messages is not scope.history:
+        _forget_ids(scope, state.messages)
     scope.history = state.messages  # pyright: ignore[reportAttributeAccessIssue]
     scope.tool_infos, scope.deferred_tool_infos = state.tool_infos, state.deferred_tool_infos
 
@@ -126,23 +145,13 @@ def _history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
     return History(new)
 
 
+def _forget_ids(scope: Scope, messages: Sequence[Any]) -> None:
+    """Let go of messages that a hook took out of the history."""
+    ids = scope.ids
+    scope.ids = {id(message): ids[id(message)] for message in messages if id(message) in ids}
+
+
 def _note_infos(scope: Scope, before: tuple[Any, Any]) -> None:
     if scope.journal is not None and before != (scope.tool_infos, scope.deferred_tool_infos):
         scope.edited_infos = True
         scope.journal.note_infos(scope.tool_infos, scope.deferred_tool_infos)
-
-
-def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
-    """Return the sum of two usages.
-
-    >>> add_usage(TokenUsage(total_tokens=2), TokenUsage(total_tokens=3)).total_tokens
-    5
-    """
-    return TokenUsage(
-        prompt_tokens=old.prompt_tokens + new.prompt_tokens,
-        completion_tokens=old.completion_tokens + new.completion_tokens,
-        total_tokens=old.total_tokens + (new.total_tokens or new.prompt_tokens + new.completion_tokens),
-        cached_tokens=old.cached_tokens + new.cached_tokens,
-        cache_write_tokens=old.cache_write_tokens + new.cache_write_tokens,
-        reasoning_tokens=old.reasoning_tokens + new.reasoning_tokens,
-    )

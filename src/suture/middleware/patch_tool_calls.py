@@ -130,10 +130,9 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         if not asked:
             return paired
         texts: dict[tuple[int, int], str] = {}
-        met: Counter[tuple[str, str]] = Counter()
+        numbers = _number_calls(wire, history)
         for name, call_id, cause, place in asked:
-            which = (name, call_id, met[name, call_id])
-            met[name, call_id] += 1
+            which = (name, call_id, numbers[place])
             if which not in notes.texts:
                 notes.texts[which] = await self._text(name, call_id, cause)
             texts[place] = notes.texts[which]
@@ -210,6 +209,17 @@ class _Patching(ModelWrapper[Any]):
         async with closing(self.inner.stream(request)) as stream:
             async for item in stream:
                 yield item
+
+
+def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], int]:
+    """Return, for each call by its place, which of the calls of its name and id it is."""
+    met: Counter[tuple[str, str]] = Counter()
+    numbers: dict[tuple[int, int], int] = {}
+    for turn, message in enumerate(history):
+        for number, call in enumerate(wire.view(message).calls):
+            numbers[turn, number] = met[call.name, call.id]
+            met[call.name, call.id] += 1
+    return numbers
 
 
 def _digest(text: str) -> str:

@@ -46,7 +46,7 @@ def look() -> str:
         {"model": object()},
         {"output_type": object},
     ],
-    ids=str,
+    ids=lambda wrong: f"{next(iter(wrong))}={type(next(iter(wrong.values()))).__name__}",
 )
 def test_a_wrong_setting_is_refused_when_the_agent_is_made(wrong: dict[str, Any]):
     (setting,) = wrong

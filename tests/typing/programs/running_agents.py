@@ -88,7 +88,7 @@ def show(result: RunResult[Message]) -> None:
     assert_type(result.interrupts, tuple[Interrupt, ...])
     assert_type(result.session, Mapping[str, Any])
     assert_type(result.message_ids, tuple[str, ...])
-    assert_type(result.error, Exception | None)
+    assert_type(result.error, BaseException | None)
     assert_type(result.checkpoint_id, str | None)
     assert_type(result.cleanup_errors, tuple[Exception, ...])
     for message in result.messages:
