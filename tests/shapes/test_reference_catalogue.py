@@ -1,6 +1,6 @@
 """The reference's own cases (1c, items 1 to 10) and the ones it lacks (P1 to P15), for both native messages.
 
-Placeholders stand in call order and a call at the very end says *unknown*: design 8, on purpose.
+Placeholders stand in call order and a call at the very end says *unknown*, on purpose.
 """
 
 import time

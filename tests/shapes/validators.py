@@ -1,4 +1,4 @@
-"""What each provider refuses, written from Part 1 of the research and not from the code under test.
+"""What each provider refuses, written from the providers' own rules and not from the code under test.
 
 A validator returns what is wrong with a history, as a list of sentences.
 """

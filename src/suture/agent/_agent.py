@@ -115,8 +115,8 @@ class ChatModelAgent(Generic[M]):
     callbacks: Callbacks | None = None
     """Told when agent, model and tools start, end and fail."""
     redact: Callable[[Any], Any] | None = None
-    """Called with each message, `Delta`, `ToolResult` and text of arguments before it goes into an event or a store;
-    what it returns goes there instead. The run itself keeps what it has."""
+    """Called with each message, `Delta`, `ToolResult`, text of arguments or error, and `info` of an interrupt before it
+    goes into an event or a store; what it returns goes there instead. The run itself keeps what it has."""
     language: str | None = None
     """Of the texts that Suture writes; the one in force if not given."""
     _spec: Spec = field(init=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from math import isfinite
 from random import random
 from typing import Any, NamedTuple, cast
 
@@ -168,8 +169,16 @@ def _delay(config: ModelRetryConfig, decision: RetryDecision[Any], error: Except
     if decision.backoff is not None:
         return decision.backoff
     wait = default_backoff(attempt) if config.backoff is None else config.backoff(attempt)
-    asked = getattr(error, "retry_after", None)
-    return max(wait, float(asked)) if isinstance(asked, int | float) else wait
+    return max(wait, _seconds(getattr(error, "retry_after", None)))
+
+
+def _seconds(asked: Any) -> float:
+    """Return how long an error asks to be waited for; what is no sound number of seconds asks for nothing."""
+    try:
+        seconds = 0.0 if isinstance(asked, bool) or asked is None else float(asked)
+    except (TypeError, ValueError):
+        return 0.0
+    return seconds if isfinite(seconds) else 0.0
 
 
 def default_backoff(attempt: int) -> float:

@@ -1,4 +1,4 @@
-"""The reference's known defects (research, section 11), one by one: none of them is here.
+"""The reference's known defects, one by one: none of them is here.
 
 Left out, because what they are about does not exist here:
 

@@ -1,4 +1,4 @@
-"""The reference's known defects of persistence (research, section 11 B), one by one: none of them is here."""
+"""The reference's known defects of persistence, one by one: none of them is here."""
 
 import asyncio
 from collections.abc import AsyncIterator

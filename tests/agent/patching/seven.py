@@ -1,4 +1,4 @@
-"""The seven broken histories that no peer gets right (research, python-peers 1.1), and what each must become.
+"""The seven broken histories that no peer gets right, and what each must become.
 
 Each is told as a whole history that something damages: by removing, moving or doubling messages.
 """

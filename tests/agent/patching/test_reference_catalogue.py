@@ -1,6 +1,6 @@
-"""The reference's own cases (research, eino-middlewares 1c) and its weak points (1d), through an agent.
+"""The reference's own cases and its weak points, through an agent.
 
-Placeholders stand in call order, and a call at the very end says *unknown*: design 8, on purpose.
+Placeholders stand in call order, and a call at the very end says *unknown*, on purpose.
 """
 
 from typing import Any
