@@ -7,46 +7,17 @@ from typing import Any
 import pytest
 
 import suture
+from tests.shapes.chat import GO, NEXT, WIRE, call, model, says, tool, user
 from tests.shapes.holding import found, left_alone, mended, unmendable
 from tests.shapes.texts import placeholder
 
-WIRE = "openai-chat"
 CHAT_PROFILES = ("openai-chat", "mistral", "deepseek", "kimi", "minimax")
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-OLD_CALL = {"role": "assistant", "content": None, "function_call": {"name": "search", "arguments": "{}"}}
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def call(id_: Any, name: str = "search", arguments: Any = "{}") -> dict[str, Any]:
-    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def model(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
-
-
-def says(text: Any, **more: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": text, **more}
-
-
-def tool(id_: Any, content: Any = "1", **more: Any) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id_, "content": content, **more}
-
-
-def old_result(content: str, name: str = "search") -> dict[str, Any]:
-    return {"role": "function", "name": name, "content": content}
 
 
 def ids_of(messages: Any) -> tuple[list[str], list[str]]:
     calls = [each["id"] for message in messages for each in message.get("tool_calls", ())]
     return calls, [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-
-
-GO = user("go")
-NEXT = user("next")
 
 
 # --- media ------------------------------------------------------------------------------------
@@ -340,39 +311,6 @@ def test_ids_that_start_again_every_round_are_kimis_way():
     """F30."""
     one = model(call("search:0"), reasoning_content="")
     left_alone([GO, one, tool("search:0", "1"), one, tool("search:0", "2"), says("done")], WIRE, profile="kimi")
-
-
-# --- the older form ---------------------------------------------------------------------------
-
-
-def test_a_whole_history_of_the_older_form_is_left_alone():
-    left_alone([GO, OLD_CALL, old_result("1"), says("done"), NEXT], WIRE)
-
-
-def test_a_call_of_the_older_form_is_answered_in_the_older_form():
-    fixed = mended([GO, OLD_CALL, NEXT], WIRE)
-    assert fixed.messages[1] is OLD_CALL
-    assert set(fixed.messages[2]) == {"role", "name", "content"}
-    assert (fixed.messages[2]["role"], fixed.messages[2]["name"]) == ("function", "search")
-    assert fixed.messages[2]["content"].startswith("Tool call search")
-    assert fixed.messages[2]["content"].endswith("was canceled - another message came in before it could be completed.")
-
-
-def test_a_late_result_of_the_older_form_moves_home():
-    fixed = mended([GO, OLD_CALL, NEXT, old_result("1")], WIRE)
-    assert fixed.messages == [GO, OLD_CALL, old_result("1"), NEXT]
-
-
-def test_an_orphan_of_the_older_form_is_kept_as_text():
-    fixed = mended([GO, old_result("precious"), says("done")], WIRE)
-    assert fixed.messages[1]["role"] == "user"
-    assert "precious" in fixed.messages[1]["content"]
-
-
-def test_both_forms_may_stand_in_one_history():
-    fixed = mended([GO, OLD_CALL, old_result("1"), model(call("x")), NEXT], WIRE)
-    assert fixed.messages[:4] == [GO, OLD_CALL, old_result("1"), model(call("x"))]
-    assert fixed.messages[4] == tool("x", placeholder("interrupted", "x"))
 
 
 # --- what is nobody's business ----------------------------------------------------------------

@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any
 
-from suture.messages import ToolArgument
+from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.tools import Tool
+
+HELLO = ToolResult((TextPart("hello"),))
 
 
 def run(tool: Tool[..., Any], arguments: str = "{}", **options: Any) -> Any:

@@ -1,0 +1,155 @@
+"""A cancel meets an interrupt, or an agent inside a tool."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import suture
+from suture import ChatModelAgent, ChatModelAgentMiddleware, Outcome, tool
+from suture.testing import ScriptedModel
+from tests.agent.durability.bench import Bench, both
+from tests.agent.durability.scenes import STOPPED, AnyStore, acceptable, make, play, results, seen, start, turn
+
+
+def test_c4_an_interrupt_while_a_cancel_is_pending_is_absorbed_and_comes_again_on_resume(store: AnyStore):
+    began, go = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def ask() -> str:
+        """Ask."""
+        began.set()
+        await go.wait()
+        return f"answered {await suture.interrupt('sure?')}"
+
+    agent, _ = make([turn(("c1", "ask")), "done"], ask, checkpoint_store=store)
+
+    async def scene():
+        run = agent.run("go", checkpoint_id="k")
+        reading = asyncio.ensure_future(seen(run))
+        await began.wait()
+        cancelling = asyncio.ensure_future(run.cancel("after_tools"))
+        await asyncio.sleep(0)
+        go.set()
+        result = await cancelling
+        events, _ = await reading
+        assert (result.outcome, events[-1].outcome) == (Outcome.CANCELLED, "cancelled")  # pyright: ignore[reportAttributeAccessIssue]
+        assert acceptable(result.messages)
+        again = await agent.resume("k")
+        assert [waiting.info for waiting in again.interrupts] == ["sure?"]
+        done = await agent.resume("k", {again.interrupts[0].id: "yes"})
+        assert results(done.messages) == [("c1", "answered yes")]
+        assert done.output == "done"
+
+    play(scene())
+
+
+class Family:
+    """An agent inside an agent, whose tools wait."""
+
+    def __init__(self, store: Any) -> None:
+        self.bench = Bench()
+        self.ended: list[str] = []
+        family = self
+
+        class Ends(ChatModelAgentMiddleware[Any]):
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            async def after_agent(self, state, outcome, /):
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                family.ended.append(f"{self.name} {outcome.value}")
+
+        self.inner_model = ScriptedModel([both(), turn(("c3", "quick")), "inner done"])
+        inner = ChatModelAgent(
+            name="inner",
+            description="Inner.",
+            model=self.inner_model,
+            tools=[self.bench.quick, self.bench.slow],
+            middlewares=[Ends("inner")],
+        )
+        self.agent, self.model = make(
+            [turn(("o1", "inner", {"request": "go"})), "done"],
+            inner.as_tool(),
+            middlewares=[Ends("outer")],
+            checkpoint_store=store,
+        )
+
+    async def cancel(self, at: Any, *, recursive: bool) -> suture.RunResult[Any]:
+        run = self.agent.run("go", checkpoint_id="k")
+        waiting = start(run)
+        await self.bench.under_way()
+        cancelling = asyncio.ensure_future(run.cancel(at, recursive=recursive))
+        if at != "now":
+            await asyncio.sleep(0)
+            self.bench.go.set()
+        result = await cancelling
+        assert await waiting is result
+        return result
+
+
+def test_c5_without_recursion_a_nested_agent_runs_to_its_end_before_a_safe_point(store: AnyStore):
+    async def scene():
+        family = Family(store)
+        result = await family.cancel("after_tools", recursive=False)
+        assert result.outcome is Outcome.CANCELLED
+        assert results(result.messages) == [("o1", "inner done")]
+        assert (len(family.inner_model.requests), len(family.model.requests)) == (3, 1)
+        assert family.ended == ["inner finished", "outer cancelled"]
+
+    play(scene())
+
+
+def test_c5_with_recursion_a_nested_agent_stops_at_its_own_point_and_both_resume(store: AnyStore):
+    async def scene():
+        family = Family(store)
+        result = await family.cancel("after_tools", recursive=True)
+        assert result.outcome is Outcome.CANCELLED
+        assert len(family.inner_model.requests) == 1
+        assert family.ended == ["inner cancelled", "outer cancelled"]
+        assert acceptable(result.messages)
+        done = await family.agent.resume("k")
+        assert (done.output, results(done.messages)) == ("done", [("o1", "inner done")])
+        # What was done is not done again: the second `quick` is the inner agent's second turn.
+        assert family.bench.ran == ["quick", "slow", "slow's effect", "quick"]
+        assert len(family.inner_model.requests) == 3
+        assert results(family.inner_model.requests[1].messages) == [("c1", "quick result"), ("c2", "slow result")]
+
+    play(scene())
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_c5_now_waits_for_the_clean_up_of_nested_agents(store: AnyStore, recursive: bool):
+    async def scene():
+        family = Family(store)
+        result = await family.cancel("now", recursive=recursive)
+        assert result.outcome is Outcome.CANCELLED
+        assert family.bench.cleaned == ["slow"]
+        assert family.ended == ["inner cancelled", "outer cancelled"]
+        assert results(result.messages) == [("o1", STOPPED.format("inner", "o1"))]
+        family.bench.go.set()
+        done = await family.agent.resume("k")
+        assert done.output == "done"
+        # Nothing inside is run again; the second `quick` is the inner agent's second turn.
+        assert family.bench.ran == ["quick", "slow", "quick"]
+        told = [("c1", "quick result"), ("c2", STOPPED.format("slow", "c2"))]
+        assert results(family.inner_model.requests[1].messages) == told
+
+    play(scene())
+
+
+def test_c5_recursion_asked_for_later_is_turned_on(store: AnyStore):
+    async def scene():
+        family = Family(store)
+        run = family.agent.run("go", checkpoint_id="k")
+        waiting = start(run)
+        await family.bench.under_way()
+        asked = asyncio.gather(run.cancel("after_tools"), run.cancel("after_tools", recursive=True))
+        await asyncio.sleep(0)
+        family.bench.go.set()
+        await asked
+        assert (await waiting).outcome is Outcome.CANCELLED
+        assert len(family.inner_model.requests) == 1
+
+    play(scene())

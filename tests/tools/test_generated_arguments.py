@@ -1,0 +1,83 @@
+"""Whatever is generated reaches the function exactly if it fits, and fails in no other way."""
+
+import json
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tools.reading import Color, Node, Point, Range, reading, search, taken
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (int, st.integers()),
+    (bool, st.booleans()),
+    (str, st.text()),
+    (float, st.floats(allow_nan=False, allow_infinity=False)),
+    (list[int], st.lists(st.integers())),
+    (dict[str, bool], st.dictionaries(st.text(), st.booleans())),
+    (int | None, st.none() | st.integers()),
+    (Literal["a", "b"], st.sampled_from(["a", "b"])),
+    (Color, st.sampled_from(Color)),
+    (Range, st.builds(Range, st.integers(), st.integers())),
+    (Point, st.builds(Point, st.floats(allow_nan=False, allow_infinity=False))),
+    (list[Node], st.lists(st.builds(Node, st.integers(), st.lists(st.builds(Node, st.integers()))))),
+    (Any, PLAIN),
+]
+READERS = [reading(hint) for hint, _ in TYPED]
+
+
+@pytest.mark.properties
+@given(st.data())
+def test_arguments_that_fit_reach_the_function_as_the_same_values(data):
+    place = data.draw(st.integers(0, len(TYPED) - 1))
+    value = data.draw(TYPED[place][1])
+    arguments = msgspec.json.encode({"value": value}).decode()
+    assert READERS[place].validate(arguments) == ""
+    (seen,) = taken(READERS[place], arguments)
+    assert (type(seen), seen) == (type(value), value)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a JSON value is one of these types, said without msgspec."""
+    if hint is int:
+        return type(value) is int
+    if hint is float:
+        return type(value) in (int, float)
+    if hint is str or hint is bool:
+        return type(value) is hint
+    if hint == list[int]:
+        return type(value) is list and all(fits(each, int) for each in value)
+    if hint == dict[str, bool]:
+        return type(value) is dict and all(fits(each, bool) for each in value.values())
+    if hint == int | None:
+        return value is None or fits(value, int)
+    return hint is Any or value in ("a", "b")
+
+
+@pytest.mark.properties
+@given(st.integers(0, 7), PLAIN)
+def test_the_function_is_called_exactly_if_its_argument_fits(place, value):
+    hint, _ = TYPED[place]
+    arguments = json.dumps({"value": value})
+    called = bool(taken(READERS[place], arguments))
+    assert called == fits(value, hint)
+    assert called == (READERS[place].validate(arguments) == "")
+
+
+@pytest.mark.properties
+@given(st.text() | PLAIN.map(json.dumps))
+def test_no_text_makes_reading_fail_in_another_way(text):
+    problem = search.validate(text)
+    try:
+        given_ = json.loads(text)
+    except ValueError:
+        assert problem
+    else:
+        assert bool(problem) != (isinstance(given_, dict) and isinstance(given_.get("query"), str))
