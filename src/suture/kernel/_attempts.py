@@ -117,6 +117,8 @@ async def _with_retry(
         if decision is None or not decision.retry:
             scope.partial = partial
             return _accept(reply, error, decision)
+        if reply is not None and reply.usage is not None:
+            spend(scope, reply.usage)
         if number > config.max_retries:
             scope.partial = partial
             reason = error if error is not None else decision.reject_reason or "the output was rejected"
@@ -125,8 +127,6 @@ async def _with_retry(
                 attempts=number,
                 reject_reason=decision.reject_reason,
             ) from error
-        if reply is not None and reply.usage is not None:
-            spend(scope, reply.usage)
         asking[0] = _prepare_next(scope, ask, decision)
         delay = _delay(config, decision, error, number)
         _tell_retry(scope, counter[0], error, reason=decision.reject_reason, delay=delay)
