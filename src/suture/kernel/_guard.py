@@ -46,6 +46,8 @@ class _Guard:
         self, tool: Tool[..., Any], endpoint: Callable[..., Any], frame: Frame, told: Callbacks | None
     ) -> None:
         self.tool, self.endpoint, self.frame, self.told = tool, endpoint, frame, told
+        self._may_still_run = False
+        """Whether an attempt was given up that nothing could stop: another one would run beside it."""
 
     async def single(self, argument: Any, /, **options: Any) -> Any:
         """Run a tool that does not stream."""
@@ -75,7 +77,8 @@ class _Guard:
             except Exception as error:
                 attempt += 1
                 self.frame.scope.check_stop()
-                if attempt <= tool.retry and not pieces and not isinstance(error, ToolArgumentsError):
+                hopeless = pieces or self._may_still_run or isinstance(error, ToolArgumentsError)
+                if attempt <= tool.retry and not hopeless:
                     continue
                 if told is not None:
                     await self._tell(told.on_error, error)
@@ -97,6 +100,7 @@ class _Guard:
                 except TimeoutError:
                     if not clock.expired():
                         raise
+                    self._may_still_run = tool.in_thread
                     rest = "; it may still be running" if tool.in_thread else ""
                     raise TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}") from None
                 if piece is _END:

@@ -89,6 +89,8 @@ class _Work:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as failure:  # noqa: BLE001 - told to whoever awaits the run
+            if "now" in scope.stop_at and isinstance(failure, Exception):
+                return Outcome.CANCELLED, None, ()  # somebody made an error of the cancellation
             return Outcome.FAILED, failure, ()
         return Outcome.FINISHED, None, ()
 

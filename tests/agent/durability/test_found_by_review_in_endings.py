@@ -1,6 +1,7 @@
 """What a careful reader of the kernel found in cancels and other ends, each kept from coming back."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -154,3 +155,33 @@ def test_a_result_that_ends_the_run_is_told_even_if_the_run_is_cancelled_first()
             return [event.name async for event in run if isinstance(event, ToolFinished)]
 
     assert asyncio.run(asyncio.wait_for(scene(), 20)) == ["answer"]
+
+
+def test_a_cancel_that_a_model_makes_an_error_of_is_still_a_cancel():
+    model = stubborn(ConnectionError)
+    agent: Any = ChatModelAgent(model=model)
+
+    async def scene() -> Any:
+        async with agent.run("go") as run:
+            await model.begun.wait()
+            return await run.cancel()
+
+    result = asyncio.run(asyncio.wait_for(scene(), 20))
+    assert (result.outcome.value, result.error) == ("cancelled", None)
+
+
+def test_a_thread_that_was_given_up_is_not_run_beside_itself():
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    @tool(timeout=0.05, retry=2)
+    def slow() -> str:
+        """Take long."""
+        begun.append("slow")
+        go_on.wait(20)
+        return ""
+
+    result = ChatModelAgent(model=ScriptedModel([calls(("1", "slow", "{}")), "done"]), tools=[slow]).run_sync("go")
+    go_on.set()
+    assert begun == ["slow"]
+    assert "may still be running" in result.messages[2].content
