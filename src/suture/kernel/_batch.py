@@ -8,6 +8,7 @@ from typing import Any
 from suture.kernel._awaiting import in_context
 from suture.kernel._call import run_call
 from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._journal import Journal
 from suture.kernel._records import Stopped, Waited
 from suture.kernel._results import ends_run
 from suture.kernel._scope import Batch, Frame, Scope
@@ -48,7 +49,9 @@ async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]
     for index in open_calls:
         if scope.stop_at:
             scope.check_stop()
-        await _start(scope, [index])
+        _begin(scope, [index])
+        if scope.journal is not None:
+            await _write_start(scope, scope.journal, [index])
         ending = await in_context(run_call(scope, calls[index], index), copy_context())
         if ending is not None:
             return [ending]
@@ -56,7 +59,9 @@ async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]
 
 
 async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
-    await _start(scope, open_calls)
+    _begin(scope, open_calls)
+    if scope.journal is not None:
+        await _write_start(scope, scope.journal, open_calls)
     loop = asyncio.get_running_loop()
     tasks = [
         loop.create_task(run_call(scope, calls[index], index), context=copy_context(), name=f"{scope.address}:{index}")
@@ -87,21 +92,26 @@ async def _wait_out(tasks: list["asyncio.Task[_Ending]"]) -> None:
             task.exception()
 
 
-async def _start(scope: Scope, open_calls: list[int]) -> None:
-    """Write that these calls begin; those that are refused do not."""
-    if scope.batch.refused:
-        open_calls = [index for index in open_calls if index not in scope.batch.refused]
-        if not open_calls:
-            return
-    if scope.journal is not None:
-        try:
-            await scope.journal.start(open_calls)
-        except asyncio.CancelledError:
-            for index in open_calls:
-                scope.journal.note(Waited(index))  # it is written that they start, and they did not
-            raise
-    scope.batch.started.update(open_calls)
-    scope.tool_calls += len(open_calls)
+def _begin(scope: Scope, open_calls: list[int]) -> None:
+    """Count these calls as begun; those that are refused do not begin."""
+    begun = [index for index in open_calls if index not in scope.batch.refused]
+    scope.batch.started.update(begun)
+    scope.tool_calls += len(begun)
+
+
+async def _write_start(scope: Scope, journal: Journal, open_calls: list[int]) -> None:
+    """Write that these calls begin. If that is cancelled, none of them has."""
+    begun = [index for index in open_calls if index not in scope.batch.refused]
+    if not begun:
+        return
+    try:
+        await journal.start(begun)
+    except asyncio.CancelledError:
+        for index in begun:
+            journal.note(Waited(index))
+        scope.batch.started.difference_update(begun)
+        scope.tool_calls -= len(begun)
+        raise
 
 
 def _is_over(batch: Batch, index: int) -> bool:

@@ -9,6 +9,7 @@ from suture.kernel._awaiting import close
 from suture.kernel._endpoints import HookFailed, build, refusal, surround, unknown_tool
 from suture.kernel._guard import Rejected
 from suture.kernel._interrupt import InterruptSignal, Waiting
+from suture.kernel._journal import Journal
 from suture.kernel._records import Waited
 from suture.kernel._results import ends_run, error_result, join_results, text_result
 from suture.kernel._scope import FRAME, Frame, Scope
@@ -52,7 +53,13 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
             return fault
         if result is None:
             return failure
-    await _end(scope, frame, tool, result)
+    scope.batch.ended[index] = result
+    refused = tool is not None and index in scope.batch.refused
+    scope.refused_calls += refused
+    if scope.journal is not None:
+        await _write_end(scope, scope.journal, index, result, refused=refused)
+    if frame.sender is not None:
+        _tell_end(scope, frame, result)
     return failure
 
 
@@ -77,21 +84,19 @@ def _failed(scope: Scope, error: Exception, pieces: list[ToolResult]) -> tuple[T
     return result, error if raises or unstored or isinstance(error, ConfigError) else None
 
 
-async def _end(scope: Scope, frame: Frame, tool: Tool[..., Any] | None, result: ToolResult) -> None:
-    """Keep a result: in the batch, in the journal, and in the events."""
-    index = int(frame.spot)
-    scope.batch.ended[index] = result
-    refused = tool is not None and index in scope.batch.refused
-    scope.refused_calls += refused
-    if scope.journal is not None:
-        if scope.outer is not None and scope.root.journal is not None:
-            await scope.root.journal.flush()  # what the call left in the session is safe before its end is
-        await scope.journal.end(index, result, refused=refused)
-    if frame.sender is not None:
-        if ends_run(scope, frame.tool, result):
-            scope.batch.held[index] = frame.sender
-        else:
-            frame.sender.finished(result, directly=False)
+async def _write_end(scope: Scope, journal: Journal, index: int, result: ToolResult, *, refused: bool) -> None:
+    """Write a result; what the call left in the outer run's session is safe before its end is."""
+    if scope.outer is not None and scope.root.journal is not None:
+        await scope.root.journal.flush()
+    await journal.end(index, result, refused=refused)
+
+
+def _tell_end(scope: Scope, frame: Frame, result: ToolResult) -> None:
+    """Tell of a result; of one that ends the run, only after all others."""
+    if ends_run(scope, frame.tool, result):
+        scope.batch.held[int(frame.spot)] = frame.sender
+    else:
+        frame.sender.finished(result, directly=False)
 
 
 async def _execute(

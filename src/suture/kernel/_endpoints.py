@@ -27,7 +27,9 @@ async def build(scope: Scope, tool: Tool[..., Any], context: ToolContext, frame:
     """Return the endpoint of one call with everything around it; it takes a `ToolArgument` and gives results."""
     form = "__aiter__" if tool.kind in STREAMING else "__await__"
     endpoint = _owned(guard(tool, context, frame), frame, "tool", form)
-    endpoint = await surround(scope.spec.stack.around_kinds[tool.kind], endpoint, context, frame, form)
+    ring = scope.spec.stack.around_kinds[tool.kind]
+    if ring:
+        endpoint = await surround(ring, endpoint, context, frame, form)
     return await surround(scope.spec.stack.around_calls, _lift(tool.kind, endpoint), context, frame)
 
 

@@ -30,7 +30,8 @@ async def loop(scope: Scope, position: Position) -> None:
             await model_turn(scope, toolless=last)
             position = position.replied(is_last=last)
         elif step is Step.AFTER:
-            await finish_turn(scope)
+            if spec.stack.after_model:
+                await finish_turn(scope)
             position = _route(scope, position)
         elif step is Step.ROUTE:
             position = _route(scope, position)
@@ -78,7 +79,9 @@ async def _tools(scope: Scope, position: Position) -> Position:
     if ends:
         scope.output_message = reply
     position = position.answered(ends=answer_batch(scope, calls, ends=ends))
-    return await _gather(scope, position)
+    if position.ends or scope.after_tool_calls is not None or scope.stop_at:
+        return await _gather(scope, position)
+    return position.gathered()
 
 
 async def _gather(scope: Scope, position: Position) -> Position:

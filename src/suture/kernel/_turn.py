@@ -53,8 +53,6 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
 async def finish_turn(scope: Scope) -> None:
     """Run the hooks after a turn; the last message they leave decides what comes next."""
     hooks = scope.spec.stack.after_model
-    if not hooks:
-        return
     before = scope.history, scope.tool_infos, scope.deferred_tool_infos
     if scope.journal is not None:
         await scope.journal.flush()
