@@ -49,9 +49,9 @@ async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]
     for index in open_calls:
         if scope.stop_at:
             scope.check_stop()
-        _begin(scope, [index])
-        if scope.journal is not None:
-            await _write_start(scope, scope.journal, [index])
+        begun = _begin(scope, [index])
+        if scope.journal is not None and begun:
+            await _write_start(scope, scope.journal, begun)
         ending = await in_context(run_call(scope, calls[index], index), copy_context())
         if ending is not None:
             return [ending]
@@ -59,9 +59,9 @@ async def _one_by_one(scope: Scope, calls: Sequence[Call], open_calls: list[int]
 
 
 async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
-    _begin(scope, open_calls)
-    if scope.journal is not None:
-        await _write_start(scope, scope.journal, open_calls)
+    begun = _begin(scope, open_calls)
+    if scope.journal is not None and begun:
+        await _write_start(scope, scope.journal, begun)
     loop = asyncio.get_running_loop()
     tasks = [
         loop.create_task(run_call(scope, calls[index], index), context=copy_context(), name=f"{scope.address}:{index}")
@@ -74,9 +74,7 @@ async def _side_by_side(scope: Scope, calls: Sequence[Call], open_calls: list[in
             task.cancel()
         await _wait_out(tasks)
         raise
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()  # each is asked, so that none is called unretrieved
+    _ask_each(tasks)
     return [task.result() for task in tasks]
 
 
@@ -87,23 +85,26 @@ async def _wait_out(tasks: list["asyncio.Task[_Ending]"]) -> None:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
             continue
+    _ask_each(tasks)
+
+
+def _ask_each(tasks: list["asyncio.Task[_Ending]"]) -> None:
+    """Ask each task for its exception, so that none is called unretrieved."""
     for task in tasks:
         if not task.cancelled():
             task.exception()
 
 
-def _begin(scope: Scope, open_calls: list[int]) -> None:
-    """Count these calls as begun; those that are refused do not begin."""
+def _begin(scope: Scope, open_calls: list[int]) -> list[int]:
+    """Count these calls as begun and return them; those that are refused do not begin."""
     begun = [index for index in open_calls if index not in scope.batch.refused]
     scope.batch.started.update(begun)
     scope.tool_calls += len(begun)
+    return begun
 
 
-async def _write_start(scope: Scope, journal: Journal, open_calls: list[int]) -> None:
+async def _write_start(scope: Scope, journal: Journal, begun: list[int]) -> None:
     """Write that these calls begin. If that is cancelled, none of them has."""
-    begun = [index for index in open_calls if index not in scope.batch.refused]
-    if not begun:
-        return
     try:
         await journal.start(begun)
     except asyncio.CancelledError:
@@ -153,9 +154,14 @@ def answers(scope: Scope, calls: Sequence[Call], default: Cause | None) -> list[
             continue
         cause = scope.batch.causes.get(index, default)
         if cause is not None:
-            text = placeholder_text(cause, call.name, call.id, scope.language)
-            messages.extend(scope.wire.carry([Piece(call=call, text=text, cause=cause.value)]))
+            messages.extend(_say_why(scope, call, cause))
     return messages
+
+
+def _say_why(scope: Scope, call: Call, cause: Cause) -> list[Any]:
+    """Return what answers a call that has no result."""
+    text = placeholder_text(cause, call.name, call.id, scope.language)
+    return scope.wire.carry([Piece(call=call, text=text, cause=cause.value)])
 
 
 def answer_batch(scope: Scope, calls: Sequence[Call], *, ends: bool) -> bool:
@@ -199,7 +205,5 @@ def cut_short(scope: Scope, partial: Any, *, cancelled: bool) -> list[Any]:
         whole = wire.arguments_ok(call)
         if not whole:
             edits[index] = CallEdit(arguments=wire.sound_arguments(call))
-        cause = Cause.STOPPED if whole and cancelled else Cause.MALFORMED
-        text = placeholder_text(cause, call.name, call.id, scope.language)
-        pieces.extend(wire.carry([Piece(call=call, text=text, cause=cause.value)]))
+        pieces.extend(_say_why(scope, call, Cause.STOPPED if whole and cancelled else Cause.MALFORMED))
     return [wire.edit(partial, edits, {}) if edits else partial, *pieces]

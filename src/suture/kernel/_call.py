@@ -7,7 +7,7 @@ from typing import Any
 from suture.errors import ConfigError
 from suture.kernel._awaiting import close
 from suture.kernel._endpoints import HookFailed, build, refusal, surround, unknown_tool
-from suture.kernel._guard import Rejected
+from suture.kernel._guard import Rejected, needs_no_guard
 from suture.kernel._interrupt import InterruptSignal, Waiting
 from suture.kernel._journal import Journal
 from suture.kernel._records import Waited
@@ -139,9 +139,7 @@ def _is_bare(scope: Scope, tool: Tool[..., Any]) -> bool:
         and not spec.stack.around_calls
         and not spec.stack.around_kinds["invokable"]
         and spec.callbacks is None
-        and not tool.requires_approval
-        and tool.timeout is None
-        and not tool.retry
+        and needs_no_guard(tool)
     )
 
 

@@ -66,11 +66,11 @@ async def finish(
 
 def _keep_output(scope: Scope, key: str) -> None:
     """Keep the final text in the session; stored is what may be stored of it."""
-    root, redact = scope.root, scope.spec.redact
+    root = scope.root
     root.session[key] = scope.wire.text(scope.output_message)
     if root.journal is not None:
-        shown = scope.output_message if redact is None else redact(scope.output_message)
-        root.journal.keep_value("session", key, encode_value(scope.wire.text(shown)))
+        stored = scope.wire.text(scope.spec.shown(scope.output_message))
+        root.journal.keep_value("session", key, encode_value(stored))
 
 
 async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...]) -> None:
@@ -84,16 +84,11 @@ async def _store_end(scope: Scope, outcome: Outcome, waiting: tuple[Waiting, ...
             [_stored(_redacted(scope, item.interrupt)) for item in waiting],
             {item.interrupt.id: encode_value(item.state) for item in waiting if item.state is not None},
             {item.interrupt.id: item.expects for item in waiting},
-            _stored_message(scope, scope.partial),
+            None if scope.partial is None else scope.wire.dump(scope.spec.shown(scope.partial)),
             _place(scope.history, scope.output_message) if outcome is Outcome.FINISHED else None,
         )
     )
     await journal.flush()
-
-
-def _stored_message(scope: Scope, message: Any) -> Any:
-    redact = scope.spec.redact
-    return None if message is None else scope.wire.dump(message if redact is None else redact(message))
 
 
 def _place(history: History[Any], message: Any) -> int | None:
@@ -101,8 +96,7 @@ def _place(history: History[Any], message: Any) -> int | None:
 
 
 def _redacted(scope: Scope, item: Interrupt) -> Interrupt:
-    redact = scope.spec.redact
-    return item if redact is None else msgspec.structs.replace(item, info=redact(item.info))
+    return msgspec.structs.replace(item, info=scope.spec.shown(item.info))
 
 
 def _stored(item: Interrupt) -> dict[str, Any]:
@@ -184,6 +178,5 @@ def _tell(scope: Scope, result: RunResult[Any]) -> None:
     error = told_error(scope, result.error)
     text = ""
     if result.outcome is Outcome.FINISHED:
-        redact = scope.spec.redact
-        text = scope.wire.text(scope.output_message if redact is None else redact(scope.output_message))
+        text = scope.wire.text(scope.spec.shown(scope.output_message))
     emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)

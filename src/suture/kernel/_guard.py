@@ -17,7 +17,7 @@ from suture.messages import ToolArgument, ToolContext
 from suture.pairing import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
 
-__all__ = ["STREAMING", "Rejected", "guard"]
+__all__ = ["STREAMING", "Rejected", "guard", "needs_no_guard"]
 
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
 _END = object()
@@ -33,10 +33,15 @@ def guard(tool: Tool[..., Any], context: ToolContext, frame: Frame) -> Callable[
     callbacks = scope.spec.callbacks
     told = callbacks if callbacks is not None and "tool" in callbacks.kinds else None
     endpoint = partial(tool.endpoint, context=context, dependencies=scope.dependencies)
-    if told is None and not tool.requires_approval and tool.timeout is None and not tool.retry:
+    if told is None and needs_no_guard(tool):
         return endpoint
     guarded = _Guard(tool, endpoint, frame, told)
     return guarded.stream if tool.kind in STREAMING else guarded.single
+
+
+def needs_no_guard(tool: Tool[..., Any]) -> bool:
+    """Tell whether a tool is simply run: nothing is asked, timed or tried again."""
+    return not tool.requires_approval and tool.timeout is None and not tool.retry
 
 
 class _Guard:

@@ -38,7 +38,7 @@ class Journal:
 
     def __init__(self, spec: Spec, store: JournalStore, run: str, count: int = 0) -> None:
         self.store, self.run, self.wire = store, run, spec.wire
-        self._redact = spec.redact
+        self._shown = spec.shown
         self._next = count
         self._noted: list[bytes] = []
         self._written: History[Any] = History()
@@ -93,8 +93,7 @@ class Journal:
         else:
             start, stop, new = _difference(old, history)
         if new or stop > start:
-            kept = new if self._redact is None else [self._redact(message) for message in new]
-            self.note(Spliced(start, stop, [self.wire.dump(message) for message in kept]))
+            self.note(Spliced(start, stop, [self.wire.dump(self._shown(message)) for message in new]))
         self._written = history
 
     def note_reply(
@@ -115,7 +114,7 @@ class Journal:
 
     async def end(self, call: int, result: ToolResult, *, refused: bool) -> None:
         """Write the result of a call."""
-        self.note(Ended(call, plain(result if self._redact is None else self._redact(result)), refused))
+        self.note(Ended(call, plain(self._shown(result)), refused))
         await self.flush()
 
     def note_answers(self, history: History[Any], directly: int | None, *, ends: bool) -> None:

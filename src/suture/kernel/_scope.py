@@ -351,8 +351,7 @@ def send_event(event: Event) -> None:
 
 def told_error(scope: Scope, error: BaseException | None) -> str:
     """Return an error as an event may show it."""
-    text = f"{type(error).__name__}: {error}" if error is not None else ""
-    return text if scope.spec.redact is None or not text else str(scope.spec.redact(text))
+    return str(scope.spec.shown(f"{type(error).__name__}: {error}")) if error is not None else ""
 
 
 def tell_rewrite(

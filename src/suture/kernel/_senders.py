@@ -1,6 +1,6 @@
 """Who tells of models and tools: the senders stand outermost, or where a middleware list puts them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,6 @@ from suture.kernel._scope import Frame, Scope, current_frame
 from suture.messages import Delta, TextPart, TokenUsage, ToolArgument, ToolContext, ToolResult
 
 __all__ = ["EventSenderModelWrapper", "EventSenderToolWrapper", "ModelSender", "ToolSender"]
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 class ModelSender(ModelWrapper[Any]):
@@ -59,14 +55,14 @@ class ModelSender(ModelWrapper[Any]):
     async def _tell_piece(self, request: ModelRequest[Any], piece: Delta) -> None:
         scope, emitter = self.scope, self.scope.emitter
         if emitter is not None and scope.streaming:
-            shown = piece if scope.spec.redact is None else scope.spec.redact(piece)
+            shown = scope.spec.shown(piece)
             emitter.send(MessageDelta, turn=scope.turn + 1, message_id=request.message_id, delta=shown)
             if emitter.is_behind:
                 await emitter.buffer.wait_for_room()
 
     def _tell_whole(self, request: ModelRequest[Any], whole: Any, usage: TokenUsage | None) -> None:
         scope = self.scope
-        shown = whole if scope.spec.redact is None else scope.spec.redact(whole)
+        shown = scope.spec.shown(whole)
         if scope.emitter is not None:
             scope.emitter.send(
                 MessageFinished,
@@ -81,14 +77,14 @@ class ModelSender(ModelWrapper[Any]):
 class ToolSender:
     """Sends the events of one tool call, from wherever it stands. The end is told by the call itself."""
 
-    __slots__ = ("_place", "_redact", "_streams", "argument", "frame", "has_started", "shown")
+    __slots__ = ("_place", "_shown", "_streams", "argument", "frame", "has_started", "shown")
 
     def __init__(self, scope: Scope, frame: Frame, argument: str) -> None:
         self.frame, self.argument = frame, argument
         self.has_started = False
         self.shown: ToolResult | None = None
         """The result as it was where the sender stands; the call's own if not given."""
-        self._redact: Callable[[Any], Any] = scope.spec.redact or _as_it_is
+        self._shown = scope.spec.shown
         tool = scope.tools.get(frame.tool)
         self._streams = scope.streaming and tool is not None and tool.kind in STREAMING
         self._place: dict[str, Any] = {
@@ -106,18 +102,18 @@ class ToolSender:
     def started(self) -> None:
         """Tell that the call begins."""
         self.has_started = True
-        self._send(ToolStarted, arguments=self._redact(self.argument))
+        self._send(ToolStarted, arguments=self._shown(self.argument))
 
     def piece(self, result: ToolResult) -> None:
         """Tell of a piece of a streamed result."""
         if self._streams:
-            self._send(ToolDelta, result=self._redact(result))
+            self._send(ToolDelta, result=self._shown(result))
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
         """Tell of the whole result: once, and only if the beginning was told."""
         if self.has_started:
             self.has_started = False
-            result = self._redact(self.shown or result)
+            result = self._shown(self.shown or result)
             text = "\n".join([part.text for part in result.parts if isinstance(part, TextPart)])
             message_id = f"{self.frame.scope.address}/{self.frame.place}"
             self._send(ToolFinished, result=result, text=text, message_id=message_id, return_directly=directly)

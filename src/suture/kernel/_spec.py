@@ -63,3 +63,7 @@ class Spec(NamedTuple):
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
     store: JournalStore | None = None
     redact: Callable[[Any], Any] | None = None
+
+    def shown(self, value: Any) -> Any:
+        """Return `value` as it may leave the run, in an event or to a store."""
+        return value if self.redact is None else self.redact(value)

@@ -53,7 +53,7 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
 async def finish_turn(scope: Scope) -> None:
     """Run the hooks after a turn; the last message they leave decides what comes next."""
     hooks = scope.spec.stack.after_model
-    before = scope.history, scope.tool_infos, scope.deferred_tool_infos
+    before = scope.tool_infos, scope.deferred_tool_infos
     if scope.journal is not None:
         await scope.journal.flush()
     await _run_hooks(scope, hooks, _context(scope, scope.turn), "after")
@@ -61,7 +61,7 @@ async def finish_turn(scope: Scope) -> None:
     if not len(scope.history):
         raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
     if scope.journal is not None:
-        _note_infos(scope, before[1:])
+        _note_infos(scope, before)
         scope.journal.note_history(scope.history)
         scope.journal.note(Settled(scope.turn))
 
