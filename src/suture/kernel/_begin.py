@@ -14,6 +14,7 @@ from suture.kernel._policies import Component
 from suture.kernel._records import VERSION, Began, Entered, Record, Resumed, decode_records
 from suture.kernel._replay import Restored, check_answers, close_batch, reopen_calls, replay
 from suture.kernel._scope import Scope, current_frame
+from suture.kernel._telling import tell
 from suture.kernel._typed import encode_value
 from suture.messages import FrozenMap, History
 from suture.tools import as_tools
@@ -88,7 +89,8 @@ async def begin(scope: Scope, start: Begin) -> Position:
         )
     if scope.journal is not None and not start.resumes:
         _note_start(scope, scope.journal)
-    await _tell_start(scope)
+    if scope.spec.callbacks is not None:
+        await tell(scope.spec.callbacks, "on_start", Component(kind="agent", name=scope.spec.name), scope.history)
     has_input = restored is not None and start.resumes and restored.entered
     await _before_agent(scope, resumed=has_input)
     if has_input:
@@ -209,9 +211,3 @@ async def _build_input(scope: Scope) -> None:
     if builder is not None:
         messages = await settled(builder(scope.instruction, scope.history))
         scope.history = History(read_input(scope.wire, messages))
-
-
-async def _tell_start(scope: Scope) -> None:
-    callbacks = scope.spec.callbacks
-    if callbacks is not None and callbacks.on_start is not None and "agent" in callbacks.kinds:
-        await settled(callbacks.on_start(Component(kind="agent", name=scope.spec.name), scope.history))

@@ -15,6 +15,7 @@ from suture.kernel._policies import Component
 from suture.kernel._records import Paused
 from suture.kernel._result import RunResult
 from suture.kernel._scope import Scope, current_frame, told_error
+from suture.kernel._telling import tell
 from suture.kernel._typed import encode_value
 from suture.messages import FrozenMap, History
 from suture.pairing import Cause
@@ -140,8 +141,12 @@ async def _clean_up(
                 faults.append(RuntimeError(f"{hook.name}.after_agent cannot interrupt: the run is over"))
             except Exception as fault:  # noqa: BLE001 - it never replaces the outcome
                 faults.append(fault)
+        about = Component(kind="agent", name=scope.spec.name)
         try:
-            await _tell_callbacks(scope, messages, error)
+            if isinstance(error, Exception):
+                await tell(scope.spec.callbacks, "on_error", about, error)
+            else:
+                await tell(scope.spec.callbacks, "on_end", about, messages)
         except Exception as fault:  # noqa: BLE001
             faults.append(fault)
 
@@ -149,18 +154,6 @@ async def _clean_up(
         with suppress(asyncio.CancelledError):
             await uninterrupted(run_hooks())
     return tuple(faults)
-
-
-async def _tell_callbacks(scope: Scope, messages: History[Any], error: BaseException | None) -> None:
-    callbacks = scope.spec.callbacks
-    if callbacks is None or "agent" not in callbacks.kinds:
-        return
-    about = Component(kind="agent", name=scope.spec.name)
-    if isinstance(error, Exception):
-        if callbacks.on_error is not None:
-            await settled(callbacks.on_error(about, error))
-    elif callbacks.on_end is not None:
-        await settled(callbacks.on_end(about, messages))
 
 
 def _message_ids(scope: Scope, messages: History[Any]) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from suture.kernel._awaiting import closing, settled
+from suture.kernel._awaiting import closing
 from suture.kernel._interrupt import Approval, ask
 from suture.kernel._policies import Callbacks, Component
 from suture.kernel._results import join_results, text_result
 from suture.kernel._scope import Frame
+from suture.kernel._telling import tell
 from suture.messages import ToolArgument, ToolContext
 from suture.pairing import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
@@ -51,6 +52,7 @@ class _Guard:
         self, tool: Tool[..., Any], endpoint: Callable[..., Any], frame: Frame, told: Callbacks | None
     ) -> None:
         self.tool, self.endpoint, self.frame, self.told = tool, endpoint, frame, told
+        self.about = Component(kind="tool", name=tool.name, call_id=frame.call_id)
         self._may_still_run = False
         """Whether an attempt was given up that nothing could stop: another one would run beside it."""
 
@@ -69,7 +71,7 @@ class _Guard:
         if tool.requires_approval:
             self._approve(given.text)
         if told is not None:
-            await self._tell(told.on_start, given)
+            await tell(told, "on_start", self.about, given)
         pieces: list[Any] = []
         attempt = 0
         while True:
@@ -86,10 +88,10 @@ class _Guard:
                 if attempt <= tool.retry and not hopeless:
                     continue
                 if told is not None:
-                    await self._tell(told.on_error, error)
+                    await tell(told, "on_error", self.about, error)
                 raise
         if told is not None:
-            await self._tell(told.on_end, join_results(pieces))
+            await tell(told, "on_end", self.about, join_results(pieces))
 
     async def _in_time(self, argument: Any, options: dict[str, Any]) -> AsyncIterator[Any]:
         """Yield what the tool gives until its time is up."""
@@ -124,11 +126,6 @@ class _Guard:
             reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
             text = placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.scope.language)
             raise Rejected(text + reason)
-
-    async def _tell(self, function: Callable[..., Any] | None, value: Any) -> None:
-        if function is not None:
-            about = Component(kind="tool", name=self.tool.name, call_id=self.frame.call_id)
-            await settled(function(about, value))
 
 
 async def _once(work: Awaitable[Any]) -> AsyncIterator[Any]:

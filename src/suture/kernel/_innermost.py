@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from suture.kernel._awaiting import close, settled
+from suture.kernel._awaiting import close
 from suture.kernel._model import Model, ModelRequest, ModelWrapper, name_of
 from suture.kernel._policies import Callbacks, Component
 from suture.kernel._scope import Scope
+from suture.kernel._telling import tell
 from suture.messages import Delta, History
 
 __all__ = ["Innermost"]
@@ -30,7 +31,8 @@ class Innermost(ModelWrapper[Any]):
         return self.inner.stream(request) if self._told is None else self._tell_of(request, self._told)
 
     async def _tell_of(self, request: ModelRequest[Any], told: Callbacks) -> AsyncIterator[Any]:
-        await self._tell(told.on_start, request)
+        about = Component(kind="model", name=name_of(self.inner))
+        await tell(told, "on_start", about, request)
         held: Any = None
         stream = self.inner.stream(request)
         try:
@@ -48,9 +50,9 @@ class Innermost(ModelWrapper[Any]):
             await close(stream)
             if held is not None:
                 yield held
-            await self._tell(told.on_error, error)
+            await tell(told, "on_error", about, error)
             raise
-        await self._tell(told.on_end, held)
+        await tell(told, "on_end", about, held)
         if held is not None:
             yield held
 
@@ -61,7 +63,3 @@ class Innermost(ModelWrapper[Any]):
             fit = scope.fits[id(model)] = scope.spec.fit(model, scope.language)
         messages = fit(History.of(request.messages))
         return request if messages is request.messages else replace(request, messages=messages)
-
-    async def _tell(self, function: Any, value: Any) -> None:
-        if function is not None:
-            await settled(function(Component(kind="model", name=name_of(self.inner)), value))
