@@ -35,3 +35,19 @@ def test_a_named_output_without_a_call_id_is_an_event_from_outside() -> None:
     """It is legal as it is."""
     items = [{"type": "function_call_output", "name": "build_finished", "output": "ok"}]
     assert suture.repair(items).messages is items
+
+
+def test_an_output_without_an_id_stays_with_the_call_that_has_none_beside_others_out_of_order():
+    calls = [
+        {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"} for call_id in ("a", "c", "")
+    ]
+    outputs = [
+        {"type": "function_call_output", "call_id": call_id, "output": f"of {call_id or 'the third'}"}
+        for call_id in ("c", "", "a")
+    ]
+    fixed = suture.repair([*calls, *outputs], wire="openai-responses")
+    assert suture.check(fixed.messages, wire="openai-responses").acceptable
+    told = {item["call_id"]: item["output"] for item in fixed.messages[3:]}
+    assert told["a"] == "of a"
+    assert told["c"] == "of c"
+    assert told[fixed.messages[2]["call_id"]] == "of the third"

@@ -77,7 +77,7 @@ def _is_whole_as_set(wire: Wire, messages: Sequence[Any], start: int) -> bool:
                     return False
                 waiting.add(key)
             for key in results:
-                if key not in waiting:
-                    return False
+                if key not in waiting or (key.__class__ is not str and "" in key):
+                    return False  # without an id, only a second look can tell whose it is
                 waiting.remove(key)
     return not waiting

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suture.errors import ConfigError, InputError, UnknownWireError
+from suture.wires._arguments import argument_json
 from suture.wires._block_wire import BlockWire
 from suture.wires._chat import ChatWire
 from suture.wires._mark import MARK
+from suture.wires._parts import RawPart, plain
 from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire
+from suture.wires._words import Words
 from suture.wires.agentic import AgenticWire
 from suture.wires.anthropic import AnthropicWire
 from suture.wires.bedrock import BedrockWire
@@ -29,15 +32,19 @@ __all__ = [
     "ChatWire",
     "Key",
     "Piece",
+    "RawPart",
     "Record",
     "Result",
     "ResultEdit",
     "View",
     "Wire",
+    "Words",
+    "argument_json",
     "check_list",
     "get_chat_wire",
     "get_wire",
     "narrow",
+    "plain",
     "recognise",
 ]
 

@@ -5,7 +5,20 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["is_object_text", "sound_arguments"]
+from suture.wires._text import json_words
+
+__all__ = ["argument_json", "is_object_text", "sound_arguments"]
+
+
+def argument_json(arguments: Any) -> str:
+    """Return the arguments of a call as JSON text: text as it is, complete or not; absent ones are an empty object.
+
+    >>> argument_json({"q": 1}), argument_json('{"q": '), argument_json(None)
+    ('{"q":1}', '{"q": ', '{}')
+    """
+    if isinstance(arguments, str):
+        return arguments
+    return "{}" if arguments is None else json_words(arguments)
 
 
 class _Object(msgspec.Struct):

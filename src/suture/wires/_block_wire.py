@@ -8,11 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from suture.wires._fields import get, is_list
+from suture.wires._kinds import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit, View, Wire
+from suture.wires._words import Telling
 
 __all__ = ["CALL", "MEDIA", "OTHER", "RESULT", "TEXT", "THINKING", "BlockWire"]
-
-CALL, RESULT, TEXT, THINKING, MEDIA, OTHER = "call", "result", "text", "thinking", "media", "other"
 
 
 class BlockWire(Wire):
@@ -98,6 +99,22 @@ class BlockWire(Wire):
             signed = signed or is_signed
             empty = empty and kind == TEXT and not is_signed and not self.block_text(block).strip()
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell the blocks of `message` that are neither calls nor results."""
+        beside = {CALL, RESULT} if self.role(message, None) == "assistant" else {RESULT}
+        for block in self.blocks(message):
+            if self.kind(block) not in beside:
+                self.tell_block(block, telling)
+
+    def tell_document(self, content: Any, telling: Telling) -> None:
+        """Tell a document that is text, or blocks of text and images."""
+        for block in content if is_list(content) else [content]:
+            text = block if isinstance(block, str) else get(block, "text")
+            if isinstance(text, str):
+                telling.say(text)
+            else:
+                telling.media += 1
 
     def is_loose(self, message: Any, results: int) -> bool:
         """Tell whether `message` holds anything beside its `results` results."""

@@ -1,4 +1,4 @@
-"""Native parts as other wires say them (content blocks, parts of Chat Completions), and anyone's objects as dicts."""
+"""Native parts as other wires say them (content blocks, parts of Chat Completions), and anyone's objects as parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from suture.errors import InputError
 from suture.messages import (
     AudioPart,
     FilePart,
+    FrozenMap,
     ImagePart,
     Opaque,
     Part,
@@ -23,14 +24,17 @@ from suture.messages import (
     VideoPart,
     check_plain,
 )
-from suture.wires._fields import is_list, is_map
+from suture.wires._fields import is_list, is_map, word
 from suture.wires._text import json_text
 
 __all__ = [
     "MEDIA",
+    "RawPart",
     "as_block",
     "as_chat_part",
+    "as_part",
     "chat_content",
+    "chat_media",
     "chat_result",
     "in_words",
     "only_texts",
@@ -48,7 +52,44 @@ _BLOCKS: Mapping[Any, Callable[..., Any]] = {
     VideoPart: UserInputVideo,
     FilePart: UserInputFile,
 }
+_PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in _BLOCKS.items()}
+_NO_EXTRA: Mapping[str, Any] = FrozenMap()
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+
+
+class RawPart(Opaque):
+    """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
+
+    It is no value to keep or to send: only the wire that made it can write it.
+
+    >>> RawPart({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}).raw["type"]
+    'image_url'
+    """
+
+    data: Any
+
+    def __post_init__(self) -> None:
+        """Take anything, and leave it as it is."""
+
+    @property
+    def raw(self) -> Any:
+        """The object itself."""
+        return self.data
+
+    @property
+    def type(self) -> str:
+        """The type that the object says it has; the empty string where it says none."""
+        return word(self.data, "type") or ""
+
+    @property
+    def index(self) -> int | None:
+        """Nothing: the object is another wire's."""
+        return None
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Nothing: what is attached to the object is in the object."""
+        return _NO_EXTRA
 
 
 def part_list(content: Any) -> Sequence[Any]:
@@ -102,6 +143,18 @@ def as_block(part: Any) -> Any:
     return part
 
 
+def as_part(block: Any) -> Part:
+    """Return a content block of a result as the part that says the same; one that has none, wrapped.
+
+    >>> as_part(UserInputText("hi"))
+    TextPart(text='hi')
+    """
+    kind = _PARTS.get(block.__class__)
+    if kind is not None:
+        return kind(**asdict(block))
+    return block if isinstance(block, Opaque) else RawPart(block)
+
+
 def as_chat_part(part: Any) -> dict[str, Any] | None:
     """Return a native part in the form of Chat Completions; `None` where that has none.
 
@@ -150,13 +203,22 @@ def chat_content(content: Any) -> list[Any]:
     return said
 
 
+def chat_media(part: Part) -> dict[str, Any] | None:
+    """Return a part that is not text in the form of Chat Completions; `None` where that has none, and of all others.
+
+    >>> chat_media(TextPart("hi")) is None
+    True
+    """
+    return as_chat_part(part) if isinstance(part, MEDIA) else None
+
+
 def chat_result(parts: Sequence[Part]) -> str | list[Any]:
     """Return what a tool gave in the form of Chat Completions: one text, or parts where there are media.
 
     >>> chat_result([TextPart("3 pages")])
     '3 pages'
     """
-    forms = [as_chat_part(part) if isinstance(part, MEDIA) else None for part in parts]
+    forms = [chat_media(part) for part in parts]
     if not any(forms):
         return "\n".join([in_words(part) for part in parts])
     return [form or {"type": "text", "text": in_words(part)} for form, part in zip(forms, parts, strict=True)]

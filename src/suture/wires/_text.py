@@ -6,7 +6,7 @@ import msgspec
 
 from suture.wires._fields import get, word
 
-__all__ = ["json_text", "says_nothing"]
+__all__ = ["json_text", "json_words", "says_nothing"]
 
 
 _TEXTS = ("text", "output_text", "input_text")
@@ -30,3 +30,18 @@ def json_text(value: Any) -> str:
     '{"a":[1,2]}'
     """
     return msgspec.json.encode(value, enc_hook=repr).decode()
+
+
+def json_words(value: Any) -> str:
+    """Return `value` as compact JSON text; where JSON cannot hold it at all, as its `repr`. Never raises.
+
+    >>> json_words({"a": [1, 2]}), json_words([chr(0xD800)]).isascii()
+    ('{"a":[1,2]}', True)
+    """
+    try:
+        return json_text(value)
+    except (TypeError, ValueError, RecursionError):  # a lone surrogate, a strange key, a cycle
+        try:
+            return repr(value)
+        except RecursionError:
+            return f"({type(value).__name__})"

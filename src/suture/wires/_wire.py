@@ -9,118 +9,34 @@ fields and blocks as they are.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec.structs import replace
 
 from suture.errors import InputError
 from suture.language import Language
+from suture.messages import Part
 from suture.wires._arguments import is_object_text, sound_arguments
+from suture.wires._contents import Form, apart, together
+from suture.wires._fields import get, is_list
+from suture.wires._kinds import MEDIA, OTHER, TEXT, THINKING
+from suture.wires._parts import RawPart
+from suture.wires._values import (
+    GLANCE,
+    NO_EXTRA,
+    Call,
+    CallEdit,
+    Key,
+    Piece,
+    Record,
+    Result,
+    ResultEdit,
+    View,
+    key_of,
+)
+from suture.wires._words import Telling, Words
 
 __all__ = ["GLANCE", "Call", "CallEdit", "Key", "Piece", "Record", "Result", "ResultEdit", "View", "Wire", "key_of"]
-
-Key = Any
-"""What a call and its result have in common: the id; a pair where the id alone would not do."""
-
-GLANCE = 4096
-"""How many messages a wire looks at in one `skip`."""
-
-Record = tuple[int, tuple[Key, ...], tuple[Key, ...]]
-"""(index, keys of the calls, keys of the results) of a message that carries any."""
-
-
-class Call(NamedTuple):
-    """One tool call as a message carries it; an absent id or name is the empty string.
-
-    >>> Call("call_1", "search", '{"q": "x"}').name
-    'search'
-    """
-
-    id: str
-    name: str
-    arguments: Any = None
-    kind: str = ""
-    alias: str = ""
-    """Another id that a result may mean it by."""
-
-
-class Result(NamedTuple):
-    """One tool result as a message carries it.
-
-    >>> Result("call_1", "", "42").content
-    '42'
-    """
-
-    id: str
-    name: str
-    content: Any = None
-    kind: str = ""
-    marked: bool = False
-    failed: bool = False
-
-
-class View(NamedTuple):
-    """What the engines need to know of one message.
-
-    `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
-    only ids may change. `empty`: it carries nothing a provider could use. `loose`: it carries something
-    beside its results, so it cannot be taken apart without remainder.
-
-    >>> View("user").calls
-    ()
-    """
-
-    role: str
-    calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
-    signed: bool = False
-    empty: bool = False
-    loose: bool = False
-
-
-class CallEdit(NamedTuple):
-    """What is to change in one call; `None` leaves a field as it is.
-
-    >>> CallEdit(id="a").name is None
-    True
-    """
-
-    id: str | None = None
-    name: str | None = None
-    arguments: Any = None
-
-
-class ResultEdit(NamedTuple):
-    """What is to change in one result; `None` leaves a field as it is.
-
-    >>> ResultEdit(text="(no output)").id is None
-    True
-    """
-
-    id: str | None = None
-    name: str | None = None
-    text: str | None = None
-
-
-class Piece(NamedTuple):
-    """One result on its way to its call: real (`message`, `position`) or to be made (`call`, `text`).
-
-    >>> Piece(call=Call("a", "f"), text="…").message is None
-    True
-    """
-
-    message: Any = None
-    position: int = 0
-    call: Call | None = None
-    text: str = ""
-    cause: str = ""
-
-
-def key_of(id: str, name: str) -> Key:  # noqa: A002 - the domain's word
-    """Return what pairs a call with its result; without an id that is the name.
-
-    >>> key_of("a", "f"), key_of("", "f")
-    ('a', ('', 'f'))
-    """
-    return id or ("", name)
 
 
 class Wire(ABC):
@@ -140,6 +56,8 @@ class Wire(ABC):
     set_like = False
     bundled = False
     text_arguments = False
+    form: Form
+    """How the content of a result is written; of wires that are not native."""
 
     def scan(self, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
         """Return a record for each of `messages[start:stop]` that carries calls or results."""
@@ -240,6 +158,81 @@ class Wire(ABC):
     @abstractmethod
     def speak(self, role: str, text: str) -> Any:
         """Return a new message of `role` (user or assistant) that says `text`."""
+
+    # What a message says, and what a result holds
+
+    def words(self, message: Any) -> Words:
+        """Return all that a model reads of `message`: role, reasoning, text, calls and results; and count its media."""
+        view = self.view(message)
+        telling = Telling(view.role)
+        self.tell(message, telling)
+        for call in view.calls:
+            telling.say(call.name)
+            telling.write(call.arguments)
+        for result in view.results:
+            parts = self.result_parts(result)
+            if parts is None:
+                self.tell_content(result.content, telling)
+                continue
+            for part in parts:
+                if isinstance(part, RawPart):
+                    self.tell_block(part.raw, telling)
+                else:
+                    telling.tell(part)
+        return telling.words()
+
+    @abstractmethod
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what `message` says beside its calls and results."""
+
+    def tell_content(self, content: Any, telling: Telling) -> None:
+        """Tell a text, or a list of blocks."""
+        if is_list(content):
+            for block in content:
+                self.tell_block(block, telling)
+        elif content is None or isinstance(content, str):
+            telling.say(content)
+        else:
+            self.tell_block(content, telling)
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell one block: its words, that it is a medium, or what it looks like."""
+        kind = self.kind(block)
+        if kind in {TEXT, THINKING}:
+            telling.say(self.block_words(block))
+        elif kind == MEDIA:
+            telling.media += 1
+        else:
+            telling.show(block)
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is: call, result, text, thinking, media or other."""
+        return OTHER
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a block of text or thinking, whatever stands there."""
+        return get(block, "text")
+
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return the content of a result as native parts in order; `None` where it could not be put together again.
+
+        What is no text and not native is a `RawPart` with the user's own object in it.
+        """
+        return apart(self.form, result.content)
+
+    def content_after(self, edit: ResultEdit, content: Any) -> Any:
+        """Return what `edit` makes of the `content` of a result; `None` where it stays."""
+        if edit.parts is not None:
+            return together(self.form, edit.parts, content)
+        return None if edit.text is None else self.form.alone(edit.text)
+
+    def extra_of(self, message: Any) -> Mapping[str, Any]:
+        """Return what is attached to `message`; nothing can be to one that is not native."""
+        return message.extra if self.native else NO_EXTRA
+
+    def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
+        """Return `message` with `extra` attached as well; itself if it is not native."""
+        return replace(message, extra={**message.extra, **extra}) if self.native and extra else message
 
     # What only some wires have; profiles ask for it only on those.
 

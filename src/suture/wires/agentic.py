@@ -8,10 +8,14 @@ from msgspec.structs import replace
 from suture.language import Language
 from suture.messages import (
     AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
     AssistantGenText,
+    AssistantGenVideo,
     Delta,
     FunctionToolCall,
     FunctionToolResult,
+    Part,
     Reasoning,
     ResponseMeta,
     TokenUsage,
@@ -28,11 +32,13 @@ from suture.messages import (
 )
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
 from suture.wires._chat import CALLED, SAID, ChatWire, gather
+from suture.wires._contents import same_parts
 from suture.wires._fields import given
 from suture.wires._mark import MARK, media_note
-from suture.wires._parts import as_block, part_list
+from suture.wires._parts import RawPart, as_block, as_part, part_list
 from suture.wires._text import json_text
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit
+from suture.wires._words import Telling
 
 __all__ = ["AgenticWire"]
 
@@ -48,6 +54,7 @@ _KINDS: dict[Any, str] = {
     UserInputVideo: MEDIA,
     UserInputFile: MEDIA,
 }
+_MADE = frozenset((AssistantGenImage, AssistantGenAudio, AssistantGenVideo))
 _CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
 
 
@@ -119,7 +126,8 @@ class AgenticWire(BlockWire, ChatWire):
         del index
         searched = isinstance(block, ToolSearchResult)
         content, failed = (block, False) if searched else (block.content, block.is_error)
-        return Result(block.call_id, block.name, content, "", MARK in block.extra, failed)
+        extra = block.extra
+        return Result(block.call_id, block.name, content, "", MARK in extra, failed, extra)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
@@ -129,6 +137,18 @@ class AgenticWire(BlockWire, ChatWire):
         texts = [block.text for block in content if isinstance(block, UserInputText)]
         return "\n".join(texts), len(texts) == len(content)
 
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return the content of a result as parts; tools that were found are no content."""
+        content = result.content
+        return None if isinstance(content, ToolSearchResult) else tuple([as_part(block) for block in content])
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell one block; what the model made is media, too."""
+        if block.__class__ in _MADE:
+            telling.media += 1
+        else:
+            super().tell_block(block, telling)
+
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""
         return replace(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
@@ -136,7 +156,10 @@ class AgenticWire(BlockWire, ChatWire):
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a result block with `edit` done to it."""
         content = None if edit.text is None else (UserInputText(text=edit.text),)
-        return replace(block, **given(call_id=edit.id, name=edit.name, content=content))
+        if edit.parts is not None:
+            content = _content(block, edit.parts)
+        extra = {**block.extra, **edit.extra} if edit.extra else None
+        return replace(block, **given(call_id=edit.id, name=edit.name, content=content, extra=extra))
 
     def make_result(self, piece: Piece) -> Any:
         """Return a marked error result for the call of `piece`."""
@@ -268,6 +291,13 @@ def _result_block(call: Call, result: ToolResult) -> FunctionToolResult | ToolSe
         return ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **result.extra})
     content = tuple([as_block(part) for part in parts])
     return FunctionToolResult(call.id, call.name, content, result.is_error, extra=result.extra)
+
+
+def _content(block: FunctionToolResult | ToolSearchResult, parts: Sequence[Part]) -> tuple[Any, ...] | None:
+    """Return the content of a block that is to say `parts`; `None` where it stays."""
+    if isinstance(block, ToolSearchResult) or same_parts(parts, [as_part(held) for held in block.content]):
+        return None
+    return tuple([part.raw if isinstance(part, RawPart) else as_block(part) for part in parts])
 
 
 def _block(kind: str, said: Any) -> FunctionToolCall | AssistantGenText | Reasoning:

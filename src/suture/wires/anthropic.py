@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._contents import Form, text_block, typed_text
 from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+from suture.wires._words import Telling
 
 __all__ = ["AnthropicWire"]
 
@@ -35,6 +37,7 @@ class AnthropicWire(BlockWire):
     """
 
     name = "anthropic"
+    form = Form(typed_text("text"), text_block("text"))
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
@@ -80,6 +83,19 @@ class AnthropicWire(BlockWire):
         """Return the text of a text block."""
         return text_of(block, "text")
 
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text block, or of thinking; what is redacted has none."""
+        return get(block, "thinking" if word(block, "type") == "thinking" else "text")
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell one block; a document may be text."""
+        source = get(block, "source") if word(block, "type") == "document" else None
+        held = {"text": "data", "content": "content"}.get(word(source, "type") or "")
+        if held is None:
+            super().tell_block(block, telling)
+        else:
+            self.tell_document(get(source, held), telling)
+
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is thinking that the provider signed or encrypted."""
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
@@ -109,7 +125,8 @@ class AnthropicWire(BlockWire):
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `tool_result` block with `edit` done to it."""
-        return put(block, **given(tool_use_id=edit.id, content=edit.text))
+        content = self.content_after(edit, get(block, "content"))
+        return put(block, **given(tool_use_id=edit.id, content=content))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error result for the call of `piece`."""

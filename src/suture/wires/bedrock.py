@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._contents import Form
 from suture.wires._fields import check_value, get, given, has, inner, is_list, is_map, listed, put, text_of, word
-from suture.wires._text import json_text
+from suture.wires._text import json_text, json_words
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+from suture.wires._words import Telling
 
 __all__ = ["BedrockWire"]
 
@@ -23,6 +25,18 @@ _KINDS = {
 _ROLES = frozenset(("user", "assistant"))
 
 
+def _text(block: Any) -> str | None:
+    """Return what a block of a result says: a text, or JSON as text."""
+    value, text = get(block, "json"), get(block, "text")
+    if value is not None:
+        return json_words(value)
+    return text if isinstance(text, str) else None
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return {"text": text}
+
+
 class BedrockWire(BlockWire):
     """Messages as Converse takes and returns them.
 
@@ -32,6 +46,7 @@ class BedrockWire(BlockWire):
     """
 
     name = "bedrock"
+    form = Form(_text, _text_block, lone=False)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
@@ -72,6 +87,21 @@ class BedrockWire(BlockWire):
         """Return the text of a text block."""
         return text_of(block, "text")
 
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text block, or of reasoning; what is redacted has none."""
+        text = get(block, "text")
+        return get(get(get(block, "reasoningContent"), "reasoningText"), "text") if text is None else text
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell one block; a document may be text."""
+        source = get(get(block, "document"), "source")
+        content = get(source, "text")
+        content = get(source, "content") if content is None else content
+        if content is None or self.kind(block) != MEDIA:
+            super().tell_block(block, telling)
+        else:
+            self.tell_document(content, telling)
+
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is reasoning that the provider signed or encrypted."""
         reasoning = get(block, "reasoningContent")
@@ -107,8 +137,9 @@ class BedrockWire(BlockWire):
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `toolResult` block with `edit` done to it."""
-        fields = given(toolUseId=edit.id, content=None if edit.text is None else [{"text": edit.text}])
-        return put(block, toolResult=put(get(block, "toolResult"), **fields))
+        result = get(block, "toolResult")
+        content = self.content_after(edit, get(result, "content"))
+        return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error result for the call of `piece`."""

@@ -7,9 +7,25 @@ in camel case (REST) or snake case (the SDK); both are read, and a changed part 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from suture.messages import Part, TextPart
 from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._fields import check_value, get, given, has, inner, is_map, listed, put, text_of, word
-from suture.wires._text import json_text
+from suture.wires._contents import same_parts
+from suture.wires._fields import (
+    check_value,
+    get,
+    given,
+    has,
+    inner,
+    is_list,
+    is_map,
+    listed,
+    put,
+    text_of,
+    without,
+    word,
+)
+from suture.wires._parts import RawPart, in_words
+from suture.wires._text import json_text, json_words
 from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
 
 __all__ = ["GeminiWire"]
@@ -97,14 +113,21 @@ class GeminiWire(BlockWire):
             text = value if isinstance(value, str) else text
         return text, not parts
 
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return the response as one text, and the parts beside it as they are."""
+        return _parts(result.content)
+
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `functionCall` part with `edit` done to it."""
         return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a `functionResponse` part with `edit` done to it."""
+        fields = given(id=edit.id, name=edit.name)
+        if edit.parts is not None:
+            return _rewrite(block, "functionResponse", fields, edit.parts)
         response = None if edit.text is None else {"result": edit.text}
-        return _rewrite(block, "functionResponse", given(id=edit.id, name=edit.name, response=response))
+        return _rewrite(block, "functionResponse", fields | given(response=response))
 
     def make_result(self, piece: Piece) -> Any:
         """Return an error response for the call of `piece`."""
@@ -148,6 +171,41 @@ def _either(block: Any, field: str) -> Any:
     return get(block, _own(block, field))
 
 
-def _rewrite(block: Any, field: str, fields: Mapping[str, Any]) -> Any:
+def _rewrite(block: Any, field: str, fields: Mapping[str, Any], parts: Sequence[Part] | None = None) -> Any:
     own = _own(block, field)
-    return put(block, **{own: put(get(block, own), **fields)})
+    inside = put(get(block, own), **fields)
+    return put(block, **{own: inside if parts is None else _with_parts(inside, parts)})
+
+
+def _parts(response: Any) -> tuple[Part, ...] | None:
+    """Return what a `functionResponse` holds as parts: its response is one text."""
+    beside = get(response, "parts")
+    if beside is not None and not is_list(beside):
+        return None
+    text = _told(get(response, "response"))
+    return (*([TextPart(text)] if text else ()), *[RawPart(part) for part in beside or ()])
+
+
+def _told(response: Any) -> str:
+    """Return what a response says: a lone text as it is, all else as JSON."""
+    if is_map(response) and len(response) == 1:
+        value = next(iter(response.values()))
+        if isinstance(value, str):
+            return value
+    return "" if response is None or response == {} else json_words(response)
+
+
+def _with_parts(inside: Any, parts: Sequence[Part]) -> Any:
+    """Return a `functionResponse` that says `parts`: texts in its response, under their old name, the rest beside."""
+    if same_parts(parts, _parts(inside)):
+        return inside
+    texts = [in_words(part) for part in parts if not isinstance(part, RawPart)]
+    beside = [part.raw for part in parts if isinstance(part, RawPart)]
+    text, response = "\n".join(texts), get(inside, "response")
+    if text != _told(response):
+        names = list(response) if is_map(response) else []
+        name = names[0] if len(names) == 1 else "error" if "error" in names else "result"
+        inside = put(inside, response={name: text} if texts else {})
+    if beside:
+        return put(inside, parts=beside)
+    return without(inside, "parts") if get(inside, "parts") is not None else inside

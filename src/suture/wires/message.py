@@ -9,6 +9,7 @@ from suture.language import Language
 from suture.messages import (
     Delta,
     Message,
+    Part,
     ReasoningPart,
     ResponseMeta,
     TextPart,
@@ -19,11 +20,13 @@ from suture.messages import (
     message_to_dict,
 )
 from suture.wires._chat import SAID, THOUGHT, ChatWire, gather
+from suture.wires._contents import same_parts
 from suture.wires._fields import given
 from suture.wires._item_wire import ItemWire
 from suture.wires._mark import MARK, media_note
-from suture.wires._parts import MEDIA, in_words, only_texts
+from suture.wires._parts import MEDIA, RawPart, in_words, only_texts
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
+from suture.wires._words import Telling
 
 __all__ = ["MessageWire"]
 
@@ -70,11 +73,12 @@ class MessageWire(ItemWire, ChatWire):
             raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
         role = message.role
         if role == "tool":
+            extra = message.extra
             content = (message.content, message.user_input_multi_content)
-            marked = MARK in message.extra
-            return View(
-                role, (), (Result(message.tool_call_id, message.tool_name, content, "", marked, message.is_error),)
+            result = Result(
+                message.tool_call_id, message.tool_name, content, "", MARK in extra, message.is_error, extra
             )
+            return View(role, (), (result,))
         if role != "assistant":
             return View(role)
         parts = message.assistant_gen_multi_content
@@ -91,6 +95,21 @@ class MessageWire(ItemWire, ChatWire):
         told = [content] if content else []
         text = "\n".join([*told, *texts, *(in_words(part) for part in rest)])
         return text, len(texts) + len(rest) == len(parts)
+
+    def result_parts(self, result: Result) -> tuple[Part, ...]:
+        """Return the text of a result, if it has one, and its parts as they are."""
+        content, parts = result.content
+        return (TextPart(content), *parts) if content else parts
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what `message` says beside its calls, and beside the result that it is."""
+        telling.say(message.reasoning_content)
+        if message.role != "tool":
+            telling.say(message.content)
+            for part in message.user_input_multi_content:
+                telling.tell(part)
+        for part in message.assistant_gen_multi_content:
+            telling.tell(part)
 
     def raw_content(self, result: Result) -> Any:
         """Return the text of a result and its parts."""
@@ -112,7 +131,10 @@ class MessageWire(ItemWire, ChatWire):
             message = replace(message, tool_calls=tuple(changed))
         if results:
             edit = results[0]
-            message = replace(message, **given(tool_call_id=edit.id, tool_name=edit.name, content=edit.text))
+            fields = given(tool_call_id=edit.id, tool_name=edit.name, content=edit.text)
+            if edit.parts is not None:
+                fields |= _written(message, edit.parts)
+            message = self.with_extra(replace(message, **fields), edit.extra or {})
         return message
 
     def placeholder(self, piece: Piece) -> Any:
@@ -237,3 +259,18 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
 
 def _write_call(call: Any, edit: CallEdit) -> Any:
     return replace(call, **given(id=edit.id, name=edit.name, arguments=edit.arguments))
+
+
+def _written(message: Message, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the fields of a tool message that says `parts`: texts are its content where they can be."""
+    content, old = message.content, message.user_input_multi_content
+    if same_parts(parts, (TextPart(content), *old) if content else old):
+        return {}
+    new = [part.raw if isinstance(part, RawPart) else part for part in parts]
+    texts = 0
+    if only_texts(new) and (len(new) < 2 or not old):
+        texts = len(new)
+    elif content and only_texts(new[:1]):
+        texts = 1
+    text = "\n".join([in_words(part) for part in new[:texts]])
+    return {"content": text, "user_input_multi_content": tuple(new[texts:])}

@@ -4,7 +4,7 @@ The older form (`function_call`, role `function`) is read and answered in its ow
 one call a message.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from suture.language import Language
 from suture.messages import Delta, TokenUsage, ToolResult
 from suture.wires._chat import SAID, THOUGHT, ChatWire, gather
+from suture.wires._contents import Form, text_block, typed_text
 from suture.wires._fields import (
     argument_text,
     check_value,
@@ -28,10 +29,13 @@ from suture.wires._fields import (
     word,
 )
 from suture.wires._item_wire import ItemWire
+from suture.wires._kinds import MEDIA, OTHER, TEXT
 from suture.wires._mark import media_note
-from suture.wires._parts import chat_content, chat_result, plain
+from suture.wires._openai_calls import CUSTOM, OLD, are_answered, plain_calls, read_call, write_call, write_function
+from suture.wires._parts import chat_content, chat_media, chat_result, plain
 from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
+from suture.wires._words import Telling
 
 __all__ = ["OpenAIChatWire"]
 
@@ -45,8 +49,15 @@ _ROLES = {
 }
 _QUIET = frozenset(("user", "system", "developer"))
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
-_OWN_PARTS = frozenset(("text", "image_url", "input_audio", "video_url", "file", "refusal"))
-_OLD, _CUSTOM = "function", "custom"
+_KINDS = {
+    "text": TEXT,
+    "refusal": TEXT,
+    "image_url": MEDIA,
+    "input_audio": MEDIA,
+    "video_url": MEDIA,
+    "file": MEDIA,
+}
+_OWN_PARTS = frozenset(_KINDS)
 
 
 class OpenAIChatWire(ItemWire, ChatWire):
@@ -54,11 +65,12 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").view({"role": "tool", "tool_call_id": "a", "content": "42"}).results
-    (Result(id='a', name='', content='42', kind='', marked=False, failed=False),)
+    (Result(id='a', name='', content='42', kind='', marked=False, failed=False, extra={}),)
     """
 
     name = "openai-chat"
     text_arguments = True
+    form = Form(typed_text("text"), text_block("text"), chat_media)
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, everything is in order at a glance."""
@@ -73,7 +85,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 if calls is None:
                     if "function_call" in message:
                         break
-                elif calls.__class__ is list and calls and _are_answered(calls, rest):
+                elif calls.__class__ is list and calls and are_answered(calls, rest):
                     place += len(calls)
                 else:
                     break
@@ -126,7 +138,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),),
             )
         if role == "function":
-            return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
+            return View("tool", (), (Result("", text_of(message, "name", index), content, OLD),))
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
@@ -134,15 +146,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
-        return call.kind == _CUSTOM or super().arguments_ok(call)
+        return call.kind == CUSTOM or super().arguments_ok(call)
 
     def answers(self, result: Result, call: Call) -> bool:
         """Tell whether both are of the older form, or neither is."""
-        return (result.kind == _OLD) == (call.kind == _OLD)
+        return (result.kind == OLD) == (call.kind == OLD)
 
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
-        return call.kind != _OLD
+        return call.kind != OLD
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
@@ -152,6 +164,29 @@ class OpenAIChatWire(ItemWire, ChatWire):
         texts = [text_of(part, "text") for part in content if word(part, "type") == "text"]
         return "\n".join(texts), len(texts) == len(content)
 
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what `message` says beside its calls, and beside the result that it may be."""
+        role = _ROLES[word(message, "role") or ""]
+        if role == "assistant":
+            thought = get(message, "reasoning_content") or get(message, "reasoning")
+            telling.say(thought or _detailed_thought(message))
+        if role != "tool":
+            self.tell_content(get(message, "content"), telling)
+        if role == "assistant":
+            telling.say(get(message, "refusal"))
+            sound = get(message, "audio")
+            if sound is not None:
+                telling.media += 1
+                telling.say(get(sound, "transcript"))
+
+    def kind(self, block: Any) -> str:
+        """Return what a part is: text, media or other."""
+        return _KINDS.get(word(block, "type") or "", OTHER)
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text or of a refusal."""
+        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
+
     def lacks_content(self, result: Result) -> bool:
         """Tell whether a result has no content at all; an empty text is one."""
         return result.content is None
@@ -160,21 +195,22 @@ class OpenAIChatWire(ItemWire, ChatWire):
         """Return `message` with these calls and results changed."""
         if calls:
             made = get(message, "tool_calls") or ()
-            changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
+            changed = [write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
             message = put(message, tool_calls=changed) if made else message
         if len(get(message, "tool_calls") or ()) in calls:
             edit = calls[len(get(message, "tool_calls") or ())]
-            message = put(message, function_call=_write_function(get(message, "function_call"), edit))
+            message = put(message, function_call=write_function(get(message, "function_call"), edit))
         if results:
             edit = results[0]
             own_id = None if word(message, "role") == "function" else edit.id
-            message = put(message, **given(tool_call_id=own_id, name=edit.name, content=edit.text))
+            content = self.content_after(edit, get(message, "content"))
+            message = put(message, **given(tool_call_id=own_id, name=edit.name, content=content))
         return message
 
     def placeholder(self, piece: Piece) -> Any:
         """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
-        if call.kind == _OLD:
+        if call.kind == OLD:
             return {"role": "function", "name": call.name, "content": piece.text}
         return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
 
@@ -216,7 +252,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def result(self, call: Call, result: ToolResult) -> dict[str, Any]:
         """Return the tool message that answers `call`; that it failed has no field here."""
         content = chat_result(result.parts)
-        if call.kind == _OLD:
+        if call.kind == OLD:
             return {"role": "function", "name": call.name, "content": content}
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
@@ -282,7 +318,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
             return self.view(message).calls
         made = message.get("tool_calls")
         if message.get("function_call") is None and (made is None or made.__class__ is list):
-            calls = _plain_calls(made or ())
+            calls = plain_calls(made or ())
             if calls is not None:
                 return calls
         return self._calls(message, None)
@@ -292,33 +328,12 @@ class OpenAIChatWire(ItemWire, ChatWire):
         made = get(message, "tool_calls")
         if made is not None:
             listed(made, index, "tool_calls")
-        calls = [_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(made or ())]
+        calls = [read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(made or ())]
         old = inner(message, "function_call", index)
         if old is not None:
             name = text_of(old, "name", index, "function_call")
-            calls.append(Call("", name, argument_text(old, index, "function_call"), _OLD))
+            calls.append(Call("", name, argument_text(old, index, "function_call"), OLD))
         return tuple(calls)
-
-
-def _are_answered(calls: list[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
-    for call in calls:
-        answer: Any = next(rest, None)
-        if call.__class__ is not dict or answer.__class__ is not dict or answer.get("role") != "tool":
-            return False
-        key = call.get("id")
-        if answer.get("tool_call_id") != key or key.__class__ is not str or not key:
-            return False
-    return True
-
-
-def _read_call(call: Any, index: int | None, path: str) -> Call:
-    call_id = text_of(call, "id", index, path)
-    if word(call, "type") == _CUSTOM:
-        custom = inner(call, "custom", index, path)
-        return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
-    function = inner(call, "function", index, path)
-    return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
 
 
 def _plain_view(message: dict[str, Any]) -> View | None:
@@ -335,29 +350,11 @@ def _plain_view(message: dict[str, Any]) -> View | None:
         made = message.get("tool_calls")
         if message.get("function_call") is not None or not (made is None or made.__class__ is list):
             return None
-        calls = _plain_calls(made or ())
+        calls = plain_calls(made or ())
         if calls is None:
             return None
         return View("assistant", calls, (), False, not calls and not content and not _speaks(message))  # noqa: FBT003 - signed: never
     return View(_ROLES[role]) if role in _QUIET else None
-
-
-def _plain_calls(made: Sequence[Any]) -> tuple[Call, ...] | None:
-    """Return the calls `made`, `None` where one is anything but plain and needs a second look."""
-    calls: list[Call] = []
-    for call in made:
-        if call.__class__ is not dict or call.get("type") != "function":
-            return None
-        function = call.get("function")
-        if function.__class__ is not dict:
-            return None
-        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
-        if not call_id.__class__ is name.__class__ is arguments.__class__ is str:
-            return None
-        if not (call_id.isascii() and name.isascii() and arguments.isascii()):
-            return None
-        calls.append(Call(call_id, name, arguments))
-    return tuple(calls)
 
 
 def _speaks(message: Any) -> bool:
@@ -367,14 +364,8 @@ def _speaks(message: Any) -> bool:
     )
 
 
-def _write_call(call: Any, edit: CallEdit) -> Any:
-    field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
-    inner = get(call, field)
-    changed = _write_function({} if inner is None else inner, edit)
-    call = put(call, **{field: changed}) if changed is not inner else call
-    return call if edit.id is None else put(call, id=edit.id)
-
-
-def _write_function(function: Any, edit: CallEdit) -> Any:
-    fields = given(name=edit.name, arguments=edit.arguments)
-    return put(function, **fields) if fields else function
+def _detailed_thought(message: Any) -> Any:
+    """Return what the model thought where only the details say so; what is encrypted says nothing."""
+    details = get(message, "reasoning_details")
+    texts = [get(detail, "text") or get(detail, "summary") for detail in details] if is_list(details) else []
+    return "\n".join([text for text in texts if isinstance(text, str)])

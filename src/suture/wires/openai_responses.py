@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from suture.messages import Part
+from suture.wires._contents import Form, text_block, typed_text
 from suture.wires._fields import argument_text, check_value, get, is_list, put, text_of, typed, without, word
 from suture.wires._item_wire import ItemWire
+from suture.wires._kinds import MEDIA, OTHER, TEXT
 from suture.wires._text import json_text, says_nothing
 from suture.wires._wire import (
     Call,
@@ -22,6 +25,7 @@ from suture.wires._wire import (
     View,
     key_of,
 )
+from suture.wires._words import Telling
 
 __all__ = ["OpenAIResponsesWire"]
 
@@ -62,7 +66,22 @@ _OUTPUTS = {pair.output: pair for pair in _PAIRS}
 _KINDS = {pair.kind: pair for pair in _PAIRS}
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
-_OWN_PARTS = ("input_text", "input_image", "input_file", "input_audio", "output_text", "refusal")
+_KINDS_OF_PARTS = {
+    "input_text": TEXT,
+    "output_text": TEXT,
+    "refusal": TEXT,
+    "input_image": MEDIA,
+    "input_file": MEDIA,
+    "input_audio": MEDIA,
+}
+_OWN_PARTS = frozenset(_KINDS_OF_PARTS)
+_TOLD = _KINDS_OF_PARTS | {
+    "text": TEXT,
+    "summary_text": TEXT,
+    "reasoning_text": TEXT,
+    "computer_screenshot": MEDIA,
+}
+_WRITTEN = frozenset(("local_shell", "apply_patch"))
 
 
 class OpenAIResponsesWire(ItemWire):
@@ -77,6 +96,7 @@ class OpenAIResponsesWire(ItemWire):
     name = "openai-responses"
     text_arguments = True
     set_like = True
+    form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list first refers to an item that the service keeps."""
@@ -109,7 +129,7 @@ class OpenAIResponsesWire(ItemWire):
         kinds = {word(part, "type") for part in content} if is_list(content) else {None}
         if not kinds:
             return None
-        return kinds <= set(_OWN_PARTS)
+        return kinds <= _OWN_PARTS
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of one item."""
@@ -177,6 +197,33 @@ class OpenAIResponsesWire(ItemWire):
             return "\n".join(text_of(part, "text") for part in content), True
         return json_text(content), False
 
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return an output as parts: of functions and custom tools any, of others only what is a text."""
+        text = result.content is None or isinstance(result.content, str)
+        takes = result.kind in {"", "custom"} or (result.kind in _WRITTEN and text)
+        return super().result_parts(result) if takes else None
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what an item says beside the function call or the output that it may be."""
+        kind = word(message, "type")
+        if not kind or kind == "message":
+            self.tell_content(get(message, "content"), telling)
+        elif kind == "reasoning":
+            self.tell_content(get(message, "summary"), telling)
+            self.tell_content(get(message, "content"), telling)
+        elif kind == "custom_tool_call":
+            telling.say(get(message, "input"))
+        elif kind != "function_call" and not (kind in _OUTPUTS and self.view(message).results):
+            telling.show(message)
+
+    def kind(self, block: Any) -> str:
+        """Return what a part is: text, media or other."""
+        return _TOLD.get(word(block, "type") or "", OTHER)
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text or of a refusal."""
+        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
+
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return an item with its call or output changed."""
         kind = text_of(message, "type")
@@ -189,7 +236,12 @@ class OpenAIResponsesWire(ItemWire):
                 pair.arguments: edit.arguments,
             }
         for change in results.values():
-            fields = {pair.output_id: change.id, pair.payload: change.text}
+            content = change.text
+            if change.parts is not None:
+                (result,) = self._view_output(message, pair, None).results
+                whole = self.result_parts(result) is None
+                content = None if whole else self.content_after(change, result.content)
+            fields = {pair.output_id: change.id, pair.payload: content}
         return put(message, **{name: value for name, value in fields.items() if name and value is not None})
 
     def placeholder(self, piece: Piece) -> Any:
