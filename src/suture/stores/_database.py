@@ -1,9 +1,9 @@
-"""The file behind a `SQLiteStore`: opened with care, used under a lock, its errors put into words.
+"""The file behind a `SQLiteFile`: opened with care, used under a lock, its errors put into words.
 
-Imported only when a `SQLiteStore` is made, because `sqlite3` is not free. Everything here is synchronous.
+Imported only when a `SQLiteFile` is made, because `sqlite3` is not free. Everything here is synchronous.
 
-A record's key is its run's number in the upper half of 64 bits and its sequence number in the lower. So an
-append touches one b-tree, whose inner pages hold nothing but keys, however large the records are.
+The key of a record, or of a part of a file, is the number of its run or file in the upper half of 64 bits and its
+own in the lower. So to add one touches one b-tree, whose inner pages hold nothing but keys, however large they are.
 """
 
 import os
@@ -14,29 +14,51 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from suture.errors import ConfigError
+from suture.stores._directories import make_directory
 from suture.stores._errors import StoreError
 
-__all__ = ["Busy", "Database", "Occupied"]
+__all__ = ["KINDS", "Busy", "Database", "Kind", "Occupied"]
 
 Result = TypeVar("Result")
 
-APPLICATION_ID: Final = 0x53757475
-"""Marks the file as Suture's (`Sutu`)."""
 
-VERSION: Final = 1
-"""The version of the tables that this release writes and reads."""
+class Kind(NamedTuple):
+    """A kind of file: who owns it, the id that marks it, the version of its tables that is known here, the tables."""
+
+    owner: str
+    application_id: int
+    version: int
+    tables: tuple[str, ...]
+
+
+KINDS: Final = {
+    "journals": Kind(
+        "SQLiteStore",
+        0x53757475,  # "Sutu"
+        1,
+        (
+            "CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE)",
+            "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL NOT NULL, body BLOB NOT NULL)",
+        ),
+    ),
+    "files": Kind(
+        "SQLiteBackend",
+        0x53757446,  # "SutF"
+        1,
+        (
+            # A file without a path is not finished. No number is given twice, so a reader has its file or none.
+            "CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL)",
+            "CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        ),
+    ),
+}
+"""The kinds of files, by what they hold."""
 
 _LONGEST_LOG: Final = 4_000_000
 _SMALLEST: Final = 512
-_SCHEMA: Final = (
-    "CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL NOT NULL, body BLOB NOT NULL)",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
-)
 _RETRY: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 _REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -66,8 +88,9 @@ class Occupied(Exception):
 class Database:
     """One connection, opened when it is first needed; one piece of work at a time."""
 
-    def __init__(self, path: str, synchronous: str) -> None:
+    def __init__(self, path: str, synchronous: str, kind: Kind) -> None:
         self.path = path
+        self._kind = kind
         self._synchronous = synchronous
         self._lock = Lock()
         self._connection: sqlite3.Connection | None = None
@@ -97,7 +120,7 @@ class Database:
                 self._check_file(undone)
             return work(connection)
         except (sqlite3.Error, OverflowError, OSError) as error:
-            raise _explained(error, self.path, undone()) from None
+            raise _explained(error, self.path, undone()) from error
         finally:
             if connection is not None and connection.in_transaction:
                 _roll_back(connection)
@@ -126,12 +149,12 @@ class Database:
 
     def _opened(self) -> sqlite3.Connection:
         if self._closed:
-            raise StoreError(f"{self.path} has been closed; make another store")
+            raise StoreError(f"{self.path} has been closed; make another {self._kind.owner}")
         with _opening:
             file = _prepared(self.path)
             connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
-                _set_up(connection, self.path, self._synchronous)
+                _set_up(connection, self.path, self._kind, self._synchronous)
             except BaseException:
                 connection.close()
                 raise
@@ -175,7 +198,7 @@ def _prepared(path: str) -> tuple[int, int, int]:
     try:
         info = os.lstat(path)
     except FileNotFoundError:
-        _make_directory(Path(path).parent)
+        make_directory(Path(path).parent)
         # Not through SQLite, which would let others read it until it was told otherwise.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -193,21 +216,16 @@ def _prepared(path: str) -> tuple[int, int, int]:
     return file
 
 
-def _make_directory(path: Path) -> None:
-    if not path.is_dir():
-        _make_directory(path.parent)
-        with suppress(FileExistsError):
-            path.mkdir(0o700)
-
-
-def _set_up(connection: sqlite3.Connection, path: str, synchronous: str) -> None:
+def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: str) -> None:
     # Nothing is written before the file is known to be ours.
-    if _is_new(connection, path):
+    if _is_new(connection, path, kind):
         _pragma(connection, "journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        if _is_new(connection, path):
-            for statement in _SCHEMA:
+        if _is_new(connection, path, kind):
+            for statement in kind.tables:
                 connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {kind.application_id}")
+            connection.execute(f"PRAGMA user_version = {kind.version}")
         connection.execute("COMMIT")
     mode = _pragma(connection, "journal_mode = WAL")
     if mode != "wal":
@@ -218,12 +236,15 @@ def _set_up(connection: sqlite3.Connection, path: str, synchronous: str) -> None
     connection.execute(f"PRAGMA journal_size_limit = {2 * _LONGEST_LOG}")
 
 
-def _is_new(connection: sqlite3.Connection, path: str) -> bool:
+def _is_new(connection: sqlite3.Connection, path: str, kind: Kind) -> bool:
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    if application == APPLICATION_ID and version == VERSION:
+    if application == kind.application_id and version == kind.version:
         return False
-    if application == APPLICATION_ID:
-        raise StoreError(f"{path} has version {version}, and this release of Suture knows version {VERSION} only")
+    if application == kind.application_id:
+        raise StoreError(f"{path} has version {version}, and this release of Suture knows version {kind.version} only")
+    for other in KINDS.values():
+        if application == other.application_id:
+            raise StoreError(f"{path} is the file of a {other.owner}; give the {kind.owner} a path of its own")
     tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
     if application or version or tables:
         raise StoreError(f"{path} is the SQLite database of another program; give a path of its own")

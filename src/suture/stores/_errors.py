@@ -2,7 +2,7 @@
 
 from suture.errors import SutureError
 
-__all__ = ["StoreConflictError", "StoreError"]
+__all__ = ["PathNotFoundError", "PathTakenError", "StoreConflictError", "StoreError", "shown"]
 
 
 class StoreError(SutureError):
@@ -33,3 +33,43 @@ class StoreConflictError(StoreError):
             f"record {given} of run {run!r} {fault}: the next one is {expected}. "
             "Something else has written or deleted this run; load it again, or give each writer a run of its own"
         )
+
+
+class PathTakenError(StoreError):
+    """A backend has a file at `path` already, which is as it was: a saved file is never overwritten.
+
+    >>> from suture.stores import PathTakenError
+    >>> PathTakenError("/run-1/trunc/call_1").path
+    '/run-1/trunc/call_1'
+    """
+
+    def __init__(self, path: str, reason: str = "a saved file is never overwritten") -> None:
+        self.path = path
+        super().__init__(f"{shown(path)} is taken: {reason}; choose another path")
+
+
+class PathNotFoundError(StoreError):
+    """A backend has no file at `path`.
+
+    >>> from suture.stores import PathNotFoundError
+    >>> raise PathNotFoundError("/run-1/a")
+    Traceback (most recent call last):
+        ...
+    suture.stores._errors.PathNotFoundError: there is no file at '/run-1/a'; it was never written, or is deleted
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"there is no file at {shown(path)}; it was never written, or is deleted")
+
+
+def shown(path: object) -> str:
+    r"""Return what an error says of a path: in quotes, no control characters, and not endless.
+
+    >>> shown("/run\n1/" + "x" * 500)
+    "'/run\\n1/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx … xxxxxxxxxxxxxxxxxxx'"
+    """
+    if isinstance(path, str) and len(path) > 200:
+        path = path[:100] + path[-100:]
+    text = repr(path)
+    return text if len(text) <= 80 else f"{text[:40]} … {text[-20:]}"

