@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suture.errors import InputError as InputError
     from suture.errors import MaxIterationsExceeded as MaxIterationsExceeded
     from suture.errors import NotInRunError as NotInRunError
+    from suture.errors import OffloadError as OffloadError
     from suture.errors import OutputError as OutputError
     from suture.errors import ResumeError as ResumeError
     from suture.errors import RetryExhausted as RetryExhausted
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from suture.kernel import get_session_value as get_session_value
     from suture.kernel import interrupt as interrupt
     from suture.kernel import interrupt_state as interrupt_state
+    from suture.kernel import note_on_result as note_on_result
     from suture.kernel import register_type as register_type
     from suture.kernel import replace as replace
     from suture.kernel import run_scratch as run_scratch
@@ -120,6 +122,7 @@ _HOMES = {
     "ModelWrapper": "kernel",
     "NotInRunError": "errors",
     "Outcome": "kernel",
+    "OffloadError": "errors",
     "OutputError": "errors",
     "Pending": "pairing",
     "Repaired": "repair",
@@ -152,6 +155,7 @@ _HOMES = {
     "get_session_value": "kernel",
     "interrupt": "kernel",
     "interrupt_state": "kernel",
+    "note_on_result": "kernel",
     "register_type": "kernel",
     "repair": "repair",
     "replace": "kernel",
@@ -196,6 +200,7 @@ __all__ = [
     "ModelRetryConfig",
     "ModelWrapper",
     "NotInRunError",
+    "OffloadError",
     "Outcome",
     "OutputError",
     "Pending",
@@ -229,6 +234,7 @@ __all__ = [
     "get_session_value",
     "interrupt",
     "interrupt_state",
+    "note_on_result",
     "register_type",
     "repair",
     "replace",

@@ -11,6 +11,7 @@
     ├── NotInRunError         a function that belongs into a run was called outside of one
     ├── HistoryError          the history cannot be made acceptable; carries what is left
     ├── ResumeError           a checkpoint cannot be resumed like this; says what it waits for
+    ├── OffloadError          tool output could not be saved; says which call's
     └── RunError              a run could not go on
         ├── MaxIterationsExceeded  it took all the model turns it may take
         ├── BudgetExceeded         it used up its tokens, its cost or its tool calls
@@ -23,6 +24,7 @@ The first question an error answers is whose fault it is: the data's (`InputErro
 there is of it. This file imports nothing of Suture's.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "InputError",
     "MaxIterationsExceeded",
     "NotInRunError",
+    "OffloadError",
     "OutputError",
     "ResumeError",
     "RetryExhausted",
@@ -132,6 +135,32 @@ class NotInRunError(SutureError, RuntimeError):
     >>> issubclass(NotInRunError, SutureError)
     True
     """
+
+
+class OffloadError(SutureError):
+    """Tool output that was to be saved was not; the history is as it was. `calls` are their (name, id).
+
+    >>> str(OffloadError([("read_log", "call_1")], "the disk is full"))
+    'the output of read_log (call_1) was not saved: the disk is full'
+    """
+
+    def __init__(self, calls: Sequence[tuple[str, str]], reason: str) -> None:
+        self.calls, self.reason = tuple(calls), reason
+        named = ", ".join(f"{name[:64]} ({call_id[:64]})" for name, call_id in self.calls)
+        super().__init__(f"the output of {named} was not saved: {reason}")
+
+    def __reduce__(self) -> tuple[type["OffloadError"], tuple[Any, str]]:
+        return OffloadError, (self.calls, self.reason)
+
+    def joined(self, other: "OffloadError") -> "OffloadError":
+        """Return one error for the calls of both; the first cause is told.
+
+        >>> OffloadError([("a", "1")], "full").joined(OffloadError([("b", "2")], "full")).calls
+        (('a', '1'), ('b', '2'))
+        """
+        made = OffloadError([*self.calls, *other.calls], self.reason)
+        made.__cause__ = self.__cause__
+        return made
 
 
 class ResumeError(SutureError, ValueError):

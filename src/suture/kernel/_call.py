@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from suture.errors import ConfigError
 from suture.kernel._awaiting import close
 from suture.kernel._endpoints import HookFailed, build, refusal, surround, unknown_tool
@@ -53,6 +55,8 @@ async def run_call(scope: Scope, call: Call, index: int) -> tuple[Waiting, ...] 
             return fault
         if result is None:
             return failure
+    if frame.extra:
+        result = replace(result, extra={**result.extra, **frame.extra})
     scope.batch.ended[index] = result
     refused = tool is not None and index in scope.batch.refused
     scope.refused_calls += refused

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from suture.kernel._policies import ModelFailoverConfig, ModelRetryConfig
-from suture.messages import M, ToolInfo
+from suture.messages import M, TokenUsage, ToolInfo
 from suture.tools import Tool
 
 __all__ = ["ChatModelAgentContext", "ChatModelAgentState", "ModelContext", "Outcome", "replace"]
@@ -98,3 +98,5 @@ class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     turn: int = 0
     wire: str = ""
     """The wire of the agent's messages."""
+    last_usage: TokenUsage | None = None
+    """What the reply before this turn cost: all that was sent, and itself. `None` where nobody said."""

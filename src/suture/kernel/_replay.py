@@ -96,8 +96,10 @@ class _Replay:
         scope = self.scope
         scope.turn = record.turn
         scope.batch = Batch()
+        scope.last_usage = None
         if record.usage:
-            scope.usage = add_usage(scope.usage, msgspec.convert(record.usage, TokenUsage))
+            scope.last_usage = msgspec.convert(record.usage, TokenUsage)
+            scope.usage = add_usage(scope.usage, scope.last_usage)
         scope.ids[id(self.messages[-1])] = (self.messages[-1], record.message_id)
         self.position = self.position.replied(is_last=record.is_last)
 

@@ -33,6 +33,7 @@ __all__ = [
     "delete_run_local_value",
     "get_run_local_value",
     "get_session_value",
+    "note_on_result",
     "run_language",
     "run_scratch",
     "send_event",
@@ -89,6 +90,8 @@ class Scope:
     edited_infos: bool = False
     turn: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
+    last_usage: TokenUsage | None = None
+    """What the last reply cost, where it said so."""
     usage_before: TokenUsage = field(default_factory=TokenUsage)
     """What an earlier process had used."""
     tool_calls: int = 0
@@ -186,7 +189,7 @@ class Frame:
     begun; whose code is at hand is then asked for when somebody wants to know, so it costs a call next to nothing.
     """
 
-    __slots__ = ("call_id", "counts", "layers", "name", "scope", "sender", "spot", "tool", "turn")
+    __slots__ = ("call_id", "counts", "extra", "layers", "name", "scope", "sender", "spot", "tool", "turn")
 
     def __init__(self, scope: Scope, turn: int, spot: int | str, name: str, call_id: str = "", tool: str = "") -> None:
         self.scope, self.turn, self.spot, self.name = scope, turn, spot, name
@@ -195,6 +198,8 @@ class Frame:
         self.layers: list[tuple[str, Any]] = []
         self.sender: Any = None
         """Who tells of the tool call, if anybody listens."""
+        self.extra: dict[str, Any] = {}
+        """What wrappers noted on the call's result."""
 
     @property
     def place(self) -> str:
@@ -304,6 +309,18 @@ running agent
     """
     values = current_frame("get_session_value").scope.root.session
     return values.get(key), key in values
+
+
+def note_on_result(**extra: Any) -> None:
+    """Note something in the `extra` of the result of the tool call at hand, whatever the kind of the tool.
+
+    >>> note_on_result(origin="cache")
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: note_on_result works inside a run only: in a hook, a wrapper or a tool of a \
+running agent
+    """
+    current_frame("note_on_result").extra.update(extra)
 
 
 def run_language() -> Language:

@@ -42,6 +42,7 @@ async def model_turn(scope: Scope, *, toolless: bool = False) -> None:
     scope.turn += 1
     scope.ids[id(reply.message)] = (reply.message, reply.message_id)
     scope.calls = None
+    scope.last_usage = reply.usage
     if reply.usage is not None:
         scope.usage = add_usage(scope.usage, reply.usage)
     scope.history = scope.history.append(reply.message)
@@ -88,6 +89,7 @@ def _context(scope: Scope, turn: int) -> ModelContext:
         failover=scope.spec.failover,
         turn=turn,
         wire=scope.wire.name,
+        last_usage=scope.last_usage,
     )
 
 
