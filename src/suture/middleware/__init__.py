@@ -15,12 +15,15 @@ from suture.kernel import (
     closing,
 )
 from suture.middleware.patch_tool_calls import PatchToolCalls
+from suture.middleware.tool_reduction import ToolReduction
+from suture.reduction import ClearResult, ToolDetail, ToolReductionConfig, TruncResult
 
 __all__ = [
     "AgentMiddleware",
     "ChatModelAgentContext",
     "ChatModelAgentMiddleware",
     "ChatModelAgentState",
+    "ClearResult",
     "EnhancedInvokableEndpoint",
     "EnhancedStreamableEndpoint",
     "EventSenderModelWrapper",
@@ -29,5 +32,9 @@ __all__ = [
     "ModelContext",
     "PatchToolCalls",
     "StreamableEndpoint",
+    "ToolDetail",
+    "ToolReduction",
+    "ToolReductionConfig",
+    "TruncResult",
     "closing",
 ]

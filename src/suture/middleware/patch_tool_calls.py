@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from suture.errors import ConfigError
+from suture.errors import ConfigError, NotInRunError
 from suture.kernel import (
     ChatModelAgentMiddleware,
     ChatModelAgentState,
@@ -27,7 +27,7 @@ from suture.pairing import Cause, Paired, PairOptions, Report, is_whole, pair
 from suture.repair import Asks, AsksCause, is_in_order, take_as_in_order, takes_cause
 from suture.wires import Wire, get_wire
 
-__all__ = ["PatchToolCalls"]
+__all__ = ["PatchToolCalls", "is_recorded_placeholder"]
 
 _DIGESTS = "suture.patch_tool_calls"
 
@@ -164,8 +164,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
 
     def is_synthetic(self, text: str) -> bool:
         """Tell, inside a run, whether a result's text only stands for a real one."""
-        recorded, _ = get_run_local_value(_DIGESTS)
-        if recorded and _digest(text) in recorded:
+        if is_recorded_placeholder(text):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
 
@@ -220,6 +219,15 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
             numbers[turn, number] = met[call.name, call.id]
             met[call.name, call.id] += 1
     return numbers
+
+
+def is_recorded_placeholder(text: str) -> bool:
+    """Tell whether this run made `text` to stand for a missing result, on a wire where that cannot be marked."""
+    try:
+        recorded, _ = get_run_local_value(_DIGESTS)
+    except NotInRunError:
+        return False
+    return bool(recorded) and _digest(text) in recorded
 
 
 def _digest(text: str) -> str:
