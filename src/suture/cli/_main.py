@@ -66,8 +66,10 @@ def _command(argv: Sequence[str] | None) -> int:
     asked = parse(argv)
     if asked.command == "check":
         from suture.cli.check import run
-    else:
+    elif asked.command == "repair":
         from suture.cli.repair import run
+    else:
+        from suture.cli.reduce import run
     return run(asked)
 
 

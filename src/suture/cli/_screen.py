@@ -1,12 +1,12 @@
-"""What people see: reports and outlines, plain in a pipe, in colour on a terminal.
+"""What people see: reports, plans and outlines, plain in a pipe, in colour on a terminal.
 
 Two screens with the same methods. Text that comes from a history is neutralised before it gets here
-(outlines) or here (reports), so that no screen ever passes a control character on.
+(outlines) or here (reports and plans), so that no screen ever passes a control character on.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from suture.cli._outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
 from suture.cli._visible import visible
@@ -15,6 +15,8 @@ from suture.pairing import Finding, Report
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+    from suture.reduction import Change, Plan
 
 __all__ = ["PlainScreen", "RichScreen", "Screen", "screen_for"]
 
@@ -30,7 +32,7 @@ _LEGEND = {
 
 
 class Screen(ABC):
-    """Shows reports and histories to a person."""
+    """Shows reports, plans and histories to a person."""
 
     @abstractmethod
     def say(self, text: str) -> None:
@@ -43,6 +45,10 @@ class Screen(ABC):
     @abstractmethod
     def report(self, report: Report, title: str = "") -> None:
         """Show what was found."""
+
+    @abstractmethod
+    def plan(self, plan: "Plan[Any]", title: str = "") -> None:
+        """Show what leaves a history, where it goes, and what that frees."""
 
     @abstractmethod
     def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
@@ -70,8 +76,11 @@ class PlainScreen(Screen):
 
     def report(self, report: Report, title: str = "") -> None:
         """Write the report as it prints itself."""
-        text = f"{title}: {report}" if title else str(report)
-        self._write_line("\n".join(map(visible, text.split("\n"))))
+        self._write_text(str(report), title)
+
+    def plan(self, plan: "Plan[Any]", title: str = "") -> None:
+        """Write the plan as it prints itself."""
+        self._write_text(str(plan), title)
 
     def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
         """Write one line a message, and what the marks mean."""
@@ -81,6 +90,10 @@ class PlainScreen(Screen):
         legend = _legend(lines)
         if legend:
             self._write_line(f"  ({legend})")
+
+    def _write_text(self, text: str, title: str) -> None:
+        text = f"{title}: {text}" if title else text
+        self._write_line("\n".join(map(visible, text.split("\n"))))
 
 
 class RichScreen(Screen):
@@ -105,12 +118,25 @@ class RichScreen(Screen):
         told = _text(f"{before}{report.wire}, profile {report.profile}: ", "bold")
         count = len(report.findings)
         style = "bold green" if report.acceptable else "bold red"
-        told.append("acceptable" if not count else f"{count} finding{'s' * (count > 1)}", style)
+        told.append(_many(count, "finding") if count else "acceptable", style)
         self._console.print(told)
         if count:
             self._console.print(_table(report.findings))
         for item in report.displaced:
             self._console.print(_text(f"displaced: {item!r}", "dim"))
+
+    def plan(self, plan: "Plan[Any]", title: str = "") -> None:
+        """Print the changes as a table."""
+        before = f"{title}: " if title else ""
+        told = _text(f"{before}{plan.wire}: {plan.tokens_before} tokens", "bold")
+        if not plan.changed:
+            told.append(", nothing to do", "bold green")
+        else:
+            told.append(f" -> {plan.tokens_after}", "bold green")
+            told.append(f", {_many(len(plan.changes), 'change')}, {_many(len(plan.saves), 'file')}")
+        self._console.print(told)
+        if plan.changed:
+            self._console.print(_table_of_changes(plan.changes))
 
     def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
         """Print one line a message, coloured by its mark."""
@@ -164,6 +190,30 @@ def _table(findings: Sequence[Finding]) -> "Table":
         done = _text(visible(finding.done), "green") if finding.mended else _text("NOT MENDED", "bold red")
         table.add_row(str(finding.index), wrong, rule if finding.rule else "", done)
     return table
+
+
+def _table_of_changes(changes: "Sequence[Change]") -> "Table":
+    """Return the changes of a plan as rows: where, what is done, to which call, what that frees, where it goes."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("what is done", no_wrap=True)
+    table.add_column("tool and call", overflow="fold", max_width=40)
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("saved to", overflow="fold")
+    for change in changes:
+        who = _text(visible(change.name)[:64])
+        who.append(f"\n{visible(change.call_id)[:64]}", "dim")
+        tokens = f"{change.tokens_before} -> {change.tokens_after}"
+        place = _text(visible(change.path), "green") if change.path else _text("nowhere", "red")
+        table.add_row(str(change.index), _text(change.action, "yellow"), who, tokens, place)
+    return table
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'s' * (count != 1)}"
 
 
 def _told(line: Line) -> str:

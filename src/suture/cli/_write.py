@@ -46,6 +46,11 @@ class Output(ABC):
     def publish(self) -> None:
         """Let the world see it."""
 
+    @property
+    @abstractmethod
+    def published(self) -> bool:
+        """Whether the world has seen it, until `discard`: also if `publish` was interrupted right behind that."""
+
     @abstractmethod
     def discard(self) -> None:
         """Leave no trace; after `publish`, do nothing."""
@@ -81,6 +86,11 @@ class FileOutput(Output):
         except OSError as error:
             raise _unwritable(error, self.name) from None
 
+    @property
+    def published(self) -> bool:
+        """Whether the part has gone where the target is: the disk knows, whatever came in between."""
+        return not os.path.lexists(self._part)
+
     def discard(self) -> None:
         """Remove what was written beside the target."""
         with suppress(OSError):
@@ -94,6 +104,7 @@ class StreamOutput(Output):
 
     def __init__(self, name: str) -> None:
         super().__init__(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), name)  # noqa: SIM115 - closed by `discard`
+        self._published = False
 
     def finish(self) -> None:
         """Go back to the beginning."""
@@ -114,6 +125,12 @@ class StreamOutput(Output):
             raise
         except OSError as error:
             raise _unwritable(error, self.name or "standard output") from None
+        self._published = True
+
+    @property
+    def published(self) -> bool:
+        """Whether everything was copied out."""
+        return self._published
 
     def _copy_to_stdout(self) -> None:
         if sys.stdout is None:  # so it is, where a shell closed it

@@ -4,17 +4,15 @@ On a terminal each report is shown as it is found; in a pipe nothing is written 
 be read.
 """
 
-import sys
 from argparse import Namespace
 from contextlib import ExitStack
 
 import msgspec
 
 from suture.cli._conversation import Conversation
+from suture.cli._outputs import Outputs
 from suture.cli._progress import progress_on
 from suture.cli._read import open_source, read_conversations
-from suture.cli._screen import screen_for
-from suture.cli._write import open_output
 from suture.pairing import Report
 from suture.repair import check
 
@@ -26,14 +24,10 @@ def run(asked: Namespace) -> int:
     found = 0
     with ExitStack() as stack:
         source = stack.enter_context(open_source(asked.file, asked.max_bytes))
-        output = open_output(None)
-        stack.callback(output.discard)
+        outputs = Outputs(stack)
+        output = outputs.open()
+        screen = outputs.screen(output)
         progress = stack.enter_context(progress_on(source))
-
-        def write_line(line: str) -> None:
-            output.write(f"{line}\n".encode(errors="backslashreplace"))
-
-        screen = screen_for(sys.stdout, write_line)
         many = False
         for conversation in read_conversations(source):
             report = _check(conversation, asked)
@@ -48,8 +42,7 @@ def run(asked: Namespace) -> int:
         progress.close()
         if many and not asked.json:
             screen.say(f"{progress.told}: {progress.count - found} acceptable, {found} with findings")
-        output.finish()
-        output.publish()
+        outputs.publish()
     return 1 if found else 0
 
 

@@ -16,13 +16,13 @@ import msgspec
 
 from suture.cli._conversation import Conversation
 from suture.cli._outline import compare
+from suture.cli._outputs import Outputs
 from suture.cli._progress import progress_on
 from suture.cli._read import Source, open_source, read_conversations
 from suture.cli._refusal import Refusal
-from suture.cli._screen import Screen, screen_for
+from suture.cli._screen import Screen
 from suture.cli._streams import complain, is_terminal
 from suture.cli._visible import visible
-from suture.cli._write import Output, open_output
 from suture.repair import Repaired, repair
 
 __all__ = ["run"]
@@ -55,11 +55,10 @@ class _Job:
 
     def __init__(self, asked: Namespace, source: Source, stack: ExitStack) -> None:
         self._asked = asked
-        self._outputs: list[Output] = []
-        self._stack = stack
-        self._history = self._open(asked.output)
-        self._report = self._open(asked.report) if asked.report is not None else None
-        self._screen = self._choose_screen()
+        self._outputs = Outputs(stack)
+        self._history = self._outputs.open(asked.output)
+        self._report = self._outputs.open(asked.report) if asked.report is not None else None
+        self._screen = None if asked.report == "-" else self._outputs.screen_beside(asked.output)
         self._progress = stack.enter_context(progress_on(source))
         self.changed = self.unresolved = 0
         self.first_unresolved = ""
@@ -93,28 +92,7 @@ class _Job:
             count = self._progress.count
             told = f"{count} conversation{'s' * (count != 1)}, {self.changed} changed"
             self._screen.say(f"{told}; written to {self._asked.output}" if self._asked.output else told)
-        for output in self._outputs:
-            output.finish()
-        for output in self._outputs:
-            output.publish()
-
-    def _open(self, path: str | None) -> Output:
-        output = open_output(path)
-        self._stack.callback(output.discard)
-        self._outputs.append(output)
-        return output
-
-    def _choose_screen(self) -> Screen | None:
-        if self._asked.output is None:
-            return screen_for(sys.stderr) if is_terminal(sys.stderr) else None
-        if self._asked.report == "-":
-            return None
-        told = self._open(None)
-
-        def write_line(line: str) -> None:
-            told.write(f"{line}\n".encode(errors="backslashreplace"))
-
-        return screen_for(sys.stdout, write_line)
+        self._outputs.publish()
 
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
