@@ -40,6 +40,16 @@ class Settings:
     """Steps of an agent's run: short, long, and very long for our own."""
     runs: int = 5
     """Runs of each agent that are counted."""
+    replayed: int = 0
+    """Recorded runs that are replayed; 0: all."""
+    looked: tuple[int, int, int] = (100, 1_000, 10_000)
+    """Messages in a history that `ToolReduction` looks at."""
+    looks: int = 15
+    """Runs in which it does."""
+    megabytes: int = 100
+    """Output that is truncated."""
+    writes: int = 25
+    """How often."""
 
 
 class Goal(NamedTuple):

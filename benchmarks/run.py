@@ -24,6 +24,7 @@ from _measure import Row, Section, Settings, say
 from _peer import deepagents_version, measure_peer
 from _scan import measure_scans
 from agents import measure_agents
+from reduction import measure_reduction
 
 _PARTS = {
     "scans": measure_scans,
@@ -32,6 +33,7 @@ _PARTS = {
     "growth": measure_growth,
     "imports": measure_imports,
     "agents": measure_agents,
+    "reduction": measure_reduction,
 }
 _QUICK = Settings(
     sizes=(200, 600),
@@ -43,13 +45,18 @@ _QUICK = Settings(
     starts=2,
     steps=(10, 20, 40),
     runs=2,
+    replayed=3,
+    looked=(20, 40, 80),
+    looks=2,
+    megabytes=2,
+    writes=2,
 )
 _HOW = (
     "How: the contestants of a row run in turn (A B C, B C A, …), each round once, within one process; agents "
     "have a process each. Times are the best CPU time of all rounds; `ratio` is best over best, `median` "
     "the median of the rounds' own ratios. Before each timing the garbage is collected, while it runs the "
-    "collector is off, and older objects are frozen: the same for all. Times depend on the machine; "
-    "only ratios are worth comparing."
+    "collector is off, and older objects are frozen: the same for all. Items 10 to 12 say what they do otherwise. "
+    "Times depend on the machine; only ratios are worth comparing."
 )
 _COLUMNS = "  {:<40}{:>9}{:>11}{:>11}  {:<15}{:>8}{:>8}{:>8}  {:<9}{}"
 
@@ -65,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     sections: list[Section] = []
     for part in given.only or _PARTS:
         sections += _PARTS[part](settings)
-    sections.sort(key=lambda section: section.title)
+    sections.sort(key=lambda section: int(section.title.partition(".")[0]))
     if given.quick:
         sections = [_without_verdicts(section) for section in sections]
     say("")
