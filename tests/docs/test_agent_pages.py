@@ -13,8 +13,8 @@ from msgspec.structs import fields
 from openai import AsyncOpenAI
 
 import suture
-from suture import errors, events, kernel, middleware, stores, testing, tools
-from suture.middleware import PatchToolCalls
+from suture import errors, events, kernel, middleware, reduction, stores, testing, tokens, tools
+from suture.middleware import PatchToolCalls, ToolReduction
 from suture.testing import ScriptedModel
 from suture.wires import get_chat_wire
 from tests.docs.pages import DOCS, ROOT, RUN, blocks, prose, table
@@ -22,7 +22,7 @@ from tests.docs.sse import chunk, fragment, streaming_provider, usage
 
 AGENT, TOOLS, MODELS = DOCS / "agent.md", DOCS / "tools.md", DOCS / "models.md"
 HOOKS, STAYS, EINO = DOCS / "middleware.md", DOCS / "durability.md", DOCS / "from-eino.md"
-ROOMS = (suture, events, kernel, middleware, stores, testing, tools)
+ROOMS = (suture, events, kernel, middleware, reduction, stores, testing, tokens, tools)
 
 
 def named(page: Path, first_column: str) -> list[str]:
@@ -235,7 +235,7 @@ def test_every_public_name_is_on_some_page():
 
 
 NO_NAMES = {"agent", "async", "await", "cls", "context", "data", "endpoint", "event", "factory", "for", "info", "input"}
-NO_NAMES |= {"model_context", "stores"}
+NO_NAMES |= {"model_context", "reduction", "stores"}
 """What stands in the examples beside names: Python's words, and variables."""
 
 
@@ -253,7 +253,7 @@ def known_names() -> set[str]:
             value = getattr(room, offered)
             known |= {offered, *dir(value)} if isinstance(value, type) else {offered}
     agent, run = suture.ChatModelAgent, suture.Run
-    for function in (agent.run, agent.as_tool, run.cancel, suture.interrupt, PatchToolCalls):
+    for function in (agent.run, agent.as_tool, run.cancel, suture.interrupt, PatchToolCalls, ToolReduction):
         known |= set(inspect.signature(function).parameters)
     return known | set(tools.tool.__globals__["_Choices"].__annotations__)
 

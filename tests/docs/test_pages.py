@@ -136,7 +136,7 @@ def test_every_value_that_the_messages_room_offers_is_named():
     assert [value for value in messages.__all__ if f"`{value}" not in prose(VALUES)] == []
 
 
-@pytest.mark.parametrize("command", ["check", "repair"])
+@pytest.mark.parametrize("command", ["check", "repair", "reduce"])
 def test_every_option_of_a_command_is_explained(command: str):
     shown = subprocess.run(
         [sys.executable, "-m", "suture.cli", command, "--help"], capture_output=True, text=True, timeout=60, check=True
