@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
 from suture.errors import ConfigError
 from suture.reduction._values import PathMaker, ToolReductionConfig
@@ -84,6 +84,9 @@ class Settings:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 0):
                 raise ConfigError(f"{name} must be an integer, 0 or more; found {value!r}")
+        for name in ("skip_truncation", "skip_clear"):
+            if type(getattr(self, name)) is not bool:
+                raise ConfigError(f"{name} must be True or False, found {getattr(self, name)!r}")
         for name in _FUNCTIONS:
             value = getattr(self, name)
             if value is not None and not callable(value):
@@ -103,7 +106,10 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, Collection):
                 raise ConfigError(f"{name} must be a list of tool names, found {value!r}")
-            object.__setattr__(self, name, frozenset(value))  # pyright: ignore[reportUnknownArgumentType]
+            names = frozenset(cast("Collection[Any]", value))
+            if not all(isinstance(each, str) for each in names):
+                raise ConfigError(f"{name} must be a list of tool names, found {value!r}")
+            object.__setattr__(self, name, names)
         if not isinstance(self.tool_config, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"tool_config maps names of tools to ToolReductionConfigs, found {self.tool_config!r}")
         for name, config in self.tool_config.items():

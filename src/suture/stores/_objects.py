@@ -271,7 +271,7 @@ class Upload:
         self._put_last = now
         self._id = self._id or _owner(self._name) + os.urandom(8).hex()
         self._count += 1
-        await self._do(partial(self._objects.put_part, self._id, self._count - 1, block))
+        await self._do(partial(self._objects.put_part, self._id, self._count - 1, bytes(block)))
         self._size += len(block)
 
     async def commit(self, last: bytearray) -> None:

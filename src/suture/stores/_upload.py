@@ -18,7 +18,7 @@ class Upload(Protocol):
         ...
 
     async def add(self, block: bytearray) -> None:
-        """Write a block of full size. Nobody sees it yet."""
+        """Write a block of full size. Nobody sees it yet. Afterwards its bytes change: it is used again."""
         ...
 
     async def commit(self, last: bytearray) -> None:
@@ -52,24 +52,22 @@ async def send(chunks: AsyncIterable[bytes], upload: Upload, size: int) -> int:
 
 async def _blocks(chunks: AsyncIterable[bytes], upload: Upload, size: int) -> AsyncGenerator[bytearray, None]:
     """Yield what comes in blocks of `size` bytes, and then a last one that is shorter, if need be empty."""
-    block = bytearray()
+    block, filled = bytearray(size), 0
     async with _closing(chunks) as source:
         await upload.begin()
         async for chunk in source:
             if not isinstance(chunk, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"a stream to be written yields bytes, not {type(chunk).__name__}")
-            if len(block) + len(chunk) < size:
-                block += chunk
-                continue
-            start, end = 0, size - len(block)
-            with memoryview(chunk) as view:
-                while end <= len(view):
-                    block += view[start:end]
-                    yield block
-                    block = bytearray()
-                    start, end = end, end + size
-                block += view[start:]
-    yield block
+            start = 0
+            with memoryview(chunk) as given, memoryview(block) as room:
+                while start < len(given):
+                    count = min(size - filled, len(given) - start)
+                    room[filled : filled + count] = given[start : start + count]
+                    start, filled = start + count, filled + count
+                    if filled == size:
+                        yield block
+                        filled = 0
+    yield block[:filled]
 
 
 @asynccontextmanager

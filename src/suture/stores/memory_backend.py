@@ -134,13 +134,13 @@ class _Upload:
         self._path = path
         self._check_free = check_free
         self._create = create
-        self._blocks: list[bytearray] = []
+        self._blocks: list[bytes] = []
 
     async def begin(self) -> None:
         self._check_free(self._path)
 
     async def add(self, block: bytearray) -> None:
-        self._blocks.append(block)
+        self._blocks.append(bytes(block))
 
     async def commit(self, last: bytearray) -> None:
         self._create(self._path, b"".join([*self._blocks, last]))
