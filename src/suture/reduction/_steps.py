@@ -4,7 +4,7 @@ A plan is made by a generator that yields what is to be called and is sent what 
 and whoever drives it decides whether answers are awaited.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from suture.errors import ConfigError
@@ -33,35 +33,31 @@ def ask(function: Callable[..., Any], *arguments: Any) -> Steps[Any]:
     return (yield Ask(function, arguments))
 
 
-def carry_through(steps: Steps[T]) -> T:
-    """Return what `steps` come to; an async answer is refused."""
-    wanted, end = _go_on(steps.send, None)
-    while wanted is not None:
-        try:
-            answer = wanted.function(*wanted.arguments)
-            if hasattr(answer, "__await__"):
-                _refuse(wanted.function, answer)
-        except Exception as error:  # noqa: BLE001 - it is for the steps to say what it means
-            wanted, end = _go_on(steps.throw, error)
-        else:
-            wanted, end = _go_on(steps.send, answer)
-    return cast("T", end)
-
-
-async def carry_through_async(steps: Steps[T]) -> T:
-    """Return what `steps` come to; answers are awaited where they must be."""
+async def carry_through_async(steps: Steps[T], *, waits: bool = True) -> T:
+    """Return what `steps` come to; answers are awaited where they must be, or refused if nobody `waits`."""
     wanted, end = _go_on(steps.send, None)
     while wanted is not None:
         try:
             answer: Any = wanted.function(*wanted.arguments)
             if hasattr(answer, "__await__"):
-                awaited: Awaitable[Any] = answer
-                answer = await awaited
+                answer = await (answer if waits else _refuse(wanted.function, answer))
         except Exception as error:  # noqa: BLE001 - it is for the steps to say what it means
             wanted, end = _go_on(steps.throw, error)
         else:
             wanted, end = _go_on(steps.send, answer)
     return cast("T", end)
+
+
+def carry_through(steps: Steps[T]) -> T:
+    """Return what `steps` come to; an async answer is refused."""
+    work = carry_through_async(steps, waits=False)
+    try:
+        work.send(None)  # it never waits, so it is through at once
+    except StopIteration as end:
+        return end.value
+    finally:
+        work.close()
+    raise RuntimeError("a plan waited for something")
 
 
 def _refuse(function: Callable[..., Any], answer: Any) -> NoReturn:
