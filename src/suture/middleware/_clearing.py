@@ -96,8 +96,8 @@ async def reduce_history(
             continue
         if left is not None:
             book.settle(history, done.draft.place(left))
-        if done.missed and left is not None:
-            book.wait_for(done, settings.clear_at_least_tokens, question.history[left:], question.wire)
+            if done.missed:
+                book.wait_for(done, settings.clear_at_least_tokens, question.history[left:], question.wire)
         if not plan.changed:
             return None
         book.keep(plan.ledger)
@@ -128,7 +128,7 @@ def _plan(
     old = clearable(draft, rounds)
     done = yield from clear(draft, meter, tokens, old, force=question.force)
     keep = settings.clear_retention_suffix_limit
-    kept = rounds[max(0, len(rounds) - keep) :] if keep else []
+    kept = rounds[max(0, len(rounds) - keep) :]
     waiting = [*old[done.handled :], *kept]
     left = waiting[0].first if waiting else len(history)
     return done, done.draft.plan(before, done.tokens), left

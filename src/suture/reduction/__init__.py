@@ -8,12 +8,12 @@ from suture.reduction._clear import Cleared, Meter, clear, clearable
 from suture.reduction._draft import Draft
 from suture.reduction._engine import plan
 from suture.reduction._handlers import Terms, content_of, offload_place, text_length, text_measure, truncate_one
-from suture.reduction._paths import folded, free_path, offload_path, safe_name
+from suture.reduction._paths import folded, safe_name
 from suture.reduction._plan import Change, Plan, Save
 from suture.reduction._rounds import PROCESSED, SAVED, mark_saved, read_saved, rounds_of
 from suture.reduction._settings import Rewriter, Settings
-from suture.reduction._steps import Steps, carry_through, carry_through_async
-from suture.reduction._texts import persisted_text, streamed_text, truncated_text
+from suture.reduction._steps import Steps, carry_through_async
+from suture.reduction._texts import persisted_text, streamed_text
 from suture.reduction._truncate import truncate
 from suture.reduction._values import (
     ClearHandler,
@@ -51,15 +51,12 @@ __all__ = [
     "TruncHandler",
     "TruncResult",
     "Writer",
-    "carry_through",
     "carry_through_async",
     "clear",
     "clearable",
     "content_of",
     "folded",
-    "free_path",
     "mark_saved",
-    "offload_path",
     "offload_place",
     "persisted_text",
     "plan",
@@ -71,5 +68,4 @@ __all__ = [
     "text_measure",
     "truncate",
     "truncate_one",
-    "truncated_text",
 ]
