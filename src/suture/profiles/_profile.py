@@ -107,6 +107,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     adjacent: bool = True
     """Results stand right behind their turn, even on a wire that would not mind."""
 
+    system_outside: bool = False
+    """System messages are sent outside of the list: the first of the others is the first."""
+
     @property
     def has_fit(self) -> bool:
         """Whether it demands anything beyond structure."""

@@ -10,6 +10,7 @@ BEDROCK = Profile(
     wires=("bedrock", *NATIVE),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history", prefix="tooluse_", length=30),
     names="[a-zA-Z0-9_-]{1,64}",
+    system_outside=True,
     rules=rules(
         "bedrock",
         answered="400: 'Expected toolResult blocks at messages.N.content for the following Ids'",

@@ -8,6 +8,7 @@ __all__ = ["GEMINI"]
 GEMINI = Profile(
     name="gemini",
     wires=("gemini", *NATIVE),
+    system_outside=True,
     rules=rules(
         "gemini",
         answered="400: 'the number of function response parts is equal to the number of function call parts'",

@@ -56,7 +56,7 @@ class Fitter:
         self._edited = False
         self._ids = Ids(profile.ids) if profile.ids is not None else None
         self._items = ItemRules(wire) if {"lone-reasoning", "repeated-item"} & self.rules.keys() else None
-        self._outlet = Outlet(wire, self.rules, language)
+        self._outlet = Outlet(wire, self.rules, language, system_outside=profile.system_outside)
         self._open: list[_Open] = []
         self._media: list[Any] = []
         self.pending: frozenset[int] = frozenset()

@@ -40,14 +40,18 @@ class Outlet:
     ['tool', 'assistant', 'user']
     """
 
-    def __init__(self, wire: Wire, problems: Collection[str], language: Language) -> None:
-        self.wire, self.problems = wire, problems
+    def __init__(
+        self, wire: Wire, problems: Collection[str], language: Language, *, system_outside: bool = False
+    ) -> None:
+        self.wire, self.problems, self.system_outside = wire, problems, system_outside
         self.noted: list[tuple[str, str]] = []
         """What was met since somebody last looked: (problem, what was done)."""
         self.language: Language = language
         self.changed = False
         self.out: list[Any] = []
         self._held: _Held | None = None
+        self._begun = False
+        """Whether anybody has spoken; the system counts where it is not kept outside."""
         self._joined: list[Any] = []
         """What is to be merged into the held message, once it goes out."""
         self._calls: list[tuple[Any, View]] = []
@@ -55,8 +59,9 @@ class Outlet:
 
     def fork(self) -> "Outlet":
         """Return an outlet that goes on from here; it puts out the held message, which this one has not."""
-        twin = Outlet(self.wire, self.problems, self.language)
+        twin = Outlet(self.wire, self.problems, self.language, system_outside=self.system_outside)
         twin._held, twin._joined, twin._calls = self._held, list(self._joined), list(self._calls)
+        twin._begun = self._begun
         return twin
 
     @property
@@ -122,10 +127,11 @@ class Outlet:
 
     def _bridge(self, held: _Held | None, role: str, *, carries_results: bool) -> None:
         """Put a short message between two that may not touch."""
-        if held is None:
-            if role == "assistant" and "model-first" in self.problems:
-                self.noted.append(("model-first", "a user message put before it"))
-                self._insert("user")
+        if not self._begun and role == "assistant" and "model-first" in self.problems:
+            self.noted.append(("model-first", "a user message put before it"))
+            self._insert("user")
+        elif held is None:
+            return
         elif held.carries_results and role == "user" and not carries_results and "tool-then-user" in self.problems:
             self.noted.append(("tool-then-user", "an assistant message put between"))
             self._insert("assistant")
@@ -140,6 +146,7 @@ class Outlet:
     def _hold(self, held: _Held) -> None:
         self._release()
         self._held = held
+        self._begun = self._begun or held.role != "system" or not self.system_outside
 
     def _release(self) -> None:
         """Put the held message out, with all that was merged into it."""
