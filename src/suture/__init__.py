@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from suture.errors import AmbiguousWireError as AmbiguousWireError
     from suture.errors import BudgetExceeded as BudgetExceeded
     from suture.errors import ConfigError as ConfigError
+    from suture.errors import ContextLengthError as ContextLengthError
     from suture.errors import HistoryError as HistoryError
     from suture.errors import InputError as InputError
     from suture.errors import MaxIterationsExceeded as MaxIterationsExceeded
+    from suture.errors import ModelAuthError as ModelAuthError
+    from suture.errors import ModelConnectionError as ModelConnectionError
+    from suture.errors import ModelError as ModelError
+    from suture.errors import ModelRequestError as ModelRequestError
+    from suture.errors import ModelServerError as ModelServerError
+    from suture.errors import ModelTimeoutError as ModelTimeoutError
     from suture.errors import NotInRunError as NotInRunError
     from suture.errors import OffloadError as OffloadError
     from suture.errors import OutputError as OutputError
+    from suture.errors import RateLimitError as RateLimitError
     from suture.errors import ResumeError as ResumeError
     from suture.errors import RetryExhausted as RetryExhausted
     from suture.errors import RunError as RunError
@@ -104,6 +112,7 @@ _HOMES = {
     "ChatModelAgentState": "kernel",
     "Component": "kernel",
     "ConfigError": "errors",
+    "ContextLengthError": "errors",
     "Delta": "messages",
     "Displaced": "pairing",
     "FailoverContext": "kernel",
@@ -115,16 +124,23 @@ _HOMES = {
     "MaxIterationsExceeded": "errors",
     "Message": "messages",
     "Model": "kernel",
+    "ModelAuthError": "errors",
+    "ModelConnectionError": "errors",
     "ModelContext": "kernel",
+    "ModelError": "errors",
     "ModelFailoverConfig": "kernel",
     "ModelRequest": "kernel",
+    "ModelRequestError": "errors",
     "ModelRetryConfig": "kernel",
+    "ModelServerError": "errors",
+    "ModelTimeoutError": "errors",
     "ModelWrapper": "kernel",
     "NotInRunError": "errors",
-    "Outcome": "kernel",
     "OffloadError": "errors",
+    "Outcome": "kernel",
     "OutputError": "errors",
     "Pending": "pairing",
+    "RateLimitError": "errors",
     "Repaired": "repair",
     "Repairer": "repair",
     "Report": "pairing",
@@ -183,6 +199,7 @@ __all__ = [
     "ChatModelAgentState",
     "Component",
     "ConfigError",
+    "ContextLengthError",
     "Delta",
     "Displaced",
     "FailoverContext",
@@ -194,16 +211,23 @@ __all__ = [
     "MaxIterationsExceeded",
     "Message",
     "Model",
+    "ModelAuthError",
+    "ModelConnectionError",
     "ModelContext",
+    "ModelError",
     "ModelFailoverConfig",
     "ModelRequest",
+    "ModelRequestError",
     "ModelRetryConfig",
+    "ModelServerError",
+    "ModelTimeoutError",
     "ModelWrapper",
     "NotInRunError",
     "OffloadError",
     "Outcome",
     "OutputError",
     "Pending",
+    "RateLimitError",
     "Repaired",
     "Repairer",
     "Report",

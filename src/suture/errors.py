@@ -17,7 +17,15 @@
         ├── BudgetExceeded         it used up its tokens, its cost or its tool calls
         ├── RetryExhausted         every attempt at a model turn failed; the last exception is the cause
         ├── StreamCutError         a model's stream ended before its message was whole
-        └── OutputError            the final answer is not of the type that was asked for
+        ├── OutputError            the final answer is not of the type that was asked for
+        └── ModelError             a provider refused or failed; says whether to try again can help
+            ├── ModelRequestError    it refuses this request
+            │   └── ContextLengthError  because it is too long
+            ├── ModelAuthError       it refuses the key, or what the key may do
+            ├── RateLimitError       too many requests, or too many tokens, for now
+            ├── ModelServerError     it failed, or is overloaded
+            └── ModelConnectionError it was not reached, or it went silent
+                └── ModelTimeoutError  for longer than may be
 
 The first question an error answers is whose fault it is: the data's (`InputError`), the caller's
 (`ConfigError`) or nobody's (`HistoryError`, `RunError`). An error that ends a run carries in `result` what
@@ -31,12 +39,20 @@ __all__ = [
     "AmbiguousWireError",
     "BudgetExceeded",
     "ConfigError",
+    "ContextLengthError",
     "HistoryError",
     "InputError",
     "MaxIterationsExceeded",
+    "ModelAuthError",
+    "ModelConnectionError",
+    "ModelError",
+    "ModelRequestError",
+    "ModelServerError",
+    "ModelTimeoutError",
     "NotInRunError",
     "OffloadError",
     "OutputError",
+    "RateLimitError",
     "ResumeError",
     "RetryExhausted",
     "RunError",
@@ -209,16 +225,130 @@ class RetryExhausted(RunError):
 
 
 class StreamCutError(RunError):
-    """A model's stream ended before its message was whole.
+    """A model's stream ended before its message was whole; what was said by then stays in the history.
 
-    >>> issubclass(StreamCutError, RunError)
+    >>> StreamCutError("the connection broke").retryable
     True
     """
+
+    retryable = True
 
 
 class OutputError(RunError):
     """The final answer is not of the type that was asked for.
 
     >>> issubclass(OutputError, RunError)
+    True
+    """
+
+
+class ModelError(RunError):
+    """A provider refused or failed.
+
+    `status` is that of its HTTP response, `request_id` what its support asks for, `retryable` whether the same
+    request may succeed later, and `retry_after` how many seconds it asks to be left alone.
+
+    >>> error = ModelError("the model is overloaded", status=529, request_id="req_1", provider="anthropic")
+    >>> str(error)
+    'anthropic: the model is overloaded (status 529, request req_1)'
+    >>> error.retryable
+    False
+    """
+
+    retryable = False
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        code: str = "",
+        request_id: str = "",
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.reason, self.provider, self.status = reason, provider, status
+        self.code, self.request_id, self.retry_after = code, request_id, retry_after
+        if retryable is not None:
+            self.retryable = retryable
+        facts = (
+            "" if status is None else f"status {status}",
+            f"request {request_id}" if request_id else "",
+        )
+        told = ", ".join(fact for fact in facts if fact)
+        whole = f"{reason} ({told})" if told else reason
+        super().__init__(f"{provider}: {whole}" if provider else whole)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _model_error, (type(self), self.reason, self.__dict__)
+
+
+def _model_error(kind: type[ModelError], reason: str, facts: dict[str, Any]) -> ModelError:
+    """Make a model error again, as it was before it was pickled."""
+    names = ("provider", "status", "code", "request_id", "retryable", "retry_after")
+    error = kind(reason, **{name: facts[name] for name in names if name in facts})
+    error.__dict__.update(facts)
+    return error
+
+
+class ModelRequestError(ModelError):
+    """The provider refuses this request: it would refuse it again.
+
+    >>> ModelRequestError("no such model", status=404).retryable
+    False
+    """
+
+
+class ContextLengthError(ModelRequestError):
+    """The request is longer than the model's context; `ToolReduction` keeps it below.
+
+    >>> issubclass(ContextLengthError, ModelRequestError)
+    True
+    """
+
+
+class ModelAuthError(ModelError):
+    """The provider refuses the key, or what the key may do.
+
+    >>> ModelAuthError("no key", status=401).retryable
+    False
+    """
+
+
+class RateLimitError(ModelError):
+    """Too many requests or tokens for now; `retry_after` says how long to wait, where the provider does.
+
+    >>> RateLimitError("slow down", status=429, retry_after=2.0).retry_after
+    2.0
+    """
+
+    retryable = True
+
+
+class ModelServerError(ModelError):
+    """The provider failed, or is overloaded.
+
+    >>> ModelServerError("overloaded", status=529).retryable
+    True
+    """
+
+    retryable = True
+
+
+class ModelConnectionError(ModelError):
+    """The provider was not reached, or the connection broke.
+
+    >>> ModelConnectionError("no route to host").retryable
+    True
+    """
+
+    retryable = True
+
+
+class ModelTimeoutError(ModelConnectionError):
+    """The provider did not answer, or did not finish, in time.
+
+    >>> issubclass(ModelTimeoutError, ModelConnectionError)
     True
     """

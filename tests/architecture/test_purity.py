@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-ROOMS = ("errors", "language", "messages", "wires", "pairing", "profiles", "repair", "reduction", "tokens")
+ROOMS = ("errors", "language", "messages", "wires", "pairing", "profiles", "repair", "reduction", "codecs", "tokens")
 EFFECTFUL_BUILTINS = {"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"}
 
 

@@ -41,7 +41,7 @@ from suture.messages._codec import (
 )
 from suture.messages._delta import Delta
 from suture.messages._frozen import FrozenMap
-from suture.messages._generic import M
+from suture.messages._generic import M, NativeM
 from suture.messages._history import History
 from suture.messages._messages import AgenticMessage, AgenticRole, AnyMessage, Message, Role, ToolCall
 from suture.messages._meta import LogProb, ResponseMeta, TokenUsage, TopLogProb
@@ -87,6 +87,7 @@ __all__ = [
     "MCPToolCallError",
     "MCPToolResult",
     "Message",
+    "NativeM",
     "Opaque",
     "Part",
     "Reasoning",

@@ -1,0 +1,38 @@
+"""Codecs: native messages from and into the payloads of each provider. Pure: nothing here sends anything.
+
+Options of a `Request` have one name for all providers; a codec writes them under the provider's own:
+
+| option | meaning |
+|---|---|
+| `max_tokens`, `temperature`, `top_p`, `top_k`, `seed` | as everywhere |
+| `stop` | texts that end the reply |
+| `tool_choice` | `"auto"`, `"none"`, `"required"`, or the name of a tool |
+| `parallel_tool_calls` | whether one reply may hold several calls |
+| `output_schema` | the JSON Schema of the answer |
+
+Any other option stands in the payload as it is; a mapping is merged into one that is there.
+"""
+
+from suture.codecs._codec import Codec, Framing, StreamReader
+from suture.codecs._convert import Converted, convert, decode, encode
+from suture.codecs._native import from_agentic, to_agentic
+from suture.codecs._registry import get_codec
+from suture.codecs._values import CODECS, Encoded, Loss, Lost, Request
+
+__all__ = [
+    "CODECS",
+    "Codec",
+    "Converted",
+    "Encoded",
+    "Framing",
+    "Loss",
+    "Lost",
+    "Request",
+    "StreamReader",
+    "convert",
+    "decode",
+    "encode",
+    "from_agentic",
+    "get_codec",
+    "to_agentic",
+]

@@ -1,0 +1,90 @@
+"""What one provider says beside what a block can hold is kept in `extra`, under the name of the wire.
+
+So it comes back when the block is written for that provider again, and can be named where it is written for another.
+A kept `None` says that the field was absent: what a codec would have written is taken out.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from suture.codecs._values import CODECS, Losses, Lost
+from suture.messages import Opaque
+
+__all__ = ["keep", "origin_of", "put_back", "report_extra", "unknown", "unwrap"]
+
+_EXTENSION = "wire"
+
+
+def keep(wire: str, block: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return the `extra` of a block that was read: the fields that are not `known`.
+
+    >>> keep("anthropic", {"type": "text", "text": "hi", "citations": []}, ("type", "text"))
+    {'anthropic': {'citations': []}}
+    >>> keep("anthropic", {"type": "text"}, ("type",))
+    {}
+    """
+    rest = {name: value for name, value in block.items() if name not in known}
+    return {wire: rest} if rest else {}
+
+
+def put_back(
+    wire: str, made: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str = ""
+) -> dict[str, Any]:
+    """Return what was made of a block, with what was kept for this wire; report what is of no use here.
+
+    >>> put_back("anthropic", {"type": "text"}, {"anthropic": {"citations": []}}, Losses())
+    {'type': 'text', 'citations': []}
+    """
+    if not extra:
+        return made
+    for name, value in extra.items():
+        if name != wire:
+            report_extra(name, value, losses, path)
+    kept = extra.get(wire)
+    if not isinstance(kept, Mapping):
+        return made
+    merged: dict[str, Any] = {**made, **kept}
+    return {name: value for name, value in merged.items() if not (value is None and name in kept)}
+
+
+def report_extra(name: str, value: Any, losses: Losses, path: str) -> None:
+    """Report that `extra[name]` is lost: another provider's fields by their names, anybody's data by its own."""
+    if name not in CODECS:
+        losses.add(Lost.EXTRA, f"extra {name!r}", path)
+        return
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    for field, held in fields.items():
+        if held is not None:
+            losses.add(Lost.FIELD, f"{name} {field}", path)
+
+
+def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
+    """Return a block of a type that nobody here knows, kept whole.
+
+    >>> unknown("gemini", {"executableCode": {"code": "1"}}).type
+    'gemini.block'
+    """
+    return Opaque({"type": f"{wire}.block", "value": dict(block)})
+
+
+def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str, Any] | None:
+    """Return the block that `unknown` kept for this wire; report one of another wire, and return `None`.
+
+    >>> unwrap("gemini", unknown("gemini", {"executableCode": {}}), Losses())
+    {'executableCode': {}}
+    """
+    if block.type == f"{wire}.block":
+        return dict(block.data["value"])
+    losses.add(Lost.BLOCK, f"a block of type {block.type}", path)
+    return None
+
+
+def origin_of(block: Any) -> str:
+    """Return the wire that a block of reasoning was read from; the empty string where nobody knows.
+
+    >>> from suture.messages import Reasoning
+    >>> origin_of(Reasoning("hm", "sig", extension={"wire": "anthropic"}))
+    'anthropic'
+    """
+    origin = block.extension.get(_EXTENSION, "")
+    return origin if isinstance(origin, str) else ""

@@ -1,0 +1,218 @@
+"""Replies: the body of a response, from and into native values, and the errors that it reports."""
+
+from typing import Any
+
+import pytest
+from anthropic.types import Message as SDKMessage
+
+from suture.codecs import Loss, Lost, get_codec
+from suture.errors import (
+    ContextLengthError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+)
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
+    FunctionToolCall,
+    LogProb,
+    Reasoning,
+    ResponseMeta,
+    TokenUsage,
+)
+from tests.codecs.anthropic.samples import MADE
+
+CODEC = get_codec("anthropic")
+USAGE = {
+    "input_tokens": 5,
+    "cache_creation_input_tokens": 20,
+    "cache_read_input_tokens": 300,
+    "output_tokens": 7,
+    "output_tokens_details": {"thinking_tokens": 4},
+    "service_tier": "standard",
+    "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 0},
+}
+BODY: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "content": [{"type": "text", "text": "hello"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": USAGE,
+}
+
+
+def test_a_reply_is_read_with_why_it_ended_and_what_it_cost():
+    assert CODEC.decode_reply(BODY) == AgenticMessage(
+        "assistant",
+        [AssistantGenText("hello")],
+        response_meta=ResponseMeta(
+            finish_reason="stop",
+            usage=TokenUsage(
+                prompt_tokens=325,
+                completion_tokens=7,
+                total_tokens=332,
+                cached_tokens=300,
+                cache_write_tokens=20,
+                reasoning_tokens=4,
+            ),
+            extension={
+                "id": "msg_1",
+                "model": "claude",
+                "anthropic": {
+                    "usage": {
+                        "service_tier": "standard",
+                        "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 0},
+                    }
+                },
+            },
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+        {"stop_reason": "model_context_window_exceeded"},
+        {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "bio"}},
+        {"stop_reason": "pause_turn", "container": {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"}},
+        {"content": [block for block, _ in MADE.values()], "stop_reason": "tool_use"},
+        {"content": [{"type": "text", "text": ""}]},
+        {"content": []},
+    ],
+    ids=str,
+)
+def test_a_reply_that_is_read_is_written_as_it_was(changed: dict[str, Any]):
+    body = {**BODY, **changed}
+    assert CODEC.encode_reply(CODEC.decode_reply(body)) == (body, ())
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "told"),
+    [
+        ("end_turn", "stop", None),
+        ("stop_sequence", "stop", "stop_sequence"),
+        ("max_tokens", "length", None),
+        ("model_context_window_exceeded", "length", "model_context_window_exceeded"),
+        ("tool_use", "tool_calls", None),
+        ("refusal", "content_filter", None),
+        ("pause_turn", "pause_turn", None),
+        (None, "", None),
+    ],
+)
+def test_why_a_reply_ended_is_said_in_the_words_that_all_providers_share(word: Any, reason: str, told: Any):
+    meta = CODEC.decode_reply({**BODY, "stop_reason": word}).response_meta
+    assert meta
+    assert (meta.finish_reason, meta.extension.get("finish_reason")) == (reason, told)
+
+
+@pytest.mark.parametrize(
+    ("message", "word"),
+    [
+        (AgenticMessage.assistant("hello"), "end_turn"),
+        (AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), "tool_use"),
+    ],
+)
+def test_a_reply_that_does_not_say_why_it_ended_is_written_with_what_it_holds(message: AgenticMessage, word: str):
+    body = CODEC.encode_reply(message).payload
+    assert body["stop_reason"] == word
+    assert SDKMessage.model_validate(body).content[0].type == body["content"][0]["type"]
+
+
+def test_a_reply_of_another_provider_is_written_in_the_apis_words_and_the_rest_is_reported():
+    meta = ResponseMeta(
+        finish_reason="length",
+        usage=TokenUsage(prompt_tokens=9, completion_tokens=2, total_tokens=11, cached_tokens=4),
+        logprobs=(LogProb("hi", -0.1),),
+        extension={"id": "resp_1", "model": "other", "finish_reason": "MAX_TOKENS", "avgLogprobs": -0.1},
+    )
+    thought = Reasoning("hm", extension={"wire": "gemini"})
+    reply = AgenticMessage("assistant", [thought, AssistantGenText("hi")], response_meta=meta, extra={"mine": 1})
+    body, losses = CODEC.encode_reply(reply)
+    assert body == {
+        "id": "resp_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "other",
+        "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "max_tokens",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 5,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 4,
+            "output_tokens": 2,
+        },
+    }
+    assert losses == (
+        Loss(Lost.REASONING, "thought 'hm'", None, "content_blocks[0]"),
+        Loss(Lost.META, "logprobs", None, "response_meta"),
+        Loss(Lost.META, "avgLogprobs of the reply", None, "response_meta"),
+        Loss(Lost.EXTRA, "extra 'mine'", None, "extra"),
+    )
+
+
+ERRORS: list[tuple[str, str, type[ModelError], bool]] = [
+    ("invalid_request_error", "messages: nothing", ModelRequestError, False),
+    ("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum", ContextLengthError, False),
+    (
+        "invalid_request_error",
+        "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000",
+        ContextLengthError,
+        False,
+    ),
+    ("not_found_error", "model: x", ModelRequestError, False),
+    ("request_too_large", "Request exceeds the maximum size", ContextLengthError, False),
+    ("authentication_error", "invalid x-api-key", ModelAuthError, False),
+    ("permission_error", "no access", ModelAuthError, False),
+    ("billing_error", "credit", ModelAuthError, False),
+    ("rate_limit_error", "slow down", RateLimitError, True),
+    ("timeout_error", "too slow", ModelTimeoutError, True),
+    ("api_error", "Internal server error", ModelServerError, True),
+    ("overloaded_error", "Overloaded", ModelServerError, True),
+    ("error_of_tomorrow", "surprise", ModelError, False),
+]
+
+
+@pytest.mark.parametrize(("code", "reason", "kind", "retryable"), ERRORS)
+def test_an_error_is_raised_as_what_it_is(code: str, reason: str, kind: type[ModelError], retryable: bool):
+    body = {"type": "error", "error": {"type": code, "message": reason}, "request_id": "req_1"}
+    for raises in (CODEC.decode_reply, CODEC.reader().feed):
+        with pytest.raises(ModelError) as caught:
+            raises(body)
+        error = caught.value
+        assert type(error) is kind
+        assert (error.reason, error.code, error.provider) == (reason, code, "anthropic")
+        assert (error.request_id, error.retryable) == ("req_1", retryable)
+
+
+@pytest.mark.parametrize("error", [None, "boom", {}, {"type": 7}])
+def test_an_error_that_does_not_say_what_it_is_is_still_one(error: Any):
+    with pytest.raises(ModelError):
+        CODEC.decode_reply({"type": "error", "error": error})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "content: expected a list, found nothing"),
+        ({"content": 7}, "content: expected a list, found int"),
+        ({"content": [{"type": "text", "text": 7}]}, "content[0].text: expected a string, found int"),
+        ({"content": [], "usage": {"input_tokens": "5"}}, "input_tokens: expected a whole number, found str"),
+        ({"content": [], "usage": {"input_tokens": True}}, "input_tokens: expected a whole number, found bool"),
+        ({"content": [], "stop_reason": 7}, "stop_reason: expected a string, found int"),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_an_error_of_the_provider_worth_another_try(body: Any, said: str):
+    with pytest.raises(ModelError) as caught:
+        CODEC.decode_reply(body)
+    assert str(caught.value) == f"anthropic: the reply makes no sense: {said}"
+    assert caught.value.retryable

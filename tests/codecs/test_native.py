@@ -1,0 +1,145 @@
+"""`Message` from and into `AgenticMessage`: nothing is lost either way."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suture.codecs import convert, from_agentic, to_agentic
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenImage,
+    AssistantGenText,
+    AudioPart,
+    FilePart,
+    FunctionToolCall,
+    FunctionToolResult,
+    ImagePart,
+    Message,
+    Opaque,
+    Reasoning,
+    ReasoningPart,
+    ResponseMeta,
+    ServerToolCall,
+    ServerToolResult,
+    TextPart,
+    TokenUsage,
+    ToolCall,
+    ToolInfo,
+    ToolSearchPart,
+    UserInputImage,
+    UserInputText,
+)
+
+META = ResponseMeta(finish_reason="stop", usage=TokenUsage(prompt_tokens=3, total_tokens=3))
+MESSAGES = {
+    "system": Message.system("Be brief."),
+    "user text": Message.user("hi"),
+    "nothing said": Message("user"),
+    "user parts": Message.user([TextPart("look"), ImagePart(url="https://example.com/a.png", detail="high")]),
+    "reply": Message("assistant", "done", response_meta=META, extra={"mine": 1}),
+    "reply with calls": Message.assistant("see", [ToolCall("a", "f", "{}"), ToolCall("b", "g", '{"x"')]),
+    "reply with thought": Message("assistant", "yes", reasoning_content="hm"),
+    "reply with signed thought": Message(
+        "assistant",
+        "yes",
+        assistant_gen_multi_content=[ReasoningPart("hm", "sig", extra={"extension": {"wire": "anthropic"}})],
+        tool_calls=[ToolCall("a", "f", "{}", extra={"gemini": {"thoughtSignature": "s"}})],
+    ),
+    "made media": Message("assistant", "see", assistant_gen_multi_content=[ImagePart(base64_data="AAAA")]),
+    "unknown part": Message("assistant", assistant_gen_multi_content=[Opaque({"type": "hologram", "beam": 7})]),
+    "custom call": Message.assistant(tool_calls=[ToolCall("a", "f", "raw", "custom")]),
+    "result": Message("tool", "42", tool_call_id="a", tool_name="f", extra={"note": 1}),
+    "failed result": Message.tool("no", "a", "f", is_error=True),
+    "result in parts": Message.tool([TextPart("see"), FilePart(url="https://example.com/a", name="a")], "a"),
+    "tools found": Message.tool([ToolSearchPart([ToolInfo("g")])], "a", "find"),
+    "named user": Message("user", "hi", name="ann"),
+    "fields of another role": Message("user", "hi", tool_call_id="a", reasoning_content="hm"),
+}
+BLOCKS = {
+    "text, call, text": [AssistantGenText("a"), FunctionToolCall("1", "f", "{}"), AssistantGenText("b")],
+    "two texts": [AssistantGenText("a"), AssistantGenText("b")],
+    "an empty text": [AssistantGenText("")],
+    "calls before text": [FunctionToolCall("1", "f", "{}"), AssistantGenText("a")],
+    "two thoughts": [Reasoning("a", "s", extension={"wire": "anthropic"}), Reasoning("b"), AssistantGenText("c")],
+    "thought behind text": [AssistantGenText("a"), Reasoning("b", extension={"wire": "openai-chat"})],
+    "citations": [AssistantGenText("a", extension={"citations": [1]}, extra={"anthropic": {"x": 1}})],
+    "server tools": [
+        ServerToolCall(call_id="s", name="web_search", arguments={"q": 1}),
+        ServerToolResult(call_id="s", name="web_search", content=[1]),
+        AssistantGenText("a"),
+    ],
+    "image": [AssistantGenImage(base64_data="AAAA", mime_type="image/png"), AssistantGenText("a")],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+def test_a_message_comes_back_from_blocks_as_it_was(message: Message):
+    assert from_agentic(to_agentic(message)) == [message]
+
+
+@pytest.mark.parametrize("blocks", BLOCKS.values(), ids=BLOCKS)
+def test_a_reply_of_blocks_comes_back_in_its_order(blocks):
+    message = AgenticMessage("assistant", blocks, response_meta=META, extra={"mine": 1})
+    [chat] = from_agentic(message)
+    assert to_agentic(chat) == message
+
+
+atoms = st.sampled_from([block for blocks in BLOCKS.values() for block in blocks])
+
+
+@given(st.lists(atoms, max_size=6))
+def test_any_order_of_blocks_comes_back(blocks):
+    message = AgenticMessage("assistant", blocks)
+    [chat] = from_agentic(message)
+    assert to_agentic(chat) == message
+
+
+def test_the_text_of_a_reply_with_signed_thought_and_calls_is_its_content():
+    reply = AgenticMessage(
+        "assistant",
+        [
+            Reasoning("hm", "sig", extension={"wire": "anthropic"}),
+            AssistantGenText("Let me see."),
+            FunctionToolCall("a", "f", "{}"),
+        ],
+    )
+    [chat] = from_agentic(reply)
+    assert chat.content == "Let me see."
+    [thought] = chat.assistant_gen_multi_content
+    assert isinstance(thought, ReasoningPart)
+    assert thought.signature == "sig"
+
+
+def test_a_user_message_with_two_results_and_a_text_becomes_three_messages():
+    message = AgenticMessage(
+        "user",
+        [
+            FunctionToolResult("a", "f", [UserInputText("1")]),
+            FunctionToolResult("b", "g", [UserInputImage(base64_data="AAAA")]),
+            UserInputText("And now?"),
+        ],
+    )
+    made = from_agentic(message)
+    assert [(one.role, one.tool_call_id, one.content) for one in made] == [
+        ("tool", "a", "1"),
+        ("tool", "b", ""),
+        ("user", "", "And now?"),
+    ]
+
+
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_an_empty_text_comes_back(role):
+    message = AgenticMessage(role, [UserInputText("")])
+    assert [to_agentic(made) for made in from_agentic(message)] == [message]
+
+
+def test_a_text_beside_parts_comes_back_as_the_first_of_them():
+    sound = AudioPart(base64_data="AAAA")
+    message = Message("user", "listen", user_input_multi_content=[sound])
+    assert from_agentic(to_agentic(message)) == [Message.user([TextPart("listen"), sound])]
+
+
+def test_a_wire_is_converted_into_itself_without_a_change():
+    history = list(MESSAGES.values())
+    assert convert(history, "message", "message").messages == history
