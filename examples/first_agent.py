@@ -1,21 +1,26 @@
 """A first agent: a model, two tools, and what is told while they work.
 
-The model is scripted, so this runs anywhere: no key, no network. A real one is any object with `wire`, `profile`
-and `stream`, see docs/models.md.
+python examples/first_agent.py                                       # a small model on this machine, no key
+python examples/first_agent.py --model anthropic:claude-sonnet-4-5   # any other, see docs/models.md
 """
 
+import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from suture import ChatModelAgent, Message, ToolCall, tool
+from suture import ChatModelAgent, Message, Model, tool
 from suture.events import MessageFinished, ToolFinished, ToolStarted
-from suture.testing import ScriptedModel
 
-HIGH_TIDE = {"Dover": "06:12", "Hull": "01:47"}
+Port = Literal["Dover", "Hull"]
+HIGH_TIDE: Mapping[Port, str] = {"Dover": "06:12", "Hull": "01:47"}
+BOATS: Mapping[Port, list[str]] = {"Dover": ["Alma", "Perle"], "Hull": []}
+PUSH = {"tool_choice": "required", "max_tokens": 60}
+"""What the local model is told besides: left to itself it may guess instead of looking."""
 
 
 @tool
-async def tides(port: str) -> str:
+async def tides(port: Port) -> str:
     """Look up today's high tide.
 
     Args:
@@ -25,39 +30,25 @@ async def tides(port: str) -> str:
 
 
 @tool
-def boats(port: str, limit: int = 3) -> list[str]:
+def boats(port: Port) -> list[str]:
     """List the boats in a harbour."""
-    return [f"{port} {number}" for number in range(1, limit + 1)]
+    return BOATS[port]
 
 
-def script(messages: Sequence[Message]) -> Message:
-    """Play a model: ask for both tools at once, then tell what they said."""
-    results = [message.content for message in messages if message.role == "tool"]
-    if not results:
-        calls = [
-            ToolCall("call_1", "tides", '{"port": "Dover"}'),
-            ToolCall("call_2", "boats", '{"port": "Dover", "limit": 2}'),
-        ]
-        return Message.assistant("Let me look.", tool_calls=calls)
-    return Message.assistant(f"High tide is at {results[0]}. Boats: {results[1]}.")
-
-
-agent = ChatModelAgent(
-    name="harbour",
-    instruction="You know the harbours. Answer briefly.",
-    model=ScriptedModel(script),
-    tools=[tides, boats],
-)
-
-
-async def main() -> None:
-    async with agent.run("When is high tide in Dover, and who is there?") as run:
+async def main(model: Model[Message] | str, options: Mapping[str, Any] | None = None) -> None:
+    agent = ChatModelAgent(
+        name="harbour",
+        instruction="You know the harbours. Answer briefly.",
+        model=model,
+        tools=[tides, boats],
+    )
+    async with agent.run("When is high tide in Dover, and who is there?", options=options) as run:
         async for event in run:
             match event:
-                case MessageFinished():
+                case MessageFinished() if event.text:
                     print(f"model: {event.text}")
                 case ToolStarted():
-                    print(f"  {event.name} {event.arguments} …")
+                    print(f"  {event.name} {' '.join(event.arguments.split())} …")
                 case ToolFinished():
                     print(f"  {event.name} gave {event.text}")
                 case _:
@@ -67,4 +58,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description="A first agent, with two tools.")
+    parser.add_argument("--model", default="local", help="such as openai:gpt-5-mini (default: local, without a key)")
+    name = parser.parse_args().model
+    asyncio.run(main(name, PUSH if name == "local" else None))

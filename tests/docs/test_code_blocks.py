@@ -19,8 +19,13 @@ import pytest
 
 import suture
 from tests.docs.pages import ROOT, RUN, Block, blocks, name
+from tests.models.local.asking import needs_model
 
-PYTHON = [page for page in RUN if any(block.info == "python" for block in blocks(page))]
+PYTHON = [
+    pytest.param(page, marks=needs_model if any('model="local"' in block.body for block in found) else ())
+    for page in RUN
+    if (found := [block for block in blocks(page) if block.info == "python"])
+]
 CONSOLE = [page for page in RUN if any(block.info == "console" for block in blocks(page))]
 
 

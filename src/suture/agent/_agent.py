@@ -37,6 +37,7 @@ from suture.kernel import (
 from suture.language import resolve_language
 from suture.messages import M, Part, ToolInfo, UserInputBlock
 from suture.middleware import PatchToolCalls
+from suture.models import get_model
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
@@ -74,8 +75,8 @@ class ChatModelAgent(Generic[M]):
     'hello'
     """
 
-    model: Model[M]
-    """Speaks the wire that all messages of this agent are of."""
+    model: Model[M] | str
+    """Speaks the wire that all messages of this agent are of; or its name, such as `"openai:gpt-5-mini"`."""
     name: str = "agent"
     """In events, and the tool's name where the agent is a tool."""
     description: str = ""
@@ -122,6 +123,8 @@ class ChatModelAgent(Generic[M]):
     _spec: Spec = field(init=False)
 
     def __post_init__(self) -> None:
+        model: Model[Any] = get_model(self.model) if isinstance(self.model, str) else self.model
+        object.__setattr__(self, "model", model)
         check_settings(self)
         config = self.tools if isinstance(self.tools, ToolsConfig) else ToolsConfig(tools=self.tools)
         stack = compile_stack(self.middlewares, config.tool_call_middlewares)
@@ -130,8 +133,8 @@ class ChatModelAgent(Generic[M]):
         spec = Spec(
             name=self.name,
             instruction="\n\n".join(part for part in told if part),
-            model=self.model,
-            wire=get_chat_wire(self.model.wire),
+            model=model,
+            wire=get_chat_wire(model.wire),
             tools=as_tools([*config.tools, *stack.tools]),
             return_directly=frozenset(self.return_directly) | frozenset(config.return_directly),
             stack=stack,

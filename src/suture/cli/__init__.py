@@ -1,4 +1,4 @@
-"""The command line: `suture check`, `repair` and `reduce`, and the pieces that show a history to a person.
+"""The command line: `suture check`, `repair`, `reduce`, `convert` and `chat`, and what shows a history to a person.
 
 A command reads conversations one by one (`_read`), hands each to the engine, and lets a screen (`_screen`)
 or an output (`_write`) have what came of it. Nothing here knows how a history is mended or reduced. Standard library

@@ -13,7 +13,7 @@ __all__ = ["parse"]
 
 _ABOUT = """\
 Agent histories that never break: find and mend what a provider would refuse in a conversation
-with tool calls, and take tool output out of it that is too long or too old.
+with tool calls, take tool output out of it that is too long or too old, or talk to an agent.
 
 FILE holds messages of any provider, as a JSON array, as an object with messages, input or contents,
 or as JSON Lines with one message or one conversation a line. - is standard input."""
@@ -21,8 +21,9 @@ or as JSON Lines with one message or one conversation a line. - is standard inpu
 _ENDING = """\
 exit status:
   0  acceptable, or repaired, or reduced, or nothing to reduce
-  1  check found something; repair could not mend everything; a plan has something to reduce
+  1  check found something; repair could not mend everything; a plan has something to reduce; convert lost something
   2  the input cannot be read, the output cannot be written, or the command was wrong
+  chat: 0; if its input is no terminal, 1 if the last turn failed, 130 if it was stopped
 
 examples:
   suture check conversation.json
@@ -30,7 +31,9 @@ examples:
   suture repair conversation.json -o repaired.json
   cat log.jsonl | suture repair --report findings.jsonl - > repaired.jsonl
   suture reduce --max-tokens 50000 conversation.json
-  suture reduce --max-tokens 50000 --save-to outputs conversation.json -o reduced.json"""
+  suture reduce --max-tokens 50000 --save-to outputs conversation.json -o reduced.json
+  suture convert --from openai-chat --to anthropic conversation.json -o converted.json
+  suture chat --tools my_tools:search --history talk.json"""
 
 _LIMITS = (
     ("--max-tokens", "max_tokens_for_clear", "clear old output if the history has more tokens (default 160000)"),
@@ -84,9 +87,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     _add_check(commands)
     _add_repair(commands)
     _add_reduce(commands)
+    _add_convert(commands)
+    _add_chat(commands)
     asked = parser.parse_args(argv)
     if asked.command is None:
-        parser.error("what is to be done? check, repair or reduce")
+        parser.error("what is to be done? check, repair, reduce, convert or chat")
     return asked
 
 
@@ -143,17 +148,51 @@ def _add_reduce(commands: Any) -> None:
     _add_writing(reduce)
 
 
-def _add_command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=about,
-        description=about,
-        epilog=_ENDING,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def _add_convert(commands: Any) -> None:
+    about = "Write a history as another provider has it, and name what could not cross. Nothing is repaired."
+    convert = _add_parser(commands, "convert", about)
+    _add_file(convert)
+    wires = ", ".join(WIRES)
+    convert.add_argument("--from", metavar="W", dest="wire", choices=WIRES, help=f"the form it is in: {wires}")
+    convert.add_argument("--to", metavar="W", required=True, choices=WIRES, help="the form to write")
+    convert.add_argument(
+        "--losses", metavar="FILE", help="write what could not cross, one JSON object per conversation"
     )
-    command.add_argument("file", metavar="FILE", help="the history; - for standard input")
+    _add_output(convert)
+
+
+def _add_chat(commands: Any) -> None:
+    about = "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is."
+    chat = _add_parser(commands, "chat", about)
+    chat.add_argument(
+        "--model",
+        metavar="M",
+        default="local",
+        help="PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)",
+    )
+    chat.add_argument(
+        "--tools",
+        metavar="MODULE:NAME",
+        action="append",
+        default=[],
+        help="a tool, a function, or a list of them; may be given again",
+    )
+    chat.add_argument("--instruction", metavar="TEXT", default="", help="what the model is told before everything else")
+    chat.add_argument("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there")
+    chat.add_argument("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2])
+    chat.add_argument("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens")
+
+
+def _add_command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+    command = _add_parser(commands, name, about)
+    _add_file(command)
     command.add_argument("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
+    return command
+
+
+def _add_file(command: argparse.ArgumentParser) -> None:
+    """Add what a command asks that reads a history."""
+    command.add_argument("file", metavar="FILE", help="the history; - for standard input")
     command.add_argument(
         "--max-bytes",
         metavar="N",
@@ -161,7 +200,17 @@ def _add_command(commands: Any, name: str, about: str) -> argparse.ArgumentParse
         default=MAX_BYTES,
         help=f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})",
     )
-    return command
+
+
+def _add_parser(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=_ENDING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
@@ -178,6 +227,10 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
 def _add_writing(command: argparse.ArgumentParser) -> None:
     """Add what a command asks that writes a history."""
     command.add_argument("--language", choices=("en", "zh"), help="the language of the texts that are put in")
+    _add_output(command)
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input"
     )
@@ -185,6 +238,10 @@ def _add_writing(command: argparse.ArgumentParser) -> None:
 
 def _size(text: str) -> int:
     return _integer(text, 1, "a number of bytes above 0")
+
+
+def _tokens(text: str) -> int:
+    return _integer(text, 1, "a number of tokens above 0")
 
 
 def _count(text: str) -> int:

@@ -68,6 +68,10 @@ def _command(argv: Sequence[str] | None) -> int:
         from suture.cli.check import run
     elif asked.command == "repair":
         from suture.cli.repair import run
+    elif asked.command == "convert":
+        from suture.cli.convert import run
+    elif asked.command == "chat":
+        from suture.cli.chat import run
     else:
         from suture.cli.reduce import run
     return run(asked)

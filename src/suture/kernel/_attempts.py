@@ -137,7 +137,8 @@ async def _with_retry(
 
 async def _judge(config: ModelRetryConfig, about: RetryContext[Any]) -> RetryDecision[Any] | None:
     if config.should_retry is None:
-        retry = about.error is not None and not isinstance(about.error, _HOPELESS)
+        error = about.error
+        retry = error is not None and not isinstance(error, _HOPELESS) and getattr(error, "retryable", True)
         return RetryDecision(retry=retry)
     decision = await settled(config.should_retry(about))
     return RetryDecision(retry=decision) if isinstance(decision, bool) else decision

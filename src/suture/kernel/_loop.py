@@ -6,6 +6,7 @@ from suture.kernel._machine import Position, Step, next_step
 from suture.kernel._records import AskedAgain
 from suture.kernel._scope import SafePoint, Scope
 from suture.kernel._turn import finish_turn, gather_turn, model_turn
+from suture.pairing import Cause, placeholder_text
 
 __all__ = ["loop"]
 
@@ -74,6 +75,10 @@ async def _tools(scope: Scope, position: Position) -> Position:
     if position.is_last:
         for index in range(len(calls)):
             scope.batch.refused[index] = "Not run: the run may take no more turns."
+    elif calls and calls[-1].arguments in ("", "{}") and scope.wire.is_cut(reply):  # it may have had more to say
+        scope.batch.refused[len(calls) - 1] = placeholder_text(
+            Cause.MALFORMED, calls[-1].name, calls[-1].id, scope.language
+        )
     await run_batch(scope, calls)
     ends = not scope.tools or position.is_last
     if ends:

@@ -1,6 +1,54 @@
-"""What a model is: the interface that an agent speaks to."""
+"""Models: the interface that an agent speaks to, and the providers behind it. Each loads its SDK when it is used."""
+
+from typing import TYPE_CHECKING, Any
 
 from suture.kernel import Model, ModelRequest, ModelWrapper, closing
 from suture.messages import Delta
 
-__all__ = ["Delta", "Model", "ModelRequest", "ModelWrapper", "closing"]
+if TYPE_CHECKING:
+    from suture.models._named import PROVIDERS as PROVIDERS
+    from suture.models._named import get_model as get_model
+    from suture.models.anthropic import AnthropicModel as AnthropicModel
+    from suture.models.bedrock import BedrockModel as BedrockModel
+    from suture.models.gemini import GeminiModel as GeminiModel
+    from suture.models.local import LocalModel as LocalModel
+    from suture.models.openai_chat import OpenAIChatModel as OpenAIChatModel
+    from suture.models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
+
+__all__ = [
+    "PROVIDERS",
+    "AnthropicModel",
+    "BedrockModel",
+    "Delta",
+    "GeminiModel",
+    "LocalModel",
+    "Model",
+    "ModelRequest",
+    "ModelWrapper",
+    "OpenAIChatModel",
+    "OpenAIResponsesModel",
+    "closing",
+    "get_model",
+]
+
+_PLACES = {
+    "PROVIDERS": "_named",
+    "get_model": "_named",
+    "AnthropicModel": "anthropic",
+    "BedrockModel": "bedrock",
+    "GeminiModel": "gemini",
+    "LocalModel": "local",
+    "OpenAIChatModel": "openai_chat",
+    "OpenAIResponsesModel": "openai_responses",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only where a provider is used
+
+    found = getattr(import_module(f"{__name__}.{place}"), name)
+    globals()[name] = found
+    return found

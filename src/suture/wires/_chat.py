@@ -51,6 +51,11 @@ class ChatWire(Wire):
         """Tell whether `message` is one that a model gave."""
         return self.view(message).role == "assistant"
 
+    def is_cut(self, message: Any) -> bool:
+        """Tell whether `message` is a reply that ends where it reached the limit of its length; not all wires know."""
+        del message
+        return False
+
     @abstractmethod
     def text(self, message: Any) -> str:
         """Return what `message` says as text, the empty string where it says nothing in words."""

@@ -244,6 +244,10 @@ class AgenticWire(BlockWire, ChatWire):
         """Tell whether `message` is one that a model gave."""
         return message.__class__ is AgenticMessage and message.role == "assistant"
 
+    def is_cut(self, message: Any) -> bool:
+        """Tell whether `message` is a reply that ends where it reached the limit of its length."""
+        return message.response_meta is not None and message.response_meta.finish_reason == "length"
+
     def text(self, message: Any) -> str:
         """Return what `message` says as text: its texts, and those in its results."""
         self.role(message, None)

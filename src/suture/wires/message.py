@@ -211,6 +211,10 @@ class MessageWire(ItemWire, ChatWire):
         """Tell whether `message` is one that a model gave."""
         return message.__class__ is Message and message.role == "assistant"
 
+    def is_cut(self, message: Any) -> bool:
+        """Tell whether `message` is a reply that ends where it reached the limit of its length."""
+        return message.response_meta is not None and message.response_meta.finish_reason == "length"
+
     def text(self, message: Any) -> str:
         """Return what `message` says as text."""
         results = self.view(message).results

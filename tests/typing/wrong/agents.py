@@ -8,7 +8,7 @@ model = ScriptedModel(["hello"])
 
 ChatModelAgent(name="nobody")  # wrong: no model
 ChatModelAgent(model)  # wrong: everything is given by name
-ChatModelAgent(model="gpt")  # wrong: a name is no model
+ChatModelAgent(model=7)  # wrong: a number is no model
 ChatModelAgent(model=model, max_iterations="3")  # wrong: a text is no number
 ChatModelAgent(model=model, on_max_iterations="stop")  # wrong: neither raise nor answer
 ChatModelAgent(model=model, tool_errors="ignore")  # wrong: neither result nor raise

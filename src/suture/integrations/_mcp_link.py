@@ -1,0 +1,221 @@
+"""One connection to an MCP server. Imported only by those who have the SDK.
+
+What the SDK opens is closed by the task that opened it, and tools are called from many tasks. So each connection has
+a task of its own that opens it, waits until it ends, and closes it again. Whoever calls a tool only uses it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import Context
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client import IncomingMessage
+from mcp.types import CONNECTION_CLOSED, Implementation, Tool
+
+from suture.integrations._mcp_error import MCPServerError
+from suture.integrations._mcp_results import as_tool_result
+from suture.integrations._mcp_targets import Http, Target
+from suture.integrations._mcp_transports import STATUS, Errors, Watched, open_http, open_stdio
+from suture.messages import ToolResult
+
+__all__ = ["Link"]
+
+_PATIENCE = 10.0
+"""How many seconds a connection may take to be closed in good order."""
+
+_FORGOTTEN = "Session terminated"
+"""What the SDK makes of a 404 to a session that there was."""
+
+_LONGEST = 500
+"""How many characters of somebody else's text go into one of ours."""
+
+
+class Link:
+    """A connection, and the task that holds it."""
+
+    def __init__(self, target: Target, context: Context) -> None:
+        self.target, self._context = target, context
+        self.listed: tuple[Tool, ...] = ()
+        """The tools that the server has."""
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._opened = asyncio.Event()
+        self._ended = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._failure: Exception | None = None
+        self._errors = Errors()
+        self._noise = ""
+        """What the server last wrote that is no message."""
+        self._statuses: list[int] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no tool can be called any more."""
+        return self._client is None or self._ended.is_set() or self._task is None or self._task.done()
+
+    async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - told to the user, so it is counted here
+        """Connect and ask for the tools; raise `MCPServerError` where that fails, and leave nothing behind."""
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._hold(), context=self._context.copy(), name=f"suture-mcp:{self._name}")
+        try:
+            done, _ = await asyncio.wait([self._task, self._ready], timeout=timeout, return_when="FIRST_COMPLETED")
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        if not self.is_over:
+            return
+        await self.close()
+        why = self._why("it ended before it answered") if done else f"it did not answer within {timeout} s"
+        refused = [status for status in self._statuses if status >= 400]
+        if refused:
+            why = f"{why} (HTTP status {refused[-1]})"
+        raise await self._error(f"{self._name} cannot be used: {why}") from self._failure
+
+    async def close(self) -> None:
+        """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
+        closing = asyncio.get_running_loop().create_task(self._close())
+        cancelled: asyncio.CancelledError | None = None
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    async def _close(self) -> None:
+        task = self._task
+        if task is None:
+            return
+        if self._client is None:
+            # A process that is just being started would be let go of, not ended, if that were cancelled.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), _PATIENCE)
+            self._scope.cancel()
+        self._client = None
+        self._ended.set()
+        while not task.done():
+            done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+            if not done:
+                self._scope.cancel()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call a tool. A call that is cancelled is cancelled at the server as well."""
+        client = self._client
+        if client is None:
+            raise MCPServerError(f"{self._name} is gone; {name} was not called")
+        statuses: list[int] = []
+        mark = STATUS.set(statuses)
+        try:
+            return as_tool_result(await client.call_tool(name, arguments))
+        except MCPError as error:
+            raise await self._explain(error, name, statuses) from error
+        except Exception as error:
+            raise MCPServerError(f"{self._name} answered {name} with what cannot be used: {_clip(error)}") from error
+        finally:
+            STATUS.reset(mark)
+
+    async def _hold(self) -> None:
+        """Keep the connection open until it ends or is to end."""
+        STATUS.set(self._statuses)
+        try:
+            info = Implementation(name="suture", version=version("suture"))
+            with self._scope:
+                async with Client(self._streams(), cache=None, client_info=info, message_handler=self._hear) as client:
+                    self.listed = await _list_tools(client)
+                    self._client = client
+                    self._ready.set_result(None)
+                    await self._ended.wait()
+        except Exception as error:  # noqa: BLE001 - told to whoever opened it, or calls
+            self._failure = _leaf(error)
+        finally:
+            self._opened.set()
+            self._ended.set()
+
+    @asynccontextmanager
+    async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        target = self.target
+        opened = open_http(target) if isinstance(target, Http) else open_stdio(target, self._errors)
+        async with opened as (read, write):
+            self._opened.set()
+            yield Watched(read, self._ended), write
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        """Note what is no message; progress and logs are nobody's business here."""
+        if isinstance(message, Exception):
+            self._noise = _clip(message)
+
+    @property
+    def _name(self) -> str:
+        return f"the MCP server {self.target.label!r}"
+
+    def _why(self, otherwise: str) -> str:
+        """Say what ended the connection."""
+        failure = self._failure
+        if failure is None or (isinstance(failure, MCPError) and failure.code == CONNECTION_CLOSED):
+            return otherwise
+        return f"{type(failure).__name__}: {_clip(failure)}" if str(failure) else type(failure).__name__
+
+    async def _error(self, text: str) -> MCPServerError:
+        """Return an error that also tells what a server wrote at the end: one line, and more of it as a note."""
+        said = await self._errors.text()
+        if self._noise:
+            text += f"; it wrote what is no message: {self._noise}"
+        if said:
+            text += f"; the last it said: {_clip(said.splitlines()[-1].strip())}"
+        error = MCPServerError(text)
+        if "\n" in said:
+            error.add_note(f"What {self._name} wrote to its stderr, the end of it:\n{said}")
+        return error
+
+    async def _explain(self, error: MCPError, name: str, statuses: list[int]) -> MCPServerError:
+        """Say what went wrong with a call, and whether it may have been carried out."""
+        status = statuses[-1] if statuses else 0
+        if status == 404 and error.message == _FORGOTTEN:
+            self._ended.set()
+            return MCPServerError(f"{self._name} has ended the session, and {name} was not called; call it once more")
+        if error.code != CONNECTION_CLOSED:
+            shown = f" (HTTP status {status})" if status >= 400 else ""
+            return MCPServerError(f"{self._name} refused {name}: {_clip(error)}{shown}")
+        task = self._task
+        if task is not None:
+            await asyncio.wait([task], timeout=1.0)  # it knows why, once it is through
+        unknown = f"whether {name} was carried out is not known"
+        if not self.is_over:
+            return MCPServerError(f"{self._name} broke off {name}: {_clip(error)}; {unknown}")
+        why = self._why("the connection was closed")
+        return await self._error(f"{self._name} went away during {name}: {why}; {unknown}")
+
+
+async def _list_tools(client: Client) -> tuple[Tool, ...]:
+    """Return all tools of a server, page by page."""
+    if client.server_capabilities.tools is None:
+        return ()
+    found: list[Tool] = []
+    cursor: str | None = None
+    seen: set[str] = set()
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return tuple(found)
+        if cursor in seen:
+            raise ValueError("its list of tools goes round in circles")
+        seen.add(cursor)
+
+
+def _leaf(error: Exception) -> Exception:
+    """Return the first exception in a group of them."""
+    inside: Sequence[Exception] = getattr(error, "exceptions", ())
+    return _leaf(inside[0]) if inside else error
+
+
+def _clip(error: object) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,134 @@
+"""The HTTP client under the SDKs, one for each event loop: connections are kept while the loop lives, closed with it.
+
+No redirect takes a key elsewhere, and no body is endless.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, WeakSet
+
+from suture.errors import ModelError
+from suture.kernel import closing
+from suture.models import _provider
+
+__all__ = ["answers", "http_client"]
+
+answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
+"""Where responses are noted as they come, for an SDK that does not close them."""
+_PIECE = 64 * 1024
+_GZIP = ("gzip", "x-gzip", "deflate")
+_ANY_GZIP = zlib.MAX_WBITS + 32
+_CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
+
+
+class User(Protocol):
+    """Who keeps something of a loop's client."""
+
+    def forget(self, loop: asyncio.AbstractEventLoop, /) -> None:
+        """Let go of what belongs to `loop`, which ends."""
+        ...
+
+
+class _Held(NamedTuple):
+    """A loop's client, what closes it when the loop ends, and who is to know."""
+
+    client: Any
+    closer: AsyncGenerator[None]
+    users: WeakSet[User]
+
+
+_held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
+
+
+async def http_client(user: User) -> Any:
+    """Return the HTTP client of the running loop."""
+    loop = asyncio.get_running_loop()
+    held = _held.get(loop)
+    if held is None:
+        client, users = _make(), WeakSet[User]()
+        held = _held[loop] = _Held(client, _close_at_the_end(loop, client, users), users)
+        await anext(held.closer)
+    held.users.add(user)
+    return held.client
+
+
+async def _close_at_the_end(loop: asyncio.AbstractEventLoop, client: Any, users: WeakSet[User]) -> AsyncGenerator[None]:
+    """Wait until the loop closes its generators, which it does before it ends."""
+    try:
+        yield
+    finally:
+        await client.aclose()
+        _held.pop(loop, None)
+        for user in users:
+            user.forget(loop)
+
+
+class _Unpacker:
+    """Unpacks a body that comes compressed, piece by piece: a small one may hold a huge one."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._zlib = zlib.decompressobj(_ANY_GZIP)
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what `chunk` adds; raise `ModelError` for what is not compressed as it claims."""
+        if self._encoding not in _GZIP:
+            yield chunk
+            return
+        while not self._zlib.eof:
+            try:
+                piece = self._zlib.decompress(chunk, _PIECE)
+            except zlib.error as error:
+                raise ModelError(
+                    f"the body is not the {self._encoding} that it claims: {error}", retryable=True
+                ) from None
+            chunk = self._zlib.unconsumed_tail
+            if piece:
+                yield piece
+            elif not chunk:
+                return
+
+
+def _make() -> Any:
+    from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
+
+    class Bounded(AsyncByteStream):
+        """A body of which not everything is taken: an error is cut, a reply that is too long refused."""
+
+        def __init__(self, whole: Any, encoding: str, *, is_error: bool) -> None:
+            self._whole, self._is_error = whole, is_error
+            self._unpacker = _Unpacker(encoding)
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            bound = _provider.Bound(is_error=self._is_error)
+            async with closing(aiter(self._whole)) as chunks:
+                async for chunk in chunks:
+                    try:
+                        for piece in self._unpacker.pieces(chunk):
+                            yield bound.take(piece)
+                            if bound.reached:
+                                return
+                    except ModelError:
+                        if not self._is_error:
+                            raise
+                        return  # what it says by its status counts
+
+        async def aclose(self) -> None:
+            await self._whole.aclose()
+
+    async def bound(response: Any) -> None:
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        response.stream = Bounded(response.stream, encoding, is_error=response.status_code >= 300)
+        noted = answers.get()
+        if noted is not None:
+            noted.append(response)
+
+    return AsyncClient(
+        follow_redirects=False,
+        limits=Limits(**_CONNECTIONS),
+        headers={"accept-encoding": "gzip"},
+        event_hooks={"response": [bound]},
+    )

@@ -1,0 +1,257 @@
+"""What the models of all providers share: native messages in, a payload out, events in, deltas and a message out."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from math import inf
+from time import monotonic
+from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
+
+from suture.codecs import Codec, Loss, Lost, Request, StreamReader, decode, encode, get_codec
+from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, NotInRunError, SutureError
+from suture.events import Custom
+from suture.kernel import ModelRequest, closing, run_scratch, send_event
+from suture.messages import AgenticMessage, Delta, FrozenMap, NativeM
+from suture.models._failures import brief, scrubbed
+from suture.profiles import get_profile
+
+__all__ = ["MAX_ERROR", "MAX_REPLY", "Bound", "ProviderModel", "Settings", "import_extra"]
+
+MAX_REPLY = 256 * 1024 * 1024
+"""How many bytes a reply may have, all its events together."""
+MAX_ERROR = 1024 * 1024
+"""How many bytes of an error are read: an SDK takes all that it gets."""
+_QUIET = (Lost.META, Lost.EXTRA)
+"""Losses that nobody misses in a request."""
+
+
+class Settings(TypedDict, total=False):
+    """The keyword arguments that the models of all providers take."""
+
+    profile: str | None
+    """Whose rules hold for what is sent; the provider's own if not given."""
+    client: Any
+    """A client of the provider's SDK that is there already; it is used as it is, and not closed."""
+    api_key: str | None
+    """The key; where the SDK looks for it (an environment variable) if not given."""
+    base_url: str | None
+    """Where the provider is, if not where the SDK says."""
+    timeout: float | None
+    """How many seconds a whole reply may take."""
+    streaming: bool
+    """Whether the reply is asked for piece by piece; `False` for servers that cannot."""
+    options: Mapping[str, Any] | None
+    """Options of every request, such as `{"temperature": 0}`; those of a run come on top."""
+
+
+class ProviderModel(ABC, Generic[NativeM]):
+    """A model of one provider. It speaks `Message`, or with `wire="agentic"` `AgenticMessage`."""
+
+    codec_name: ClassVar[str]
+    key_from: ClassVar[str]
+    """Where a key comes from, for the error that it is refused."""
+
+    def __init__(
+        self, model: str, *, wire: Literal["message", "agentic"] = "message", **settings: Unpack[Settings]
+    ) -> None:
+        unknown = set(settings) - set(Settings.__annotations__)
+        if unknown:
+            raise ConfigError(f"{type(self).__name__} takes no {', '.join(sorted(unknown))}; options= passes it on")
+        if not isinstance(model, str) or not model:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{type(self).__name__} takes the name of a model first, not {model!r}")
+        if wire not in {"message", "agentic"}:
+            raise ConfigError(f"a model speaks 'message' or 'agentic', not {wire!r}")
+        timeout: Any = settings.get("timeout", 600.0)
+        if timeout is not None and not (type(timeout) in {int, float} and 0 < timeout < inf):
+            raise ConfigError(f"timeout counts seconds, more than 0, or is None for no end; got {timeout!r}")
+        options: Any = settings.get("options") or {}
+        if not isinstance(options, Mapping):
+            raise ConfigError(f"options are a mapping of names to values, not {type(options).__name__}")
+        self.model, self.wire, self.timeout = model, wire, timeout
+        profile = get_profile(settings.get("profile") or self.codec_name)
+        if not profile.speaks_of(self.codec_name):
+            raise ConfigError(f"profile {profile.name} does not speak of {self.codec_name} messages")
+        self.profile = profile.name
+        self.codec: Codec = get_codec(self.codec_name, field=profile.field)
+        self.streaming = settings.get("streaming", True)
+        self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
+        self.base_url = settings.get("base_url")
+        self.api_key = settings.get("api_key")
+        self.given_client: Any = settings.get("client")
+        self._secrets: set[str] = set()
+        self.remember_secrets(self.api_key)
+        if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
+            raise ConfigError("a client that is passed in has its own key and address; give one or the other")
+
+    @property
+    def name(self) -> str:
+        """How events call it."""
+        return self.model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
+        """Ask the provider: yield what it says as it comes, then the whole message."""
+        payload = self._payload(request)
+        reader: StreamReader = self.codec.reader() if self.streaming else _WholeReply(self.codec)
+        failure: SutureError | None = None
+        message: AgenticMessage | None = None
+        try:
+            async with closing(_in_time(self.events(payload), self.timeout, self.codec_name)) as events:
+                async for event in events:
+                    for delta in reader.feed(event):
+                        yield delta
+            message = reader.finish()
+        except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
+            failure = scrubbed(self._told(error), self.secrets())
+        if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
+            failure.__cause__ = failure.__context__ = None
+            raise failure
+        yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
+
+    @abstractmethod
+    def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """Send `payload` and yield the events of the stream, or, if this model does not stream, the whole body."""
+
+    @abstractmethod
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of the SDK means; `None` where it is not the SDK's."""
+
+    def secrets(self) -> Iterable[str]:
+        """Return what must never be seen in an error."""
+        return self._secrets
+
+    def remember_secrets(self, *secrets: object) -> None:
+        """Keep these keys out of every error from now on."""
+        self._secrets.update(secret for secret in secrets if isinstance(secret, str) and secret)
+
+    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of a request, with what this model chooses where nobody did."""
+        return options
+
+    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the payload with the model's name, and what else every request of this provider has."""
+        return {"model": self.model, **payload}
+
+    def _told(self, error: Exception) -> SutureError:
+        if isinstance(error, ModelError) and not error.provider:
+            return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
+        if isinstance(error, SutureError):
+            return error
+        told = self.failure(error)
+        if told is not None:
+            return told
+        if isinstance(error, OSError):
+            return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
+        return ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
+
+    def _payload(self, request: ModelRequest[NativeM]) -> dict[str, Any]:
+        encoded = self.codec.encode_request(
+            Request(
+                decode(request.messages, self.wire),
+                request.instruction,
+                request.tool_infos,
+                self.chosen({**self.options, **request.options}),
+            )
+        )
+        _tell_losses(encoded.losses)
+        return self.addressed(encoded.payload)
+
+
+class Bound:
+    """Counts the bytes of a body: an error is cut where it is too long, a reply is refused.
+
+    >>> bound = Bound(is_error=True)
+    >>> len(bound.take(b"x" * 2 * MAX_ERROR)) == MAX_ERROR, bound.reached
+    (True, True)
+    """
+
+    def __init__(self, *, is_error: bool = False) -> None:
+        self._is_error = is_error
+        self._left = MAX_ERROR if is_error else MAX_REPLY
+
+    @property
+    def reached(self) -> bool:
+        """Whether no more is to be read."""
+        return self._is_error and self._left <= 0
+
+    def take(self, chunk: bytes) -> bytes:
+        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
+        taken = chunk[: max(self._left, 0)] if self._is_error else chunk
+        self._left -= len(chunk)
+        if self._left < 0 and not self._is_error:
+            raise ModelError(f"the reply has more than {MAX_REPLY} bytes")
+        return taken
+
+
+class _WholeReply:
+    """Reads a reply that comes in one piece."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._body: Mapping[str, Any] = {}
+
+    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
+        self._body = event
+        return []
+
+    def finish(self) -> AgenticMessage:
+        return self._codec.decode_reply(self._body)
+
+
+async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:
+    """Yield what `stream` yields, as long as waiting for it takes no more than `seconds` in all."""
+    left = seconds
+    async with closing(stream) as items:
+        while True:
+            began = monotonic()
+            try:
+                async with asyncio.timeout(left):
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                told = f"the reply was not whole after {seconds:g} seconds; timeout= says how long it may take"
+                raise ModelTimeoutError(told, provider=provider) from None
+            if left is not None:
+                left = max(0.0, left - (monotonic() - began))
+            yield item
+
+
+def _tell_losses(losses: Iterable[Loss]) -> None:
+    """Send an event about what the provider is not told, once for each thing, if there is a run."""
+    missed = [loss for loss in losses if loss.name not in _QUIET]
+    if not missed:
+        return
+    try:
+        told = run_scratch(_told_losses)
+    except NotInRunError:
+        return
+    new = [loss for loss in missed if loss not in told]
+    if new:
+        told.update(new)
+        named = [{"name": loss.name.value, "what": loss.what, "index": loss.index, "path": loss.path} for loss in new]
+        send_event(Custom("losses", named))
+
+
+def _told_losses() -> set[Loss]:
+    return set()
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Return an SDK's module; say how to install it where it is not there.
+
+    >>> import_extra("no_such_sdk", "openai")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: this needs no_such_sdk, which is not installed: pip install 'suture[openai]'
+    """
+    from importlib import import_module  # noqa: PLC0415 - only where an SDK is used
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != module.split(".", maxsplit=1)[0]:
+            raise
+        raise ConfigError(f"this needs {module}, which is not installed: pip install 'suture[{extra}]'") from None

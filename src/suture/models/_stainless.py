@@ -1,0 +1,135 @@
+"""What the models over the `openai` and `anthropic` packages share: the two packages are made alike.
+
+The SDK knows the address, the key and the connection; the bytes of the reply are read by our own decoder, which
+bounds what it holds.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AbstractAsyncContextManager
+from functools import cached_property
+from typing import Any, ClassVar
+
+import msgspec
+
+from suture.errors import (
+    ConfigError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    StreamCutError,
+    SutureError,
+)
+from suture.kernel import closing
+from suture.messages import NativeM
+from suture.models._clients import LoopClients
+from suture.models._failures import brief, status_error
+from suture.models._provider import Bound, ProviderModel, import_extra
+
+__all__ = ["StainlessModel"]
+
+_HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
+_KEYS = ("api_key", "auth_token", "_azure_ad_token")
+_NO_KEY = "none-needed"
+"""What a server of one's own is sent: never the key that the environment holds for the provider itself."""
+
+
+class StainlessModel(ProviderModel[NativeM]):
+    """A model over one of the two packages."""
+
+    package: ClassVar[str]
+    client_class: ClassVar[str]
+    error_class: ClassVar[str]
+
+    @cached_property
+    def _clients(self) -> LoopClients:
+        return LoopClients(self._make_client)
+
+    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """Send `payload` and yield the events of the stream, or the whole body."""
+        client = self.given_client if self.given_client is not None else await self._clients.get()
+        framing = self.codec.framing()
+        whole: list[bytes] = []
+        bound = Bound()
+        is_stream: bool | None = None if self.streaming else False
+        async with self.ask(client, payload) as response:
+            if response.headers.get("content-type", "").startswith("text/html"):
+                raise ModelError("it answers with a web page; check base_url", provider=self.codec_name)
+            async with closing(response.iter_bytes()) as chunks:
+                async for chunk in chunks:
+                    taken = bound.take(chunk)
+                    if is_stream is None and taken.strip():
+                        is_stream = not taken.lstrip().startswith(b"{")  # some servers report an error as JSON alone
+                    if is_stream is False:
+                        whole.append(taken)
+                        continue
+                    for event in framing.feed(taken):
+                        yield event
+        if is_stream is False:
+            yield _body(b"".join(whole), self.codec_name)
+
+    @abstractmethod
+    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Return the SDK's raw streaming response to `payload`."""
+
+    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the payload with the model's name, and whether it streams."""
+        return {"model": self.model, **payload, "stream": self.streaming}
+
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of the SDK, or of its HTTP client, means."""
+        sdk = import_extra(self.package, self.package)
+        provider = self.codec_name
+        given: Any = error
+        if isinstance(error, sdk.APIStatusError):
+            body = given.body if given.body is not None else given.response.text
+            return status_error(
+                provider,
+                given.status_code,
+                body,
+                given.response.headers,
+                key=self.key_from,
+                request_id=given.request_id or "",
+            )
+        if isinstance(error, sdk.APITimeoutError):
+            return ModelTimeoutError("no answer in time", provider=provider)
+        if isinstance(error, sdk.APIConnectionError):
+            return ModelConnectionError(f"it was not reached ({brief(error.__cause__ or error)})", provider=provider)
+        if type(error).__module__.partition(".")[0] in _HTTP:
+            return StreamCutError(f"{provider}: the connection broke before the message was whole ({brief(error)})")
+        return (
+            ModelError(brief(error), provider=provider) if isinstance(error, getattr(sdk, self.error_class)) else None
+        )
+
+    def secrets(self) -> Iterable[str]:
+        """Return the keys of this model, and of the client that was passed in."""
+        held = [getattr(self.given_client, name, None) for name in _KEYS]
+        return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
+
+    def _make_client(self, http: Any) -> Any:
+        sdk = import_extra(self.package, self.package)
+        chosen: dict[str, Any] = {}
+        if self.base_url is not None:
+            chosen = {"base_url": self.base_url, "api_key": _NO_KEY}
+        if self.api_key is not None:
+            chosen["api_key"] = self.api_key
+        try:
+            client = getattr(sdk, self.client_class)(max_retries=0, timeout=self.timeout, http_client=http, **chosen)
+        except getattr(sdk, self.error_class):
+            client = None
+        ways = ("api_key", "auth_token", "credentials")
+        if client is None or not any(getattr(client, way, None) for way in ways):
+            raise ConfigError(f"{type(self).__name__} has no key: set {self.key_from}")
+        self.remember_secrets(client.api_key, getattr(client, "auth_token", None))
+        return client
+
+
+def _body(data: bytes, provider: str) -> dict[str, Any]:
+    try:
+        body: Any = msgspec.json.decode(data)
+        if body.__class__ is dict:
+            return body
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    told = data[:80].decode(errors="replace")
+    raise ModelError(f"the reply is no JSON object: {told!r}", provider=provider, retryable=True)

@@ -1,0 +1,159 @@
+"""`BedrockModel`: Amazon Bedrock's Converse."""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property, partial
+from os import environ
+from threading import Lock
+from typing import Any, ClassVar, cast
+
+from suture.errors import (
+    ConfigError,
+    ModelConnectionError,
+    ModelRequestError,
+    ModelTimeoutError,
+    StreamCutError,
+    SutureError,
+)
+from suture.messages import NativeM
+from suture.models._bedrock_waiting import Waiter, watch
+from suture.models._failures import brief, status_error
+from suture.models._provider import ProviderModel, import_extra
+
+__all__ = ["BedrockModel"]
+
+_END: Any = object()
+_making = Lock()
+"""boto3 makes one client at a time."""
+_BEARER = "AWS_BEARER_TOKEN_BEDROCK"
+_OPEN = frozenset(("input", "json", "additionalModelRequestFields"))
+"""Where anybody's JSON stands: what looks like bytes there is text."""
+_STATUS = {
+    "throttlingException": 429,
+    "ThrottlingException": 429,
+    "internalServerException": 500,
+    "modelStreamErrorException": 424,
+    "serviceUnavailableException": 503,
+    "validationException": 400,
+}
+
+
+class BedrockModel(ProviderModel[NativeM]):
+    """A model behind Converse, through `boto3` (extra `bedrock`).
+
+    Credentials and region come from where boto3 looks for them, a Bedrock key from `AWS_BEARER_TOKEN_BEDROCK`.
+    For anything else, pass a client: `BedrockModel(…, client=boto3.client("bedrock-runtime", region_name=…))`.
+    boto3 waits in threads: each reply has one while it lasts.
+
+    >>> BedrockModel("us.amazon.nova-micro-v1:0").profile
+    'bedrock'
+    """
+
+    codec_name: ClassVar[str] = "bedrock"
+    key_from: ClassVar[str] = "the AWS credentials, or AWS_BEARER_TOKEN_BEDROCK"
+
+    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """Send `payload` and yield the events of the stream, or the whole body."""
+        waiter = Waiter()
+        try:
+            client = await waiter.do(self._get_client)
+            ask = client.converse_stream if self.streaming else client.converse
+            answer = await waiter.do(partial(ask, **_with_bytes(payload)), undo=_close)
+            if not self.streaming:
+                yield {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+                return
+            try:
+                events: Iterator[Any] = iter(answer["stream"])
+                while (event := await waiter.do(partial(next, events, _END))) is not _END:
+                    yield event
+            finally:
+                _close(answer)
+        finally:
+            waiter.end()
+
+    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the payload with the model's name."""
+        return {"modelId": self.model, **payload}
+
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of boto3's means."""
+        found = import_extra("botocore.exceptions", "bedrock")
+        given: Any = error
+        told = brief(error)
+        if isinstance(error, found.HTTPClientError) and isinstance(given.kwargs.get("error"), SutureError):
+            return given.kwargs["error"]
+        if isinstance(error, found.ClientError):
+            meta = given.response.get("ResponseMetadata", {})
+            said = given.response.get("Error", {})
+            code = said.get("Code", "")
+            status = meta.get("HTTPStatusCode") or _STATUS.get(code, 500)
+            if status == 200:
+                status = _STATUS.get(code, 500)
+            body = {"message": said.get("Message", ""), "code": code}
+            headers: Mapping[str, str] = meta.get("HTTPHeaders", {})
+            identity = meta.get("RequestId", "")
+            return status_error("bedrock", status, body, headers, key=self.key_from, request_id=identity)
+        if isinstance(error, found.ParamValidationError):
+            return ModelRequestError(str(error), provider="bedrock")
+        if isinstance(error, (found.NoCredentialsError, found.NoRegionError, found.PartialCredentialsError)):
+            return ConfigError(f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_REGION, or pass client=")
+        if isinstance(error, (found.ReadTimeoutError, found.ConnectTimeoutError)):
+            return ModelTimeoutError(told, provider="bedrock")
+        if isinstance(error, found.ConnectionError):
+            return ModelConnectionError(told, provider="bedrock")
+        broken = (found.HTTPClientError, found.IncompleteReadError)
+        if isinstance(error, broken) or type(error).__module__.partition(".")[0] in {"urllib3", "http"}:
+            return StreamCutError(f"bedrock: the connection broke before the message was whole ({told})")
+        return ModelRequestError(told, provider="bedrock") if isinstance(error, found.BotoCoreError) else None
+
+    def secrets(self) -> Iterable[str]:
+        """Return what the client signs with, and the token that it may send."""
+        signer = getattr(self.given_client or self.__dict__.get("_client"), "_request_signer", None)
+        credentials = getattr(signer, "_credentials", None)
+        frozen = getattr(credentials, "_frozen_credentials", credentials)  # to ask for more might renew them
+        held = [getattr(frozen, "secret_key", None), getattr(frozen, "token", None), environ.get(_BEARER)]
+        return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
+
+    def _get_client(self) -> Any:
+        if self.given_client is not None:
+            return self.given_client
+        with _making:
+            return self._client
+
+    @cached_property
+    def _client(self) -> Any:
+        if self.api_key is not None:
+            raise ConfigError(f"boto3 takes a Bedrock key from {_BEARER} only; set that")
+        boto3 = import_extra("boto3", "bedrock")
+        config = import_extra("botocore.config", "bedrock").Config(
+            retries={"total_max_attempts": 1},
+            read_timeout=self.timeout or 600,
+            connect_timeout=60,
+            max_pool_connections=100,
+        )
+        return watch(boto3.client("bedrock-runtime", endpoint_url=self.base_url, config=config))
+
+
+def _close(answer: Mapping[str, Any]) -> None:
+    """Close the connection, even if a thread waits on it: only a shutdown wakes it."""
+    stream = answer.get("stream")
+    raw = getattr(stream, "_raw_stream", None)
+    with suppress(Exception):
+        raw.shutdown()  # pyright: ignore[reportOptionalMemberAccess]
+    with suppress(Exception):
+        stream.close()  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def _with_bytes(value: Any, name: str = "") -> Any:
+    """Return a payload with the bytes that boto3 wants, where JSON has base64."""
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        return {key: item if key in _OPEN else _with_bytes(item, key) for key, item in held.items()}
+    if isinstance(value, list):
+        return [_with_bytes(item) for item in cast("list[Any]", value)]
+    if isinstance(value, str) and name in {"bytes", "redactedContent"}:
+        with suppress(NotBase64, ValueError):
+            return b64decode(value, validate=True)
+    return value

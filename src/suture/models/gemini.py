@@ -1,0 +1,131 @@
+"""`GeminiModel`: Google's Gemini, through the Gemini API or Vertex AI."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, StreamCutError, SutureError
+from suture.kernel import closing
+from suture.messages import NativeM
+from suture.models._clients import LoopClients
+from suture.models._failures import brief, status_error
+from suture.models._gemini_turn import sign_foreign_calls
+from suture.models._http import answers
+from suture.models._provider import ProviderModel, import_extra
+
+__all__ = ["GeminiModel"]
+
+_NO_KEY = "none-needed"
+_NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
+"""What the SDK's own arguments say: the body of the request takes its place."""
+_ALONE = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
+"""What the SDK does by itself is left to the agent."""
+_BYTES = ("thoughtSignature", "data")
+_STANDARD = str.maketrans("-_", "+/")
+
+
+class GeminiModel(ProviderModel[NativeM]):
+    """A model of Google's, through the `google-genai` package (extra `google`).
+
+    For Vertex AI, pass a client: `GeminiModel("gemini-3-pro", client=genai.Client(vertexai=True, …))`.
+
+    >>> GeminiModel("gemini-2.5-flash").profile
+    'gemini'
+    """
+
+    codec_name: ClassVar[str] = "gemini"
+    key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
+
+    @cached_property
+    def _clients(self) -> LoopClients:
+        return LoopClients(self._make_client)
+
+    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """Send `payload` and yield the chunks of the reply, or the whole reply."""
+        given = self.given_client
+        client = given if given is not None else await self._clients.get()
+        models = getattr(client, "aio", client).models
+        asked = {
+            "model": self.model,
+            "contents": _NOTHING,
+            "config": {**_ALONE, "http_options": {"extra_body": payload}},
+        }
+        if not self.streaming:
+            yield _plain(await models.generate_content(**asked))
+            return
+        came: list[Any] = []
+        try:
+            noting = answers.set(came)
+            try:
+                chunks = await models.generate_content_stream(**asked)
+                chunk = await anext(chunks, None)
+            finally:
+                answers.reset(noting)
+            async with closing(chunks):
+                while chunk is not None:
+                    yield _plain(chunk)
+                    chunk = await anext(chunks, None)
+        finally:
+            for response in came:  # the SDK leaves it to the garbage collector
+                await response.aclose()
+
+    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the payload, with calls that another model made acceptable; the model's name is in the address."""
+        return {**payload, "contents": sign_foreign_calls(self.model, payload.get("contents", ()))}
+
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of the SDK, or of its HTTP client, means."""
+        errors = import_extra("google.genai.errors", "google")
+        given: Any = error
+        if isinstance(error, errors.APIError):
+            headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
+            return status_error("gemini", given.code or 500, given.details, headers, key=self.key_from)
+        kind = type(error).__module__.partition(".")[0]
+        name = type(error).__name__
+        if kind in {"httpx2", "httpx", "aiohttp"}:
+            if "Timeout" in name:
+                return ModelTimeoutError("no answer in time", provider="gemini")
+            if "Connect" in name:
+                return ModelConnectionError(f"it was not reached ({brief(error)})", provider="gemini")
+            return StreamCutError(f"gemini: the connection broke before the message was whole ({brief(error)})")
+        if name in {"UnknownApiResponseError", "JSONDecodeError"}:
+            return ModelError(f"it sent what is no JSON ({brief(error)})", provider="gemini", retryable=True)
+        return ModelError(brief(error), provider="gemini") if kind in {"google", "pydantic_core"} else None
+
+    def secrets(self) -> Iterable[str]:
+        """Return the keys of this model, and of the client that was passed in."""
+        held = getattr(getattr(self.given_client, "_api_client", None), "api_key", None)
+        return [*super().secrets(), *([held] if isinstance(held, str) else [])]
+
+    def _make_client(self, http: Any) -> Any:
+        genai = import_extra("google.genai", "google")
+        key = self.api_key or (_NO_KEY if self.base_url is not None else None)
+        options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": self._milliseconds}
+        try:
+            client = genai.Client(api_key=key, http_options=options)
+        except ValueError as error:
+            raise ConfigError(f"GeminiModel has no key: set {self.key_from} ({error})") from None
+        self.remember_secrets(key, client._api_client.api_key)  # noqa: SLF001 - to keep it out of errors
+        return client
+
+    @property
+    def _milliseconds(self) -> int | None:
+        return None if self.timeout is None else int(self.timeout * 1000)
+
+
+def _plain(response: Any) -> dict[str, Any]:
+    """Return one of the SDK's responses as the body that it was made of."""
+    dumped = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
+    return cast("dict[str, Any]", _standard(dumped))
+
+
+def _standard(value: Any) -> Any:
+    """Return `value` with its bytes in the standard alphabet, as the provider sends them; the SDK has its own."""
+    if isinstance(value, list):
+        return [_standard(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: held.translate(_STANDARD) if name in _BYTES and isinstance(held, str) else _standard(held)
+        for name, held in cast("dict[str, Any]", value).items()
+    }

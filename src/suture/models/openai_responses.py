@@ -1,0 +1,36 @@
+"""`OpenAIResponsesModel`: OpenAI's Responses API."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, ClassVar
+
+from suture.messages import NativeM
+from suture.models._stainless import StainlessModel
+
+__all__ = ["OpenAIResponsesModel"]
+
+
+class OpenAIResponsesModel(StainlessModel[NativeM]):
+    """A model behind the Responses API, through the `openai` package (extra `openai`).
+
+    Nothing is left at the provider: `store` is off, and reasoning comes back encrypted and is sent again with the
+    next turn. Both can be set in `options`.
+
+    >>> OpenAIResponsesModel("gpt-5", wire="agentic").profile
+    'openai-responses'
+    """
+
+    codec_name: ClassVar[str] = "openai-responses"
+    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
+    package: ClassVar[str] = "openai"
+    client_class: ClassVar[str] = "AsyncOpenAI"
+    error_class: ClassVar[str] = "OpenAIError"
+
+    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Return the SDK's raw streaming response to `payload`."""
+        return client.responses.with_streaming_response.create(extra_body=payload)
+
+    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; unless they say otherwise, nothing is stored."""
+        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
+        return options if "store" in options else {**stateless, **options}

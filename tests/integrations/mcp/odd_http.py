@@ -1,0 +1,89 @@
+"""An HTTP server in a thread that answers as an MCP server of an older revision, or as none."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Odd:
+    """What the server is to do, and what it was sent."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.status = 200
+        self.html = False
+        self.session = 1
+        """The session that is known; a request of another one gets 404."""
+        self.headers: list[dict[str, str]] = []
+        self.methods: list[str] = []
+
+    def result(self, method: str) -> dict[str, Any]:
+        if method == "initialize":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "odd", "version": "1"},
+            }
+        if method == "tools/list":
+            return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+        return {"content": [{"type": "text", "text": f"session {self.session}"}]}
+
+
+@contextmanager
+def odd_http() -> Iterator[Odd]:
+    """Serve until the block ends."""
+    odd = Odd()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            odd.headers.append(dict(self.headers))
+            odd.methods.append(request["method"])
+            if odd.html:
+                self.reply(200, b"<html>hello</html>", "text/html")
+            elif odd.status != 200:
+                self.reply(odd.status, b"go away", "text/plain")
+            elif request["method"] == "server/discover":
+                self.reply(400, b"no session", "text/plain")
+            elif request["method"] != "initialize" and self.headers["mcp-session-id"] != str(odd.session):
+                self.reply(404, b"no such session", "text/plain")
+            elif "id" not in request:
+                self.reply(202, b"", "text/plain")
+            else:
+                body = {"jsonrpc": "2.0", "id": request["id"], "result": odd.result(request["method"])}
+                self.reply(200, json.dumps(body).encode(), "application/json")
+
+        def do_GET(self) -> None:
+            self.reply(405, b"", "text/plain")
+
+        def do_DELETE(self) -> None:
+            odd.methods.append("DELETE")
+            self.reply(200, b"", "text/plain")
+
+        def reply(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("mcp-session-id", str(odd.session))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that it has there
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    odd.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield odd
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

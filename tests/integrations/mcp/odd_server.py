@@ -1,0 +1,91 @@
+"""An MCP server by hand, of an older revision, that does what a sound one does not: `odd_server.py HABIT`.
+
+It needs nothing but the standard library, so it is quickly there.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+HABIT = sys.argv[1]
+ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": {"type": "object"}}
+LISTS: dict[str, list[dict[str, Any]]] = {
+    "many names": [{**ECHO, "name": name} for name in ("a.b", "a_b", "a b", "x" * 70, "a_b")],
+    "no type": [{**ECHO, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": 3}}}}, ECHO],
+    "titles": [{"name": "plain", "title": "A plain tool", "inputSchema": {"type": "object"}}],
+}
+
+
+def send(message: dict[str, Any]) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any] | None:
+    method, params = request["method"], request.get("params", {})
+    if method == "initialize":
+        has = {} if HABIT == "no tools" else {"tools": {}}
+        return {"protocolVersion": "2025-06-18", "capabilities": has, "serverInfo": {"name": "odd", "version": "1"}}
+    if method == "tools/list":
+        return listing(params.get("cursor"))
+    if method == "tools/call":
+        return called(params)
+    return None
+
+
+def listing(cursor: str | None) -> dict[str, Any]:
+    if HABIT == "bad list":
+        return {"tools": "none"}
+    if HABIT == "circles":
+        return {"tools": [ECHO], "nextCursor": "again"}
+    if HABIT == "pages":
+        number = int(cursor or 0)
+        page = {"tools": [{**ECHO, "name": f"echo{number}"}]}
+        return page if number == 3 else {**page, "nextCursor": str(number + 1)}
+    return {"tools": LISTS.get(HABIT, [ECHO])}
+
+
+def called(params: dict[str, Any]) -> dict[str, Any]:
+    if HABIT == "bad result":
+        return {"content": "not a list"}
+    if HABIT == "mute":
+        print("this is no message", flush=True)
+        time.sleep(600)
+    if HABIT == "closes":
+        os.close(1)
+        time.sleep(600)
+    said = json.dumps(params.get("_meta") if HABIT == "meta" else params.get("arguments"))
+    if HABIT == "stubborn":
+        said = str(os.getpid())
+    return {"content": [{"type": "text", "text": said}]}
+
+
+def main() -> None:
+    if HABIT == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if HABIT == "crash":
+        print("first line\nno such harbour", file=sys.stderr)
+        sys.exit(1)
+    for line in sys.stdin:
+        if HABIT == "silent":
+            continue
+        if HABIT in ("garbage", "noisy"):
+            print("hello from a print that should not be there", flush=True)
+        request = json.loads(line)
+        if HABIT == "garbage" or "id" not in request:
+            continue
+        result = answer(request)
+        if HABIT == "refusing" and request["method"] == "tools/call":
+            send({"id": request["id"], "error": {"code": -32602, "message": "no such berth"}})
+        elif result is None:
+            send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+        else:
+            send({"id": request["id"], "result": result})
+    if HABIT == "stubborn":
+        time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What tools of a real server give, over stdio and over HTTP: text, media, resources, data, failures."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from suture import Message
+from suture.integrations.mcp import MCPServer
+from suture.messages import AudioPart, FilePart, ImagePart, TextPart
+from tests.integrations.mcp.calling import odd, results, served, sound
+from tests.integrations.mcp.server import DOT
+
+CALLS = {
+    "tides": '{"port": "Dover", "day": 7}',
+    "depths": "",
+    "files_read": '{"path": "log"}',
+    "sink": "{}",
+    "everything": "{}",
+    "chart": "{}",
+    "summary": "{}",
+    "silent_failure": "{}",
+    "chatty": "{}",
+}
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def answers(request: pytest.FixtureRequest) -> Iterator[dict[str, Message]]:
+    """What each of the calls was answered with, all made at once."""
+
+    async def main(server: MCPServer) -> dict[str, Message]:
+        async with server:
+            return dict(zip(CALLS, await results(server, *CALLS.items()), strict=True))
+
+    if request.param == "stdio":
+        yield asyncio.run(main(sound()))
+    else:
+        with served() as (url, _):
+            yield asyncio.run(main(MCPServer.http(url)))
+
+
+def test_a_text_is_the_result(answers: dict[str, Message]):
+    assert (answers["tides"].content, answers["tides"].is_error) == ("06:07 in Dover", False)
+
+
+def test_a_list_is_told_as_the_server_tells_it(answers: dict[str, Message]):
+    assert answers["depths"].content == "3\n5\n8"
+
+
+def test_data_that_a_text_repeats_is_told_once(answers: dict[str, Message]):
+    assert answers["files_read"].content == '{\n  "path": "log",\n  "lines": 2\n}'
+
+
+def test_data_that_no_text_repeats_is_told_beside_the_text(answers: dict[str, Message]):
+    assert answers["summary"].content == 'Three ships.\n{"ships": ["a", "b", "c"]}'
+
+
+def test_a_failure_is_an_error_that_says_what_the_server_said(answers: dict[str, Message]):
+    assert (answers["sink"].content, answers["sink"].is_error) == ("Error executing tool sink: the ship is gone", True)
+
+
+def test_a_failure_without_a_word_is_still_an_error(answers: dict[str, Message]):
+    failure = answers["silent_failure"]
+    assert (failure.content, failure.is_error) == ("The tool failed and did not say why.", True)
+
+
+def test_every_kind_of_content_has_its_part(answers: dict[str, Message]):
+    assert answers["everything"].user_input_multi_content == (
+        TextPart("The chart:"),
+        ImagePart(base64_data=DOT, mime_type="image/png"),
+        AudioPart(base64_data="AAAA", mime_type="audio/wav"),
+        TextPart("Resource file:///log.txt:\nfog"),
+        ImagePart(base64_data=DOT, mime_type="image/png", extra={"uri": "file:///a/dot.png"}),
+        FilePart(
+            base64_data="AAAA",
+            mime_type="application/octet-stream",
+            name="log.pdf",
+            extra={"uri": "file:///a/log.pdf"},
+        ),
+        TextPart("Resource almanac (text/plain): file:///almanac.txt\nAll tides."),
+    )
+
+
+def test_a_picture_that_a_tool_returns_is_a_picture(answers: dict[str, Message]):
+    assert answers["chart"].user_input_multi_content == (ImagePart(base64_data="iVBORw==", mime_type="image/png"),)
+
+
+def test_progress_and_log_lines_on_the_way_change_nothing(answers: dict[str, Message]):
+    assert answers["chatty"].content == "done"
+
+
+def test_lines_that_are_no_messages_change_nothing():
+    async def main() -> list[Message]:
+        async with odd("noisy") as server:
+            return await results(server, ("echo", '{"say": "ahoy"}'))
+
+    (answer,) = asyncio.run(main())
+    assert (answer.content, answer.is_error) == ('{"say": "ahoy"}', False)
+
+
+def test_a_server_gets_a_few_harmless_variables_and_those_that_it_is_given(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SECRET_KEY", "do not tell")
+
+    async def main() -> list[Message]:
+        async with sound(env={"HARBOUR": "Dover"}, include=["environment"]) as server:
+            return await results(server, ("environment", "{}"))
+
+    (answer,) = asyncio.run(main())
+    variables = answer.content.split("\n")
+    assert {"HARBOUR", "PATH"} <= set(variables)
+    assert "SECRET_KEY" not in variables

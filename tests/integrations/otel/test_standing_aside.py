@@ -1,0 +1,140 @@
+"""Where nobody takes what is recorded, telemetry does next to nothing; where somebody comes later, it is there."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+from suture import ChatModelAgent, ChatModelAgentMiddleware, tool
+from suture.integrations.otel import Telemetry
+from suture.testing import ScriptedModel
+from tests.integrations.otel.recording import calls
+
+
+@tool
+async def look() -> str:
+    """Look."""
+    return "nothing"
+
+
+def agent(middlewares: Sequence[ChatModelAgentMiddleware[Any]], pieces: int) -> ChatModelAgent[Any]:
+    replies = [calls(("look", "{}")), "x" * pieces]
+    model = ScriptedModel(replies, chunk_size=1)
+    return ChatModelAgent(name="harbour", model=model, tools=[look], middlewares=middlewares)
+
+
+def function_calls(middlewares: Sequence[ChatModelAgentMiddleware[Any]], pieces: int) -> int:
+    """Return how many functions a run calls, which is the same each time unless the garbage collector calls some."""
+    agent(middlewares, pieces).run_sync("hi")  # whatever is made on first use has been made now
+    again, counted = agent(middlewares, pieces), 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    async def main() -> None:
+        gc.collect()
+        gc.disable()
+        sys.setprofile(count)
+        try:
+            await again.run("hi")
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+
+    asyncio.run(main())
+    return counted
+
+
+def test_without_anybody_who_takes_it_a_piece_of_a_reply_costs_nothing_more():
+    telemetry = Telemetry()
+    costs = [function_calls([telemetry], pieces) - function_calls([], pieces) for pieces in (10, 1000)]
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize("provider", [None, TracerProvider(sampler=ALWAYS_OFF)], ids=["no sdk", "not sampled"])
+def test_without_anybody_who_takes_it_model_and_tool_are_left_as_they_are(provider: TracerProvider | None):
+    seen: list[Any] = []
+
+    class Watching(ChatModelAgentMiddleware):
+        """Inside of telemetry, so that what it gives is what telemetry was given."""
+
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
+            seen.append(model)
+            return model
+
+        def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
+            seen.append(endpoint)
+            return endpoint
+
+    class Outside(Telemetry):
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
+            assert super().wrap_model(model, model_context) is model is seen[-1]
+            return model
+
+        def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
+            found = super().wrap_tool_call(endpoint, context)
+            assert found is endpoint
+            return found
+
+    agent([Outside(tracer_provider=provider), Watching()], 3).run_sync("hi")
+    assert len(seen) == 3
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+def test_an_sdk_that_is_set_up_after_the_agent_was_made_gets_its_runs():
+    program = """
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from suture import ChatModelAgent
+from suture.integrations.otel import Telemetry
+from suture.testing import ScriptedModel
+
+agent = ChatModelAgent(name="harbour", model=ScriptedModel(["one", "two"]), middlewares=[Telemetry()])
+agent.run_sync("hi")
+kept, reader, provider = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(kept))
+trace.set_tracer_provider(provider)
+metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
+agent.run_sync("hi")
+print([span.name for span in kept.get_finished_spans()])
+(resource,) = reader.get_metrics_data().resource_metrics
+print(sorted(metric.name for scope in resource.scope_metrics for metric in scope.metrics))
+"""
+    ended = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert ended.stderr == ""
+    assert ended.stdout.splitlines() == [
+        "['chat ScriptedModel', 'invoke_agent harbour']",
+        "['gen_ai.client.operation.duration', 'gen_ai.invoke_agent.duration']",
+    ]
+
+
+def test_a_missing_api_is_named_with_the_command_that_installs_it():
+    program = (
+        "import sys; sys.modules['opentelemetry'] = None; from suture.integrations.otel import Telemetry; Telemetry()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.stderr.splitlines()[-1] == (
+        "suture.errors.ConfigError: Telemetry needs the package opentelemetry-api, which is not installed: "
+        "pip install 'suture[otel]'"
+    )
+
+
+def test_importing_the_integrations_loads_neither_sdk():
+    program = (
+        "import sys, suture.integrations.mcp, suture.integrations.otel; "
+        "print(sorted({'mcp', 'opentelemetry', 'anyio', 'httpx2'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"

@@ -1,0 +1,160 @@
+"""Agents on the local model: loops that end, answers of a type, runs that are stopped and runs at once."""
+
+import asyncio
+from pathlib import Path
+from time import process_time
+from typing import Any, Literal
+
+import pytest
+from msgspec import Struct
+
+from suture import ChatModelAgent, check, tool
+from suture.events import MessageDelta, ModelStarted, ToolStarted
+from suture.messages import AgenticMessage, Message
+from suture.models import LocalModel
+from tests.models.local.asking import ENDLESS, PATIENCE, ask, needs_model, process_id
+
+pytestmark = needs_model
+
+Port = Literal["Dover", "Hull"]
+
+
+@pytest.mark.parametrize("wire", ["message", "agentic"])
+def test_a_tool_gets_typed_arguments_and_the_run_ends_with_words(wire: Any):
+    taken: list[tuple[object, object]] = []
+
+    @tool(thread=False)
+    def tides(port: Port, days: Literal[1, 2]) -> str:
+        """Look up the tides."""
+        taken.append((port, days))
+        return "06:12"
+
+    agent: Any = ChatModelAgent(model=LocalModel(wire=wire, options={"max_tokens": 40}), tools=[tides])
+    result = agent.run_sync("Tides in Dover for 2 days?", options={"tool_choice": "required"})
+    ((port, days),) = taken
+    assert port in {"Dover", "Hull"}
+    assert days in {1, 2}
+    assert (result.outcome, len(result.messages)) == ("finished", 4)
+    assert result.output
+    assert result.usage.completion_tokens > 0
+
+
+def test_an_answer_of_a_type_is_of_that_type():
+    class Boat(Struct):
+        colour: Literal["red", "green"]
+        length: int
+
+    result = ChatModelAgent(model=LocalModel(), output_type=Boat).run_sync("A red boat of 9 metres.")
+    assert isinstance(result.output, Boat)
+
+
+def test_two_runs_at_once_take_turns_and_each_gets_its_own_answer():
+    async def said(word: str) -> object:
+        agent = ChatModelAgent(model=LocalModel())
+        result = await agent.run("Say it.", options={"output_schema": {"enum": [f"this is {word}"]}})
+        return result.output
+
+    async def main() -> tuple[object, ...]:
+        return tuple(await asyncio.gather(said("red"), said("green"), said("blue")))
+
+    assert asyncio.run(main()) == ('"this is red"', '"this is green"', '"this is blue"')
+
+
+def test_events_call_the_model_by_its_weights():
+    async def main() -> list[str]:
+        async with ChatModelAgent(model=LocalModel(options={"max_tokens": 1})).run("Hi.") as run:
+            return [event.model async for event in run if isinstance(event, ModelStarted)]
+
+    assert asyncio.run(main()) == ["local:SmolLM2-135M-Instruct.Q4_1"]
+
+
+def test_a_run_that_is_cancelled_in_the_middle_of_a_text_keeps_it_and_frees_the_model():
+    async def main() -> None:
+        model = LocalModel()
+        agent = ChatModelAgent(model=model)
+        said = ""
+        async with agent.run("Go.", options={"output_schema": ENDLESS, "max_tokens": 6000}) as run:
+            async for event in run:
+                if isinstance(event, MessageDelta):
+                    said += event.text
+                if len(said) > 10:
+                    break
+            stopped = await run.cancel()
+        assert stopped.outcome == "cancelled"
+        assert stopped.messages[1].content.startswith(said)
+        # Hundreds of tokens were left to say; the next one does not wait for them.
+        async with asyncio.timeout(PATIENCE / 4):
+            await ask(model, "Hi.", max_tokens=2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="how busy a process is cannot be seen here")
+def test_a_run_that_is_cancelled_while_its_prompt_is_read_frees_the_model():
+    async def main() -> None:
+        model = LocalModel()
+        await ask(model, "Hi.", max_tokens=1)
+        process = process_id(model)
+        idle = busy_seconds(process)
+        reading = asyncio.create_task(ask(model, "The sea is blue. " * 1000, max_tokens=1))
+        while busy_seconds(process) < idle + 0.3:  # noqa: ASYNC110 - what another process does is no event here
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        before = busy_seconds(process)
+        await ask(model, "Hi.", max_tokens=1)
+        assert busy_seconds(process) - before < 10  # the rest of the prompt is some 40 seconds of work
+
+    asyncio.run(main())
+
+
+def busy_seconds(process: int) -> float:
+    """Return how many seconds of a processor a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+@pytest.mark.parametrize("wire", ["message", "agentic"])
+def test_a_tool_that_is_interrupted_leaves_a_history_that_can_be_gone_on_with(wire: Any):
+    @tool
+    async def forecast(port: Port) -> str:
+        """Ask the weather service."""
+        await asyncio.Event().wait()
+        return port
+
+    async def main() -> None:
+        agent: Any = ChatModelAgent(model=LocalModel(wire=wire, options={"max_tokens": 8}), tools=[forecast])
+        async with agent.run("Rain in Hull?", options={"tool_choice": "required"}) as run:
+            async for event in run:
+                if isinstance(event, ToolStarted):
+                    break
+            stopped = await run.cancel()
+        assert len(stopped.messages) == 3
+        assert check(stopped.messages).acceptable
+        user: Any = Message.user if wire == "message" else AgenticMessage.user
+        result = await agent.run([*stopped.messages, user("Never mind. Hello!")], options={"tool_choice": "none"})
+        assert result.outcome == "finished"
+        assert result.messages[:3] == stopped.messages
+
+    asyncio.run(main())
+
+
+def test_the_event_loop_turns_while_the_model_is_loaded_and_speaks():
+    async def main() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        model = LocalModel(context_size=2048)  # no other test has loaded this one
+        work = asyncio.create_task(ask(model, "Say hello.", max_tokens=20))
+        began = last = loop.time()
+        longest = 0.0
+        while not work.done():
+            await asyncio.sleep(0.01)
+            now = loop.time()
+            longest, last = max(longest, now - last), now
+        await work
+        return longest, last - began
+
+    used = process_time()
+    longest, whole = asyncio.run(main())
+    assert longest < whole / 2
+    assert process_time() - used < whole / 2

@@ -1,0 +1,163 @@
+"""A real HTTP server on loopback that says what it is told to say, byte for byte, and remembers what it was asked."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Asked(NamedTuple):
+    """One request that came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def payload(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One response: its pieces are sent one by one.
+
+    `then` says what becomes of the connection behind the last piece: the body is ended as it should be ("end"), the
+    connection is cut ("cut"), nothing more comes ("hang"), or the last piece comes again and again ("endless").
+    `after`, if given, is awaited before each piece but the first. With a `head` of its own the response is sent as raw
+    bytes: that head, then the pieces, and "end" closes the connection.
+    """
+
+    pieces: Sequence[bytes] = ()
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
+    then: str = "end"
+    after: Callable[[int], Any] | None = None
+    head: bytes | None = None
+
+
+def json_answer(body: Any, status: int = 200, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer([json.dumps(body).encode()], status, {"content-type": "application/json", **named})
+
+
+class Loopback:
+    """What the server is told, and what it saw."""
+
+    def __init__(self, answers: Sequence[Answer] | Callable[[Asked], Answer]) -> None:
+        self.answers = answers
+        self.requests: list[Asked] = []
+        self.came = asyncio.Event()
+        """Set when a request has come."""
+        self.left = asyncio.Event()
+        """Set when a client leaves before its response was whole."""
+        self.sent = 0
+        """How many bytes of bodies went out."""
+        self.url = ""
+        self.connections = 0
+        self.serving: set[asyncio.Task[Any]] = set()
+
+    def answer(self, asked: Asked) -> Answer:
+        self.requests.append(asked)
+        self.came.set()
+        if callable(self.answers):
+            return self.answers(asked)
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
+        self.connections += 1
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                asked = await _read(reader)
+                if asked is None:
+                    break
+                if not await self._say(self.answer(asked), reader, writer):
+                    break
+        self.serving.discard(task)
+        with suppress(ConnectionError):
+            writer.close()
+
+    async def _say(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Send one response; tell whether the connection can be used again."""
+        raw = answer.head is not None
+        writer.write(_head(answer) if answer.head is None else answer.head)
+        try:
+            place = 0
+            while True:
+                if place < len(answer.pieces):
+                    piece = answer.pieces[place]
+                elif answer.then == "endless" and answer.pieces:
+                    piece = answer.pieces[-1]
+                else:
+                    break
+                if answer.after is not None and place:
+                    await answer.after(place)
+                place += 1
+                if piece:
+                    writer.write(piece if raw else b"%x\r\n%s\r\n" % (len(piece), piece))
+                    self.sent += len(piece)
+                await writer.drain()
+                if reader.at_eof():
+                    self.left.set()
+                    return False
+                await asyncio.sleep(0)
+            if answer.then == "hang":
+                if not await reader.read(1):
+                    self.left.set()
+                return False
+            if answer.then == "cut":
+                writer.transport.abort()
+                return False
+            if raw:
+                return False
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+        except ConnectionError:
+            self.left.set()
+            raise
+        return True
+
+
+def _head(answer: Answer) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status} Whatever", "transfer-encoding: chunked"]
+    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked | None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *rest = head.decode().split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest if line)}
+    if headers.get("expect") == "100-continue":
+        return None
+    if headers.get("transfer-encoding") == "chunked":
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += await reader.readexactly(size)
+            await reader.readline()
+        await reader.readline()
+    else:
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(method, path, headers, body)
+
+
+@asynccontextmanager
+async def loopback(answers: Sequence[Answer] | Callable[[Asked], Answer], *, port: int = 0) -> AsyncIterator[Loopback]:
+    served = Loopback(answers)
+    server = await asyncio.start_server(served.serve, "127.0.0.1", port)
+    served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield served
+    finally:
+        server.close()
+        for task in served.serving:
+            task.cancel()
+        if served.serving:
+            await asyncio.wait(served.serving)

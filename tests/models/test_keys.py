@@ -1,0 +1,228 @@
+"""No key is ever seen: not in errors, events, results, stores or logs, whatever a server says back."""
+
+import asyncio
+import json
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from suture import ChatModelAgent
+from suture.codecs import get_codec
+from suture.errors import SutureError
+from suture.kernel import ModelRetryConfig
+from suture.models import ModelRequest
+from suture.stores import SQLiteStore
+from tests.models.loopback import Answer, Asked, loopback
+from tests.models.providers import HELLO, WIRES, error_body, make_model, refusal, stream_headers
+
+pytestmark = pytest.mark.usefixtures("surroundings")
+KEY = "sk-secret-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def echo(asked: Asked) -> str:
+    return json.dumps(asked.headers)
+
+
+def in_the_body(wire: str, asked: Asked) -> Answer:
+    return refusal(wire, 400, f"bad request with {echo(asked)}", code=KEY)
+
+
+def in_a_page(_wire: str, asked: Asked) -> Answer:
+    return Answer([b"<html>" + echo(asked).encode()], 500, {"content-type": "text/html"})
+
+
+def where_it_is_cut(wire: str, _asked: Asked) -> Answer:
+    return refusal(wire, 400, "x" * (500 - len(KEY) // 2) + KEY)
+
+
+def in_the_headers(wire: str, _asked: Asked) -> Answer:
+    return refusal(wire, 429, "Slow down.", x_request_id=KEY, request_id=KEY, x_amzn_requestid=KEY, retry_after=KEY)
+
+
+def in_the_location(_wire: str, _asked: Asked) -> Answer:
+    return Answer([], 307, {"location": f"http://{KEY}.example/{KEY}?key={KEY}"})
+
+
+def in_an_event(wire: str, asked: Asked) -> Answer:
+    message = f"overloaded: {echo(asked)}"
+    event: dict[str, Any] = error_body(wire, message, KEY)
+    if wire == "bedrock":
+        event = {"throttlingException": {"message": message}}
+    if wire == "openai-responses":
+        event = {"type": "error", "message": message, "code": KEY, "sequence_number": 0}
+    return Answer([get_codec(wire).frame(event)], headers=stream_headers(wire))
+
+
+def in_a_broken_event(wire: str, _asked: Asked) -> Answer:
+    event = b"data: %s\n\n" % (b"x" * 60 + KEY.encode())
+    return Answer([event], headers=stream_headers(wire))
+
+
+# At DEBUG botocore logs the headers that it sends, and HTTP clients log those that come; nothing else is logged.
+PLACES = [
+    in_the_body,
+    in_a_page,
+    where_it_is_cut,
+    in_the_headers,
+    in_the_location,
+    in_an_event,
+    in_a_broken_event,
+]
+
+
+def model_with_key(wire: str, url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if wire != "bedrock":
+        return make_model(wire, url, api_key=KEY)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", KEY)
+    return make_model(wire, url)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def told(error: BaseException) -> str:
+    """Return all that an error says to whoever looks."""
+    seen = [f"{one!s} {one!r} {one.args!r} {one.__dict__!r}" for one in chain(error)]
+    return "\n".join([*seen, *traceback.format_exception(error)])
+
+
+async def watch(running: Any, seen: list[str]) -> None:
+    """Note all events of a run, as JSON and as they show themselves."""
+    async with running:
+        async for event in running:
+            seen += [msgspec.json.encode(event, enc_hook=repr).decode(), repr(event)]
+
+
+def leaks(text: str) -> bool:
+    """Tell whether the key, or a good part of it, is in `text`."""
+    return KEY[:16] in text
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_key_that_a_server_repeats_is_in_no_error(
+    wire: str,
+    place: Callable[[str, Asked], Answer],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    tells_headers = wire == "bedrock" or place in {in_the_headers, in_the_location}
+    caplog.set_level(logging.INFO if tells_headers else logging.DEBUG)
+
+    async def run() -> SutureError:
+        async with loopback(lambda asked: place(wire, asked)) as server:
+            model = model_with_key(wire, server.url, monkeypatch)
+            assert not leaks(repr(model))
+            with pytest.raises(SutureError) as caught:
+                [item async for item in model.stream(HELLO)]
+            assert leaks(echo(server.requests[0]))
+            return caught.value
+
+    error = asyncio.run(run())
+    assert not leaks(told(error))
+    assert not leaks(caplog.text)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_key_that_a_server_repeats_is_nowhere_in_a_run(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO if wire == "bedrock" else logging.DEBUG)
+    path = tmp_path / "runs.db"
+
+    async def run() -> tuple[list[str], Any]:
+        async with loopback(lambda asked: PLACES[len(server.requests) % 2](wire, asked)) as server:
+            with SQLiteStore(path) as store:
+                agent = ChatModelAgent(
+                    model=model_with_key(wire, server.url, monkeypatch),
+                    checkpoint_store=store,
+                    model_retry_config=ModelRetryConfig(
+                        max_retries=1, backoff=lambda _: 0.0, should_retry=lambda about: about.attempt == 1
+                    ),
+                )
+                running = agent.run("hi", checkpoint_id="c1")
+                seen: list[str] = []
+                with pytest.raises(SutureError) as caught:
+                    await watch(running, seen)
+                assert len(server.requests) == 2
+            assert not leaks(told(caught.value))
+            return seen, caught.value.result
+
+    events, result = asyncio.run(run())
+    assert any("retry_scheduled" in event for event in events)
+    assert not leaks("".join(events))
+    assert not leaks(repr(result) + repr(result.error) + str(result.error) + repr(result.messages))
+    stored = b"".join([file.read_bytes() for file in tmp_path.iterdir()])
+    assert stored
+    assert KEY[:16].encode() not in stored
+    assert not leaks(caplog.text)
+
+
+def test_the_secrets_that_a_client_of_ones_own_holds_are_kept_back():
+    import boto3
+    import openai
+    from google import genai
+
+    from suture.models import BedrockModel, GeminiModel, OpenAIChatModel
+
+    async def ask(model: Any) -> str:
+        with pytest.raises(SutureError) as caught:
+            [item async for item in model.stream(ModelRequest("", HELLO.messages))]
+        return told(caught.value)
+
+    async def run() -> list[str]:
+        async with loopback(lambda asked: refusal("bedrock", 400, f"{asked.headers} {KEY}")) as server:
+            azure = openai.AsyncAzureOpenAI(
+                azure_endpoint=server.url, api_version="v", azure_ad_token=KEY, max_retries=0
+            )
+            google = genai.Client(api_key=KEY, http_options={"base_url": server.url})
+            boto = boto3.client(
+                "bedrock-runtime",
+                endpoint_url=server.url,
+                aws_access_key_id="AKIA",
+                aws_secret_access_key="s" * 40,
+                aws_session_token=KEY,
+            )
+            said = [
+                await ask(OpenAIChatModel("m", client=azure)),
+                await ask(GeminiModel("m", client=google)),
+                await ask(BedrockModel("m", client=boto)),
+            ]
+            await azure.close()
+            await google.aio.aclose()
+            google.close()
+            boto.close()
+            return said
+
+    for text in asyncio.run(run()):
+        assert "***" in text
+        assert not leaks(text)
+
+
+ELSEWHERE = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "bedrock"])
+def test_a_server_of_ones_own_is_never_sent_the_key_that_the_environment_holds(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ELSEWHERE:
+        monkeypatch.setenv(name, KEY)
+
+    async def run() -> list[Asked]:
+        async with loopback([refusal(wire, 400)]) as server:
+            for model in (make_model(wire, server.url), make_model(wire, server.url, api_key="another")):
+                with pytest.raises(SutureError):
+                    [item async for item in model.stream(HELLO)]
+            return server.requests
+
+    for asked in asyncio.run(run()):
+        assert not leaks(repr(asked))

@@ -1,0 +1,359 @@
+"""What the models ask over HTTP: tools, choices, schemas, images, marks and options; and what they make of replies."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+import suture
+from suture import ChatModelAgent, tool
+from suture.errors import ConfigError, InputError
+from suture.events import Custom, MessageFinished
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
+    FunctionToolCall,
+    ImagePart,
+    Message,
+    TextPart,
+    TokenUsage,
+    ToolInfo,
+)
+from suture.models import AnthropicModel, ModelRequest
+from tests.models.loopback import Answer, loopback
+from tests.models.providers import (
+    WIRES,
+    call_reply,
+    history_in,
+    make_model,
+    reply,
+    streamed,
+    text_reply,
+)
+
+pytestmark = pytest.mark.usefixtures("surroundings")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+TIDES = ToolInfo(
+    "tides", "High tide.", {"type": "object", "properties": {"port": {"type": "string"}}, "required": ["port"]}
+)
+
+
+async def asked_for(wire: str, request: ModelRequest[Any], /, **settings: Any) -> dict[str, Any]:
+    """Return the payload that a request becomes."""
+    async with loopback([streamed(wire, text_reply())]) as server:
+        [item async for item in make_model(wire, server.url, **settings).stream(request)]
+        return server.requests[0].payload
+
+
+def payload(wire: str, request: ModelRequest[Any], /, **settings: Any) -> dict[str, Any]:
+    return asyncio.run(asked_for(wire, request, **settings))
+
+
+def request_with(**options: Any) -> ModelRequest[Any]:
+    return ModelRequest("Be brief.", [Message.user("High tide?")], (TIDES,), options)
+
+
+CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "openai-chat": (
+        "tool_choice",
+        {
+            "auto": "auto",
+            "none": "none",
+            "required": "required",
+            "tides": {"type": "function", "function": {"name": "tides"}},
+        },
+    ),
+    "openai-responses": (
+        "tool_choice",
+        {"auto": "auto", "none": "none", "required": "required", "tides": {"type": "function", "name": "tides"}},
+    ),
+    "anthropic": (
+        "tool_choice",
+        {
+            "auto": {"type": "auto"},
+            "none": {"type": "none"},
+            "required": {"type": "any"},
+            "tides": {"type": "tool", "name": "tides"},
+        },
+    ),
+    "gemini": (
+        "toolConfig.functionCallingConfig",
+        {
+            "auto": {"mode": "AUTO"},
+            "none": {"mode": "NONE"},
+            "required": {"mode": "ANY"},
+            "tides": {"mode": "ANY", "allowedFunctionNames": ["tides"]},
+        },
+    ),
+    "bedrock": (
+        "toolConfig.toolChoice",
+        {"auto": {"auto": {}}, "none": None, "required": {"any": {}}, "tides": {"tool": {"name": "tides"}}},
+    ),
+}
+
+
+def at(body: dict[str, Any], path: str) -> Any:
+    found: Any = body
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_choice_of_a_tool_is_told_in_the_providers_words(wire: str):
+    path, expected = CHOICES[wire]
+
+    async def run() -> dict[str, Any]:
+        return {choice: at(await asked_for(wire, request_with(tool_choice=choice)), path) for choice in expected}
+
+    assert asyncio.run(run()) == expected
+
+
+TOOLS = {
+    "openai-chat": lambda body: body["tools"][0]["function"],
+    "openai-responses": lambda body: body["tools"][0],
+    "anthropic": lambda body: body["tools"][0],
+    "gemini": lambda body: body["tools"][0]["functionDeclarations"][0],
+    "bedrock": lambda body: body["toolConfig"]["tools"][0]["toolSpec"],
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_tool_is_told_with_its_schema(wire: str):
+    told = TOOLS[wire](payload(wire, request_with()))
+    assert (told["name"], told["description"]) == ("tides", "High tide.")
+    schemas = {"anthropic": "input_schema", "gemini": "parametersJsonSchema", "bedrock": "inputSchema.json"}
+    assert at(told, schemas.get(wire, "parameters")) == TIDES.parameters
+
+
+@pytest.mark.parametrize(
+    ("wire", "path", "value"),
+    [
+        ("openai-chat", "parallel_tool_calls", False),
+        ("openai-responses", "parallel_tool_calls", False),
+        ("anthropic", "tool_choice.disable_parallel_tool_use", True),
+    ],
+)
+def test_one_call_at_a_time_is_asked_for(wire: str, path: str, value: object):
+    assert at(payload(wire, request_with(tool_choice="auto", parallel_tool_calls=False)), path) is value
+
+
+class Tide(msgspec.Struct):
+    port: str
+    time: str
+
+
+SCHEMAS = {
+    "openai-chat": "response_format.json_schema.schema",
+    "openai-responses": "text.format.schema",
+    "anthropic": "output_config.format.schema",
+    "gemini": "generationConfig.responseJsonSchema",
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_answer_of_a_type_is_asked_for_and_read(wire: str):
+    async def run() -> tuple[Any, str]:
+        answer = text_reply('{"port": "Dover", "time": "06:12"}')
+        async with loopback([streamed(wire, answer)]) as server:
+            agent: Any = ChatModelAgent(model=make_model(wire, server.url), output_type=Tide)
+            return (await agent.run("High tide?")).output, server.requests[0].body.decode()
+
+    output, body = asyncio.run(run())
+    assert output == Tide("Dover", "06:12")
+    if wire in SCHEMAS:
+        assert set(at(json.loads(body), SCHEMAS[wire])["properties"]) == {"port", "time"}
+    else:  # the schema is a text there
+        assert '\\"port\\"' in body
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_images_reach_the_provider_from_the_user_and_from_tools(wire: str):
+    image = ImagePart(base64_data=PIXEL, mime_type="image/png")
+    history = [
+        Message.user([TextPart("What is this?"), image]),
+        Message.assistant(tool_calls=[suture.ToolCall("call_1", "tides", '{"port": "Dover"}')]),
+        Message.tool([TextPart("A map:"), image], "call_1", "tides"),
+    ]
+    sent = history_in(wire, payload(wire, ModelRequest("", history, (TIDES,))))
+    assert json.dumps(sent[0]).count(PIXEL) == 1
+    assert json.dumps(sent).count(PIXEL) == 2
+    assert suture.check(sent, profile=wire).acceptable
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_options_of_a_run_stand_over_those_of_the_model(wire: str):
+    names = {
+        "openai-responses": ("max_output_tokens", "temperature"),
+        "gemini": ("generationConfig.maxOutputTokens", "generationConfig.temperature"),
+        "bedrock": ("inferenceConfig.maxTokens", "inferenceConfig.temperature"),
+    }
+
+    async def run() -> dict[str, Any]:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            model = make_model(wire, server.url, options={"max_tokens": 10, "temperature": 0.5})
+            await ChatModelAgent(model=model).run("hi", options={"max_tokens": 20})
+            return server.requests[0].payload
+
+    body = asyncio.run(run())
+    most, temperature = names.get(wire, ("max_tokens", "temperature"))
+    assert (at(body, most), at(body, temperature)) == (20, 0.5)
+
+
+OWN = {
+    "openai-chat": {"service_tier": "flex", "logit_bias": {"50256": -100}},
+    "openai-responses": {"service_tier": "flex", "reasoning": {"effort": "low"}},
+    "anthropic": {"thinking": {"type": "enabled", "budget_tokens": 1024}, "metadata": {"user_id": "u"}},
+    "gemini": {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]},
+    "bedrock": {"requestMetadata": {"team": "sea"}, "additionalModelRequestFields": {"top_k": 3}},
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_providers_own_options_pass_as_they_are(wire: str):
+    body = payload(wire, request_with(**OWN[wire]))
+    assert {name: body[name] for name in OWN[wire]} == OWN[wire]
+
+
+def test_nothing_is_stored_at_openai_unless_it_is_asked_for():
+    body = payload("openai-responses", request_with())
+    assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+    assert payload("openai-responses", request_with(store=True))["store"] is True
+
+
+# Cache marks
+
+
+def marks_in(value: Any, path: str = "") -> list[str]:
+    """Return where cache marks are."""
+    if isinstance(value, list):
+        return [found for place, item in enumerate(value) for found in marks_in(item, f"{path}[{place}]")]
+    if not isinstance(value, dict):
+        return []
+    inside = [found for name, item in value.items() for found in marks_in(item, f"{path}.{name}")]
+    return [*inside, *([path] if "cache_control" in value else [])]
+
+
+def test_the_cache_option_marks_the_tools_the_instruction_and_the_end():
+    body = payload("anthropic", request_with(cache=True))
+    assert sorted(marks_in(body)) == [".messages[0].content[0]", ".system[0]", ".tools[0]"]
+    assert body["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert "cache" not in body
+    hour = payload("anthropic", request_with(), options={"cache": "1h"})
+    assert hour["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert marks_in(payload("anthropic", request_with())) == []
+
+
+def test_there_are_never_more_than_four_marks_and_ones_own_stay():
+    own = {"anthropic": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}
+    history = [Message.user([TextPart(f"part {number}", extra=own)]) for number in range(3)]
+    talk = [history[0], Message.assistant("ok"), history[1], Message.assistant("ok"), history[2]]
+    body = payload("anthropic", ModelRequest("Be brief.", [*talk, Message.user("Go on.")], (TIDES,), {"cache": True}))
+    marks = marks_in(body)
+    assert len(marks) == 4
+    assert json.dumps(body).count('"ttl": "1h"') == 3
+
+
+def test_no_mark_is_set_on_a_thought():
+    thought = call_reply(thought="Hm.", signature="c2ln")
+    body = payload(
+        "anthropic",
+        ModelRequest("", [AgenticMessage.user("hi"), thought], (), {"cache": True}),
+        wire="agentic",
+    )
+    kinds = [block["type"] for message in body["messages"] for block in message["content"] if "cache_control" in block]
+    assert "thinking" not in kinds
+
+
+@pytest.mark.parametrize("wrong", ["yes", 7, {"ttl": "1h"}])
+def test_a_wrong_cache_option_is_refused(wrong: object):
+    agent = ChatModelAgent(model=AnthropicModel("m", base_url="http://127.0.0.1:1", options={"cache": wrong}))
+    with pytest.raises(ConfigError, match="cache takes True, '5m' or '1h'"):
+        agent.run_sync("hi")
+
+
+# Replies
+
+
+async def run_agent(wire: str, answers: Sequence[Answer], **settings: Any) -> tuple[Any, list[Any], Any]:
+    async with loopback(answers) as server:
+        agent: Any = ChatModelAgent(model=make_model(wire, server.url), **settings)
+        async with agent.run("High tide?") as running:
+            events = [event async for event in running]
+        return running.result, events, server
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_usage_tells_what_came_from_the_cache(wire: str):
+    cost = TokenUsage(prompt_tokens=900, completion_tokens=40, total_tokens=940, cached_tokens=800)
+    answer = streamed(wire, reply(AssistantGenText("Done."), usage=cost))
+    result, _, _ = asyncio.run(run_agent(wire, [answer]))
+    assert result.usage == cost
+    assert result.messages[-1].response_meta.usage == cost
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_reply_at_its_limit_says_so_and_a_call_that_was_cut_is_not_run(wire: str):
+    ran: list[str] = []
+
+    @tool
+    def tides(port: str = "everywhere") -> str:
+        """Look up high tide."""
+        ran.append(port)
+        return "06:12"
+
+    cut = reply(FunctionToolCall("call_1", "tides", "{}"), finish="length")
+    answers = [streamed(wire, cut), streamed(wire, text_reply())]
+    result, _, server = asyncio.run(run_agent(wire, answers, tools=[tides]))
+    asks, answer = result.messages[1:3]
+    assert asks.response_meta.finish_reason == "length"
+    assert ran == []
+    assert answer.role == "tool"
+    assert answer.tool_call_id == asks.tool_calls[0].id
+    assert suture.check(history_in(wire, server.requests[-1].payload), profile=wire).acceptable
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_text_at_its_limit_is_kept(wire: str):
+    answer = streamed(wire, reply(AssistantGenText("The sea is"), finish="length"))
+    result, events, _ = asyncio.run(run_agent(wire, [answer]))
+    assert result.output == "The sea is"
+    assert result.messages[-1].response_meta.finish_reason == "length"
+    assert any(isinstance(event, MessageFinished) for event in events)
+
+
+@pytest.mark.parametrize("wire", ["gemini", "bedrock"])
+def test_what_a_provider_is_not_told_is_told_once(wire: str):
+    @tool
+    def tides(port: str) -> str:
+        """Look up high tide."""
+        return f"06:12 in {port}"
+
+    answers = [streamed(wire, call_reply(("call_1", "tides", '{"port": "Dover"}'))), streamed(wire, text_reply())]
+
+    async def run() -> tuple[list[Any], int]:
+        async with loopback(answers) as server:
+            model = make_model(wire, server.url, options={"parallel_tool_calls": False})
+            async with ChatModelAgent(model=model, tools=[tides]).run("High tide?") as running:
+                events = [event async for event in running]
+            return events, len(server.requests)
+
+    events, requests = asyncio.run(run())
+    losses = [event.data for event in events if isinstance(event, Custom) and event.name == "losses"]
+    assert requests == 2
+    assert [[(loss["name"], loss["what"]) for loss in told] for told in losses] == [[("option", "parallel_tool_calls")]]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_message_that_is_no_message_is_refused_before_anything_is_sent(wire: str):
+    async def run() -> int:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            model = make_model(wire, server.url)
+            with pytest.raises(InputError):
+                [item async for item in model.stream(ModelRequest("", [{"role": "user", "content": "hi"}]))]
+            return len(server.requests)
+
+    assert asyncio.run(run()) == 0
