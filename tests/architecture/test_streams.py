@@ -8,7 +8,7 @@ import pytest
 import suture
 
 HOME = Path(suture.__file__).parent
-ROOMS = ("kernel", "middleware", "agent", "integrations", "testing")
+ROOMS = ("kernel", "models", "middleware", "agent", "integrations", "testing")
 FILES = [path for room in ROOMS for path in sorted((HOME / room).rglob("*.py"))]
 
 

@@ -122,9 +122,14 @@ class _Writing(NamedTuple):
     def add(self, message: AgenticMessage) -> None:
         """Add what `message` says: the results in it are messages of their own."""
         spoken = any(not is_result(block) for block in message.content_blocks) or not message.content_blocks
-        if message.role == "assistant" and spoken:
+        is_turn = message.role == "assistant" and spoken
+        if is_turn:
             self.show()
-            self.made.append(write_turn(message, self.losses, field=self.field))
+        before = len(self.made)
+        if is_turn:
+            turn = write_turn(message, self.losses, field=self.field)
+            if turn["content"] or len(turn) > 2 or not message.content_blocks:  # else all that it said was lost
+                self.made.append(turn)
         for place, block in enumerate(message.content_blocks):
             if is_result(block):
                 result, shown = write_result(block, self.losses, f"content_blocks[{place}]")
@@ -135,7 +140,7 @@ class _Writing(NamedTuple):
             self.made.append(_write_said(message, self.losses))
         if message.response_meta is not None:
             self.losses.add(Lost.META, "why the reply ended and what it cost")
-        if message.extra:
+        if message.extra and len(self.made) > before:
             self.made[-1] = _named(self.made[-1], message, self.losses)
 
     def show(self) -> None:
