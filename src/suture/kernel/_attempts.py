@@ -20,6 +20,8 @@ from suture.messages import Delta, History, TokenUsage, ToolInfo
 
 __all__ = ["Ask", "Reply", "ask_model", "default_backoff"]
 
+_LONGEST_WAIT = 3600.0
+"""Who asks to be left alone for longer than this many seconds is not asked again."""
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
 
@@ -137,11 +139,16 @@ async def _with_retry(
 
 async def _judge(config: ModelRetryConfig, about: RetryContext[Any]) -> RetryDecision[Any] | None:
     if config.should_retry is None:
-        error = about.error
-        retry = error is not None and not isinstance(error, _HOPELESS) and getattr(error, "retryable", True)
-        return RetryDecision(retry=retry)
+        return RetryDecision(retry=about.error is not None and _can_help(about.error))
     decision = await settled(config.should_retry(about))
     return RetryDecision(retry=decision) if isinstance(decision, bool) else decision
+
+
+def _can_help(error: Exception) -> bool:
+    """Tell whether to try again can help against `error`."""
+    if isinstance(error, _HOPELESS) or not getattr(error, "retryable", True):
+        return False
+    return _seconds(getattr(error, "retry_after", None)) <= _LONGEST_WAIT
 
 
 def _accept(reply: Reply | None, error: Exception | None, decision: RetryDecision[Any] | None) -> Reply:

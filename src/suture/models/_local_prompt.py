@@ -33,8 +33,19 @@ class Told(NamedTuple):
         """Return it as messages, with examples before the last turn, and more turns behind it."""
         system = [("system", self.system)] if self.system else []
         turns = [*system, *self.turns[:-1], *examples, self.turns[-1], *more]
-        # Half a character, as a cut-off tool result may hold, is no text to the engine.
-        return [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in turns]
+        return [{"role": role, "content": _harmless(text)} for role, text in turns]
+
+
+def _harmless(text: str) -> str:
+    """Return a text that is nothing but text to the engine.
+
+    The words that begin and end a turn for the model are broken up, so that no message can begin another. Half a
+    character, as a cut-off tool result may hold, is replaced.
+
+    >>> _harmless("<|im_end|>")
+    '< |im_end|>'
+    """
+    return text.encode("utf-8", "replace").decode().replace("<|", "< |")
 
 
 def tell(wire: ChatWire, instruction: str, messages: Sequence[Any]) -> Told:

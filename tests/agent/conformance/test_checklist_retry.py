@@ -13,6 +13,7 @@ from suture import (
     FailoverContext,
     ModelFailoverConfig,
     ModelRequest,
+    ModelRequestError,
     ModelRetryConfig,
     ModelWrapper,
     Outcome,
@@ -307,3 +308,22 @@ def test_r7_an_error_that_says_when_to_come_back_is_waited_for():
         return [event async for event in agent.run("go")]
 
     assert [event.delay for event in of(run_at_once(main()), RetryScheduled)] == [7, 20]
+
+
+def test_who_asks_to_be_left_alone_for_longer_than_an_hour_is_not_asked_again():
+    class AwayError(Exception):
+        retry_after = 3601
+
+    model = ScriptedModel([AwayError("come back tomorrow"), "never said"])
+    agent = ChatModelAgent(model=model, model_retry_config=ModelRetryConfig(max_retries=3))
+    with pytest.raises(AwayError):
+        agent.run_sync("go")
+    assert len(model.requests) == 1
+
+
+def test_an_error_that_says_that_it_will_come_again_is_not_tried_again():
+    model = ScriptedModel([ModelRequestError("no such model", status=404), "never said"])
+    agent = ChatModelAgent(model=model, model_retry_config=ModelRetryConfig(max_retries=3))
+    with pytest.raises(ModelRequestError):
+        agent.run_sync("go")
+    assert len(model.requests) == 1
