@@ -37,9 +37,6 @@ def _text_block(text: str) -> dict[str, Any]:
     return {"text": text}
 
 
-_SERVER_CALL = "server_tool_use"
-
-
 class BedrockWire(BlockWire):
     """Messages as Converse takes and returns them.
 
@@ -83,8 +80,7 @@ class BedrockWire(BlockWire):
         for key, kind in _KINDS.items():
             value = get(block, key)
             if value is not None:
-                runs_there = word(value, "type") is not None and (kind == RESULT or word(value, "type") == _SERVER_CALL)
-                return OTHER if kind in {CALL, RESULT} and runs_there else kind
+                return OTHER if kind in {CALL, RESULT} and word(value, "type") == "server_tool_use" else kind
         return OTHER
 
     def block_text(self, block: Any) -> str:
