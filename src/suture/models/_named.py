@@ -60,7 +60,7 @@ def get_model(name: str) -> Model[Message]:
         if server.key and not key:
             raise ConfigError(f"{name} has no key: set {server.key}")
         return _load(*_CLASSES["openai"])(model, base_url=server.base_url, api_key=key, profile=server.profile)
-    if not model or provider in PROVIDERS:
+    if not model or not provider or provider in PROVIDERS:
         raise ConfigError(f"a model is named as provider:model, such as openai:gpt-5-mini; got {name!r}")
     return _own(provider, model)
 
@@ -72,12 +72,15 @@ def _load(module: str, kind: str) -> Callable[..., Any]:
 def _own(module: str, attribute: str) -> Model[Message]:
     """Return the model that a module of the user's holds."""
     try:
-        found = getattr(import_module(module), attribute, None)
+        found: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
         known = ", ".join(PROVIDERS)
         raise ConfigError(f"{module!r} is no provider and no module; providers: {known}") from None
-    if not hasattr(found, "stream"):
+    if not hasattr(found, attribute):
+        raise ConfigError(f"module {module} has no {attribute!r}")
+    model = getattr(found, attribute)
+    if not hasattr(model, "stream"):
         raise ConfigError(f"{module}:{attribute} is no model: it has no stream")
-    return found  # pyright: ignore[reportReturnType]
+    return model
