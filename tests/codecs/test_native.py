@@ -1,5 +1,7 @@
 """`Message` from and into `AgenticMessage`: nothing is lost either way."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,15 @@ MESSAGES = {
     "tools found": Message.tool([ToolSearchPart([ToolInfo("g")])], "a", "find"),
     "named user": Message("user", "hi", name="ann"),
     "fields of another role": Message("user", "hi", tool_call_id="a", reasoning_content="hm"),
+    "calls and parts of another role": Message(
+        "user",
+        "hi",
+        assistant_gen_multi_content=[TextPart("q"), Opaque({"type": "hologram", "beam": 7})],
+        tool_calls=[ToolCall("a", "f", "{}", extra={"mine": {"x": [1]}})],
+    ),
+    "data of the user's": Message("user", "hi", extra={"message": {"tool_call_id": "b"}, "kind": "custom"}),
+    "data of the user's in a result": Message("tool", "42", tool_call_id="a", extra={"message": {"tool_call_id": "b"}}),
+    "data of the user's in a call": Message.assistant(tool_calls=[ToolCall("a", "f", "{}", extra={"kind": "x"})]),
 }
 BLOCKS = {
     "text, call, text": [AssistantGenText("a"), FunctionToolCall("1", "f", "{}"), AssistantGenText("b")],
@@ -143,3 +154,30 @@ def test_a_text_beside_parts_comes_back_as_the_first_of_them():
 def test_a_wire_is_converted_into_itself_without_a_change():
     history = list(MESSAGES.values())
     assert convert(history, "message", "message").messages == history
+
+
+NO_FIELDS: dict[str, Any] = {
+    "the id of another call": {"tool_call_id": "b"},
+    "whose message it is": {"role": "assistant"},
+    "a field that there is not": {"hologram": 7},
+    "a field of another shape": {"name": 5},
+    "a text": "name",
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("held", NO_FIELDS.values(), ids=NO_FIELDS)
+def test_a_result_is_never_given_to_another_call_by_what_it_carries(held: Any):
+    result = FunctionToolResult("a", "f", [UserInputText("42")], extra={"suture.message": held})
+    message = AgenticMessage("user", [result])
+    [made] = from_agentic(message)
+    assert (made.role, made.tool_call_id, made.name) == ("tool", "a", "")
+    assert to_agentic(made) == message
+
+
+@pytest.mark.parametrize("kind", [5, None, ["custom"]])
+def test_a_kind_of_call_that_is_no_text_stays_where_it_is(kind: Any):
+    message = AgenticMessage.assistant([FunctionToolCall("a", "f", "{}", extra={"suture.kind": kind})])
+    [made] = from_agentic(message)
+    assert made.tool_calls[0].type == "function"
+    assert to_agentic(made) == message

@@ -6,14 +6,16 @@ import os
 import subprocess
 import sys
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 
 from suture import ChatModelAgent
 from suture.errors import ConfigError
-from suture.models import ModelRequest, _http
+from suture.models import ModelRequest
+from suture.models._http import held_by_loop
 from tests.models.loopback import Asked, Loopback, loopback
-from tests.models.providers import HELLO, KINDS, WIRES, make_model, streamed, text_reply, whole
+from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
@@ -73,16 +75,44 @@ def test_many_at_once_each_get_their_own_answer(wire: str):
 
 
 def test_a_loop_that_has_ended_is_forgotten():
+    loops: list[ReferenceType[Any]] = []
+    clients: list[Any] = []
+
     async def run() -> None:
         async with loopback([streamed("openai-chat", text_reply())]) as server:
             model.base_url = f"{server.url}/v1"
             await text_of(model)
+            loops.append(ref(asyncio.get_running_loop()))
+            clients.append((await held_by_loop()).client)
 
-    model = make_model("openai-chat", "")
-    for _ in range(3):
-        asyncio.run(run())
+    model = make_model("openai-chat", "http://127.0.0.1")
+    asyncio.run(run())
     gc.collect()
-    assert len(_http._held) == len(model._clients._held) == 0
+    assert [loop() for loop in loops] == [None]
+    assert clients[0].is_closed
+
+
+def _run_and_close(work: Any, loops: list[ReferenceType[Any]]) -> None:
+    loop = asyncio.new_event_loop()
+    loops.append(ref(loop))
+    loop.run_until_complete(work)
+    loop.close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "bedrock"])
+def test_a_loop_that_was_just_closed_is_not_kept_alive(wire: str):
+    async def run() -> None:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            model.base_url = address(wire, server.url)
+            await text_of(model)
+
+    model = make_model(wire, "http://127.0.0.1")
+    loops: list[ReferenceType[Any]] = []
+    for _ in range(3):
+        _run_and_close(run(), loops)
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 3
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -191,7 +221,7 @@ def test_without_credentials_bedrock_says_where_they_come_from(tmp_path: Any, mo
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    with pytest.raises(ConfigError, match="AWS_BEARER_TOKEN_BEDROCK and AWS_REGION"):
+    with pytest.raises(ConfigError, match="AWS_BEARER_TOKEN_BEDROCK and AWS_DEFAULT_REGION"):
         asyncio.run(text_of(KINDS["bedrock"]("m", base_url="http://127.0.0.1:1")))
 
 

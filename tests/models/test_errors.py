@@ -10,6 +10,7 @@ import pytest
 
 from suture import ChatModelAgent
 from suture.errors import (
+    ConfigError,
     ContextLengthError,
     ModelAuthError,
     ModelConnectionError,
@@ -21,8 +22,10 @@ from suture.errors import (
 )
 from suture.events import RetryScheduled
 from suture.kernel import ModelRetryConfig
+from suture.messages import Message
+from suture.models import ModelRequest
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import HELLO, WIRES, address, make_model, refusal, streamed, text_reply
+from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, refusal, streamed, text_reply
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
@@ -87,8 +90,16 @@ def test_a_history_that_is_too_long_is_told_apart(wire: str):
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_refused_key_says_where_the_key_comes_from(wire: str):
     error = asyncio.run(refused(wire, refusal(wire, 401, "invalid key")))
+    # A server that base_url names is not sent the environment's key; boto3 sends it its credentials.
+    assert ("AWS_BEARER_TOKEN_BEDROCK" if wire == "bedrock" else "check api_key=") in str(error)
     named = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY", "bedrock": "AWS_BEARER_TOKEN_BEDROCK"}
-    assert named.get(wire, "OPENAI_API_KEY") in str(error)
+    assert named.get(wire, "OPENAI_API_KEY") in KINDS[wire]("m").key_hint
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_address_without_its_scheme_is_refused_at_once(wire: str):
+    with pytest.raises(ConfigError, match="base_url begins with http"):
+        KINDS[wire]("m", base_url="127.0.0.1:8000")
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -219,3 +230,35 @@ def test_no_redirect_is_followed_and_no_key_goes_elsewhere(wire: str, status: in
     assert f"redirects to {url}, and is not followed" in str(error)
     assert "t0ken" not in str(error)
     assert "password" not in str(error)
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"])
+def test_a_limit_that_only_money_lifts_is_not_tried_again(code: str):
+    error = asyncio.run(refused("openai-chat", refusal("openai-chat", 429, "Check your plan.", code)))
+    assert (type(error), error.retryable) == (RateLimitError, False)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_request_that_can_never_be_written_is_not_tried_again(wire: str):
+    async def run() -> None:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            model = make_model(wire, server.url, options={"temperature": object()})
+            with pytest.raises(ModelRequestError) as caught:
+                [item async for item in model.stream(HELLO)]
+        assert not caught.value.retryable
+        assert server.requests == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_half_a_character_in_a_history_is_refused_before_anything_is_sent(wire: str):
+    async def run() -> None:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            request = ModelRequest("", [Message.user("cut \ud83d")])
+            with pytest.raises(ModelRequestError, match=r"half a character, '\\ud83d'") as caught:
+                [item async for item in make_model(wire, server.url).stream(request)]
+        assert not caught.value.retryable
+        assert server.requests == []
+
+    asyncio.run(run())

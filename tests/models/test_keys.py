@@ -226,3 +226,26 @@ def test_a_server_of_ones_own_is_never_sent_the_key_that_the_environment_holds(
 
     for asked in asyncio.run(run()):
         assert not leaks(repr(asked))
+
+
+MORE_OF_THE_ENVIRONMENT = {
+    "OPENAI_ORG_ID": KEY,
+    "OPENAI_PROJECT_ID": KEY,
+    "OPENAI_CUSTOM_HEADERS": f"X-Gateway: {KEY}",
+    "ANTHROPIC_CUSTOM_HEADERS": f"X-Gateway: {KEY}",
+}
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic"])
+def test_a_server_of_ones_own_is_sent_nothing_else_that_is_for_the_provider(wire: str, monkeypatch: pytest.MonkeyPatch):
+    for name, value in MORE_OF_THE_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+    async def run() -> list[Asked]:
+        async with loopback([refusal(wire, 400)]) as server:
+            with pytest.raises(SutureError):
+                [item async for item in make_model(wire, server.url).stream(HELLO)]
+            return server.requests
+
+    [asked] = asyncio.run(run())
+    assert not leaks(repr(asked))

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,31 @@ def test_a_server_that_is_silent_is_left_after_the_timeout(wire: str):
 
     assert 0.25 < asyncio.run(run(silent())) < 3
     assert 0.25 < asyncio.run(run(broken_off(wire))) < 3
+
+
+@pytest.mark.parametrize("timeout", [None, 600.0])
+def test_a_timeout_of_somebody_elses_is_not_taken_for_ours(timeout: float | None):
+    import httpx2
+    import openai
+
+    from suture.errors import ModelTimeoutError
+    from suture.models import OpenAIChatModel
+
+    class Late(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b": wait\n\n"
+            raise TimeoutError("the tunnel is slow")
+
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Late())
+
+    async def run() -> None:
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        async with openai.AsyncOpenAI(base_url="http://127.0.0.1", api_key="none", http_client=http) as client:
+            with pytest.raises(ModelTimeoutError, match="the tunnel is slow"):
+                await read(OpenAIChatModel("m", client=client, timeout=timeout))
+
+    asyncio.run(run())
 
 
 async def model_is_ready(model: Any) -> None:

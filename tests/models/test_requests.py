@@ -221,7 +221,14 @@ def test_a_providers_own_options_pass_as_they_are(wire: str):
 def test_nothing_is_stored_at_openai_unless_it_is_asked_for():
     body = payload("openai-responses", request_with())
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
-    assert payload("openai-responses", request_with(store=True))["store"] is True
+    stored = payload("openai-responses", request_with(store=True))
+    assert stored["store"] is True
+    assert "include" not in stored
+
+
+def test_reasoning_comes_back_encrypted_where_nothing_is_stored_by_ones_own_choice():
+    body = payload("openai-responses", request_with(store=False))
+    assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
 
 
 # Cache marks

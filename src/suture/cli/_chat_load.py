@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import Any, cast
 
 from suture.agent import ChatModelAgent
+from suture.cli._chat_bounds import Bounds, clean
 from suture.cli._chat_talk import Keeping, Talk
-from suture.cli._refusal import Refusal
+from suture.cli._refusal import Refusal, told
 from suture.errors import StreamCutError, SutureError
 from suture.kernel import Model, ModelRetryConfig, RetryContext
 from suture.middleware import PatchToolCalls, ToolReduction
@@ -36,10 +37,8 @@ def load_model(name: str) -> Model[Any]:
     try:
         model: Model[Any] = get_model(name)
         wire = model.wire
-    except SutureError as error:
-        raise Refusal(str(error), place) from None
-    except Exception as error:  # noqa: BLE001 - a module of the user's may raise anything
-        raise Refusal(_told(error), place) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of the user's may raise anything
+        raise Refusal(told(error), place) from None
     if wire not in _OWN:
         raise Refusal(f"speaks {wire}; a chat takes a model that speaks one of {', '.join(_OWN)}", place)
     return model
@@ -62,7 +61,7 @@ def load_tools(names: Sequence[str]) -> tuple[Tool[..., Any], ...]:
         try:
             found += as_tools(each)
         except Exception as error:  # noqa: BLE001 - what is read of a function is the user's
-            raise Refusal(str(error) if isinstance(error, SutureError) else _told(error), f"--tools {name}") from None
+            raise Refusal(told(error), f"--tools {name}") from None
     try:
         return as_tools(found)
     except SutureError as error:
@@ -74,14 +73,19 @@ def make_agent(
 ) -> ChatModelAgent[Any]:
     """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
     try:
-        reduction = ToolReduction(LocalBackend(outputs), max_tokens_for_clear=asked.max_tokens_for_clear)
+        reduction = ToolReduction(
+            LocalBackend(outputs),
+            max_tokens_for_clear=asked.max_tokens_for_clear,
+            add_reading_tools=bool(tools),  # without any, nothing is saved that could be read
+        )
         return ChatModelAgent(
             name="chat",
             instruction=asked.instruction,
             model=model,
             tools=tools,
-            middlewares=[PatchToolCalls(), reduction, Keeping(talk)],
+            middlewares=[Bounds(), PatchToolCalls(), reduction, Keeping(talk)],
             on_max_iterations="answer",
+            format_tool_error=lambda error: clean(told(error)),
             model_retry_config=ModelRetryConfig(should_retry=_may_pass),
             checkpoint_store=store,
         )
@@ -102,7 +106,7 @@ def _import(name: str, place: str) -> Any:
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of the user's may raise anything
-        raise Refusal(f"{module} cannot be imported: {_told(error)}", place) from None
+        raise Refusal(f"{module} cannot be imported: {told(error)}", place) from None
     for step in path.split("."):
         if not hasattr(found, step):
             where = getattr(sys.modules[module], "__file__", None) or "no file"
@@ -115,7 +119,3 @@ def _find_modules_here() -> None:
     """Let modules in the current directory be found; those that are installed come first."""
     if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109 - as `sys.path` has it
         sys.path.append(os.getcwd())  # noqa: PTH109
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -89,8 +89,15 @@ class Show:
     def note(self, text: str, indent: str = "  ") -> None:
         """Write one line, shortened to what fits."""
         self.end_line()
-        width = max(get_terminal_size((100, 24)).columns - len(indent) - 1, 20)
-        _write(self._notes, f"{indent}{shorten(text, width)}\n")
+        _write(self._notes, f"{indent}{shorten(text, _width(indent))}\n")
+
+    def question(self, text: str, indent: str = "  ") -> None:
+        """Write all of a text that somebody is to decide about, in as many lines as it takes, each indented."""
+        self.end_line()
+        width = _width(indent)
+        for line in map(visible, text.split("\n")):
+            for start in range(0, len(line) or 1, width):
+                _write(self._notes, f"{indent}{line[start : start + width]}\n")
 
     def _finish(self, event: MessageFinished) -> None:
         if event.message_id != self._streamed:
@@ -99,6 +106,10 @@ class Show:
         meta: Any = getattr(event.message, "response_meta", None)
         if meta is not None and meta.finish_reason == "length":
             self.note("(cut off: the reply reached its limit of tokens)")
+
+
+def _width(indent: str) -> int:
+    return max(get_terminal_size((100, 24)).columns - len(indent) - 1, 20)
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -1,6 +1,8 @@
 """`Refusal`: why a command cannot do its work, as the one line that the user sees."""
 
-__all__ = ["CutOff", "Refusal", "kind_of"]
+from suture.errors import SutureError
+
+__all__ = ["CutOff", "Refusal", "kind_of", "told"]
 
 
 _LONGEST = 160
@@ -48,3 +50,15 @@ def kind_of(value: object) -> str:
     if value is None:
         return "null"
     return "object" if isinstance(value, dict) else type(value).__name__
+
+
+def told(error: BaseException) -> str:
+    """Return what an error says; where it is none of Suture's, with the name of its type.
+
+    >>> told(ValueError("the gauge is broken")), told(TimeoutError()), told(SutureError("no such tool"))
+    ('ValueError: the gauge is broken', 'TimeoutError', 'no such tool')
+    """
+    text = str(error)
+    if isinstance(error, SutureError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -20,10 +20,9 @@ from suture.cli._chat_show import Show
 from suture.cli._chat_signals import Signals
 from suture.cli._chat_talk import Talk
 from suture.cli._chat_turn import Background, Turn
-from suture.cli._refusal import Refusal
+from suture.cli._refusal import Refusal, told
 from suture.cli._streams import complain, is_terminal
 from suture.cli._visible import shorten
-from suture.errors import SutureError
 from suture.events import Interrupt
 from suture.kernel import Approval, Outcome, Run, RunResult
 from suture.stores import MemoryStore
@@ -71,7 +70,8 @@ class _Chat:
     def _greet(self, model: str, tools: int) -> None:
         parts = [model, f"{tools} tool{'s' * (tools != 1)}"]
         if self._talk.path is not None:
-            parts.append(f"{len(self._talk.messages)} messages in {self._talk.path}")
+            count = len(self._talk.messages)
+            parts.append(f"{count} message{'s' * (count != 1)} in {self._talk.path}")
         self._show.note(f"{', '.join(parts)}. /help shows the commands, Ctrl-D leaves.", "")
 
     def go(self) -> int:
@@ -123,7 +123,7 @@ class _Chat:
             self._show.note("(stopped)")
             self._status = _STOPPED
         elif result.error is not None:
-            self._fail(f"{_told(result.error)} (go on as you like, or take your message back with /undo)")
+            self._fail(f"{told(result.error)} (go on as you like, or take your message back with /undo)")
 
     def _watch(self, run: Run[Any]) -> RunResult[Any] | None:
         """See a run to its end and keep what came of it. Nothing interrupts this; a signal asks for the end."""
@@ -169,8 +169,7 @@ class _Chat:
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()
         if not self._lines.is_typed:
             return Approval(approved=False, reason="nobody was there to ask") if approves else ""
-        what = f"run {info['tool']} {info['arguments']}" if approves else f"{asked.name} asks: {info}"
-        self._show.note(what)
+        self._show.question(f"run {info['tool']} {info['arguments']}" if approves else f"{asked.name} asks: {info}")
         try:
             said = (self._lines.ask("yes or no? " if approves else "answer> ") or "").strip()
         except (KeyboardInterrupt, UnicodeError):
@@ -184,9 +183,3 @@ class _Chat:
         self._status = _FAILED
         self._show.end_line()
         complain(f"suture: {shorten(text, _LONGEST_ERROR)}")
-
-
-def _told(error: BaseException) -> str:
-    if isinstance(error, SutureError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

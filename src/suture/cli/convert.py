@@ -5,20 +5,22 @@ What the other form cannot hold is named on standard error, and in the file that
 """
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from suture.cli._conversation import Conversation, Layout
+from suture.cli._decode import HOLDERS
 from suture.cli._outputs import Outputs
 from suture.cli._progress import progress_on
 from suture.cli._read import Source, open_source, read_conversations
 from suture.cli._streams import complain
 from suture.cli._visible import visible
-from suture.codecs import CODECS, Encoded, Loss, Lost, Request, decode, encode, get_codec
-from suture.errors import ConfigError
+from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
+from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
 from suture.wires import recognise
 
@@ -28,7 +30,14 @@ _SHOWN = 20
 """How many losses of one file are told to a person."""
 _OUTSIDE = {"anthropic": "system", "gemini": "systemInstruction", "bedrock": "system"}
 """Where formats that keep system messages outside of the list have them."""
-_LISTS = {"openai-responses": "input", "gemini": "contents"}
+_LISTS = {
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic": "messages",
+    "gemini": "contents",
+    "bedrock": "messages",
+}
+"""Where a request of each format has its messages."""
 
 
 class _Losses(NamedTuple):
@@ -37,6 +46,15 @@ class _Losses(NamedTuple):
     title: str
     line: int
     found: tuple[Loss, ...]
+
+
+class _Read(NamedTuple):
+    """What a conversation says, what of it is not read, and whether it is a whole request."""
+
+    request: Request
+    losses: tuple[Loss, ...] = ()
+    whole: bool = False
+    wire: str = ""
 
 
 def run(asked: Namespace) -> int:
@@ -64,29 +82,70 @@ def run(asked: Namespace) -> int:
     return 1 if lost else 0
 
 
-def _converted(conversation: Conversation, asked: Namespace) -> tuple[Any, tuple[Loss, ...]]:
+def _converted(conversation: Conversation, asked: Namespace) -> Encoded:
     """Return a conversation in its new form: a list, or an object where there is more to say than messages."""
-    taken, wire = conversation.take(asked.wire)
-    wire = wire or _recognised(taken)
-    holder = conversation.holder
-    if holder is None or wire not in CODECS:
-        request = Request(decode(taken, wire))
-        whole = False
-    else:
-        request = get_codec(wire).decode_request(holder)
-        whole = True
+    read = _read(conversation, asked.wire)
+    if read.whole and asked.to in CODECS and read.wire != asked.to:
+        read = _without_own_options(read)
     if asked.to in CODECS:
-        return _foreign(request, asked.to, whole=whole)
-    return _native(request, asked.to, whole=whole or holder is not None)
+        made = _foreign(read.request, asked.to, whole=read.whole)
+    else:
+        made = _native(read.request, asked.to, whole=conversation.holder is not None)
+    return Encoded(made.payload, (*made.losses, *read.losses))
 
 
-def _recognised(messages: Sequence[Any]) -> str:
-    """Return the wire of the messages: any of those that they may be of, if they say the same on all."""
-    candidates = recognise(messages)
-    first, *others = [decode(messages, wire) for wire in candidates]
-    if any(other != first for other in others):
-        raise ConfigError(f"these messages could be any of {', '.join(candidates)}; say which with --from")
-    return candidates[0]
+def _read(conversation: Conversation, wire: str | None) -> _Read:
+    """Return what a conversation says: on any of the wires that it may be of, if it is the same on all."""
+    taken, wire = conversation.take(wire)
+    if wire is not None:
+        return _read_as(conversation, taken, wire)
+    candidates = _candidates(conversation)
+    found: list[_Read] = []
+    refused: list[InputError] = []
+    for candidate in candidates:
+        try:
+            found.append(_read_as(conversation, taken, candidate))
+        except InputError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    if any(other._replace(wire="") != found[0]._replace(wire="") for other in found):
+        raise ConfigError(f"this could be any of {', '.join(candidates)}; say which with --from")
+    return found[0]
+
+
+def _candidates(conversation: Conversation) -> Sequence[str]:
+    """Return the wires that a conversation may be of; the field that holds the messages tells, too."""
+    try:
+        names = recognise(conversation.stored)
+    except UnknownWireError as error:
+        raise UnknownWireError(error.reason.replace("with wire=", "with --from"), index=error.index) from None
+    if "schema" in (conversation.holder or {}) and "message" in names:
+        return ("message",)
+    return [name for name in names if _LISTS.get(name) == conversation.key] or names
+
+
+def _read_as(conversation: Conversation, taken: Sequence[Any], wire: str) -> _Read:
+    """Return what a conversation says on a wire: a whole request if it is one of that wire, else its messages alone."""
+    holder, key = conversation.holder or {}, conversation.key
+    if key and key == _LISTS.get(wire):
+        strange = [name for name in HOLDERS if name != key and name in holder]
+        body = {name: value for name, value in holder.items() if name not in strange}
+        return _Read(get_codec(wire).decode_request(body), _lost(strange), whole=True, wire=wire)
+    kept = {key, "schema"} if wire not in CODECS else {key}
+    return _Read(Request(decode(taken, wire)), _lost(name for name in holder if name not in kept))
+
+
+def _without_own_options(read: _Read) -> _Read:
+    """Return a request without the settings, and the model, that only its own provider knows."""
+    options = read.request.options
+    own = [name for name in options if name not in (*OPTIONS, "stream")]
+    kept = {name: value for name, value in options.items() if name not in own}
+    return read._replace(request=replace(read.request, options=kept), losses=(*read.losses, *_lost(own)))
+
+
+def _lost(names: Iterable[str]) -> tuple[Loss, ...]:
+    return tuple(Loss(Lost.OPTION, name) for name in names)
 
 
 def _foreign(request: Request, wire: str, *, whole: bool) -> Encoded:
@@ -98,7 +157,7 @@ def _foreign(request: Request, wire: str, *, whole: bool) -> Encoded:
     if outside is None or next((message.role for message in request.messages), "") != "system":
         return codec.encode_messages(request.messages)
     payload, losses = codec.encode_request(request)
-    kept = {name: payload[name] for name in (outside, _LISTS.get(wire, "messages")) if name in payload}
+    kept = {name: payload[name] for name in (outside, _LISTS[wire]) if name in payload}
     return Encoded(kept, losses)
 
 

@@ -17,10 +17,11 @@ from suture.codecs._codec import Codec, Framing, StreamReader
 from suture.codecs._convert import Converted, convert, decode, encode
 from suture.codecs._native import from_agentic, to_agentic
 from suture.codecs._registry import get_codec
-from suture.codecs._values import CODECS, Encoded, Loss, Lost, Request
+from suture.codecs._values import CODECS, OPTIONS, Encoded, Loss, Lost, Request
 
 __all__ = [
     "CODECS",
+    "OPTIONS",
     "Codec",
     "Converted",
     "Encoded",

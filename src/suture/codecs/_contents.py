@@ -1,27 +1,32 @@
 """What several codecs do alike: media by value or by address, arguments as text or as an object, settings."""
 
 from binascii import b2a_base64
+from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from suture.codecs._kept import KIND
 from suture.codecs._values import Losses, Lost
 from suture.messages import AgenticMessage, FunctionToolCall, check_plain
 
 __all__ = [
+    "Called",
     "Data",
     "arguments_object",
     "arguments_text",
     "as_json",
-    "call_names",
+    "custom_input",
     "data_of",
     "media_in_words",
     "merge_options",
+    "report_address",
     "split_data_url",
     "split_system",
 ]
 
+_T = TypeVar("_T")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -76,6 +81,19 @@ def media_in_words(block: Any) -> str:
     return where or getattr(block, "name", "") or f"({block.mime_type or 'media'})"
 
 
+def report_address(block: Any, losses: Losses, path: str) -> None:
+    """Report where media are as well, that are written by value.
+
+    >>> from suture.messages import UserInputImage
+    >>> losses = Losses()
+    >>> report_address(UserInputImage(url="https://example.com/cat.png", base64_data="iVBO"), losses, "")
+    >>> losses.found()[0].what
+    'address https://example.com/cat.png'
+    """
+    if block.base64_data and block.url:
+        losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
+
+
 def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
     """Return the arguments of a call as an object; empty, and reported, where they are none.
 
@@ -105,6 +123,26 @@ def arguments_text(given: Any) -> str:
     return msgspec.json.encode({} if given is None else given).decode()
 
 
+def custom_input(block: FunctionToolCall) -> str | None:
+    """Return the text that a custom tool was called with; `None` of a call of a function.
+
+    >>> custom_input(FunctionToolCall("a", "sql", "SELECT 1", extra={"suture.kind": "custom"}))
+    'SELECT 1'
+    """
+    if block.extra.get(KIND) == "custom":
+        return block.arguments
+    held: Any = block.extra.get("openai-responses")
+    if not isinstance(held, Mapping) or cast("Mapping[str, Any]", held).get("type") != "custom_tool_call":
+        return None
+    try:
+        given: Any = _decode(block.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return block.arguments
+    if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
+        return given["input"]
+    return block.arguments
+
+
 def as_json(value: Any) -> Any:
     """Return `value` with bytes, which SDKs have, as base64 text, which JSON has.
 
@@ -125,18 +163,57 @@ def _without_bytes(value: Any) -> Any:
     return value
 
 
-def call_names(messages: Sequence[AgenticMessage]) -> dict[str, str]:
-    """Return the name of each call by its id; of an id that is used again, the last.
+class Called(Generic[_T]):
+    """What is known of calls, for their results: the second result of an id belongs to the second call that has it.
 
-    >>> call_names([AgenticMessage.assistant([FunctionToolCall("a", "search")])])
-    {'a': 'search'}
+    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
+
+    >>> names = Called[str]()
+    >>> names.enter("assistant")
+    >>> names.note("a", "search"), names.note("a", "fetch")
+    (None, None)
+    >>> names.answered("a"), names.answered("a"), names.answered("b")
+    ('search', 'fetch', None)
     """
-    return {
-        block.call_id: block.name
-        for message in messages
-        for block in message.content_blocks
-        if isinstance(block, FunctionToolCall)
-    }
+
+    def __init__(self) -> None:
+        self._role = ""
+        self._turn = 0
+        self._known: dict[str, _Waiting[_T]] = {}
+
+    def enter(self, role: str) -> None:
+        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
+        if role == "assistant" and self._role != "assistant":
+            self._turn += 1
+        if role != "system":
+            self._role = role
+
+    def note(self, call_id: str, known: _T) -> None:
+        """Remember what is known of a call."""
+        held = self._known.get(call_id)
+        if held is None or held.turn != self._turn:
+            held = self._known[call_id] = _Waiting(self._turn, known)
+        held.calls.append(known)
+
+    def answered(self, call_id: str, known: _T | None = None) -> _T | None:
+        """Return what is known of the call that the next result of an id answers: `known`, if one of them is."""
+        held = self._known.get(call_id)
+        if held is None:
+            return None
+        if known is not None and known in held.calls:
+            held.calls.remove(known)
+            held.last = known
+        elif held.calls:
+            held.last = held.calls.popleft()
+        return held.last
+
+
+class _Waiting(Generic[_T]):
+    """The calls of one id in one turn that have no result yet, and the one that had the last."""
+
+    def __init__(self, turn: int, last: _T) -> None:
+        self.turn, self.last = turn, last
+        self.calls: deque[_T] = deque()
 
 
 def split_system(messages: Sequence[AgenticMessage]) -> tuple[Sequence[AgenticMessage], Sequence[AgenticMessage]]:

@@ -10,8 +10,10 @@ from typing import Any, cast
 from suture.codecs._values import CODECS, Losses, Lost
 from suture.messages import Opaque
 
-__all__ = ["keep", "origin_of", "put_back", "report_extra", "unknown", "unwrap"]
+__all__ = ["KIND", "REST", "keep", "origin_of", "put_back", "report_extension", "report_extra", "unknown", "unwrap"]
 
+KIND, REST = "suture.kind", "suture.message"
+"""What else `extra` keeps: the kind of a call that is no function's, and fields of a `Message` that blocks lack."""
 _EXTENSION = "wire"
 
 
@@ -42,6 +44,8 @@ def put_back(
             report_extra(name, value, losses, path)
     kept = extra.get(wire)
     if not isinstance(kept, Mapping):
+        if wire in extra:
+            report_extra(wire, kept, losses, path)
         return made
     merged: dict[str, Any] = {**made, **kept}
     return {name: value for name, value in merged.items() if not (value is None and name in kept)}
@@ -49,13 +53,19 @@ def put_back(
 
 def report_extra(name: str, value: Any, losses: Losses, path: str) -> None:
     """Report that `extra[name]` is lost: another provider's fields by their names, anybody's data by its own."""
-    if name not in CODECS:
+    if name not in CODECS or not isinstance(value, Mapping):
         losses.add(Lost.EXTRA, f"extra {name!r}", path)
         return
-    fields: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-    for field, held in fields.items():
+    for field, held in cast("Mapping[str, Any]", value).items():
         if held is not None:
             losses.add(Lost.FIELD, f"{name} {field}", path)
+
+
+def report_extension(block: Any, known: Collection[str], losses: Losses, path: str) -> None:
+    """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
+    for name in block.extension:
+        if name != _EXTENSION and name not in known:
+            losses.add(Lost.FIELD, f"extension {name!r}", path)
 
 
 def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
@@ -68,13 +78,14 @@ def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
 
 
 def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str, Any] | None:
-    """Return the block that `unknown` kept for this wire; report one of another wire, and return `None`.
+    """Return the block that `unknown` kept for this wire; report any other, and return `None`.
 
     >>> unwrap("gemini", unknown("gemini", {"executableCode": {}}), Losses())
     {'executableCode': {}}
     """
-    if block.type == f"{wire}.block":
-        return dict(block.data["value"])
+    held = block.data.get("value")
+    if block.type == f"{wire}.block" and isinstance(held, Mapping):
+        return dict(cast("Mapping[str, Any]", held))
     losses.add(Lost.BLOCK, f"a block of type {block.type}", path)
     return None
 

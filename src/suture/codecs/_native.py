@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import asdict, replace
 
+from suture.codecs._kept import KIND, REST
 from suture.messages import (
     AgenticMessage,
     AssistantGenAudio,
@@ -64,7 +65,6 @@ _OF_ROLE = {
     "tool": ("content", "user_input_multi_content", "tool_call_id", "tool_name", "is_error"),
 }
 _ALWAYS = ("role", "response_meta", "extra")
-_REST = "message"
 _PLACE = "suture.place"
 """Where an unknown part stands in a reply, in its data; other parts and calls have an index for that."""
 _BARE = Message("user")
@@ -108,19 +108,23 @@ def from_agentic(message: AgenticMessage) -> list[Message]:
 def _with_meta(made: list[Message], message: AgenticMessage) -> list[Message]:
     """Return the messages with what the one they were made of carries, on the last."""
     last = made[-1]
-    extra = {**message.extra, **last.extra}
-    rest: Any = extra.pop(_REST, {})
-    made[-1] = replace(last, extra=extra, response_meta=message.response_meta, **rest)
+    made[-1] = _restored(replace(last, response_meta=message.response_meta), {**message.extra, **last.extra})
     return made
 
 
 def _rest(message: Message) -> dict[str, Any]:
     """Return the fields that say something though the role has no use for them."""
-    names = {*_ALWAYS, *_OF_ROLE[message.role]}
     rest = {
-        name: value for name, value in asdict(message).items() if name not in names and value != getattr(_BARE, name)
+        name: value
+        for name, value in asdict(message).items()
+        if _is_rest(name, message.role) and value != getattr(_BARE, name)
     }
-    return {_REST: msgspec.to_builtins(rest)} if rest else {}
+    return {REST: msgspec.to_builtins(rest)} if rest else {}
+
+
+def _is_rest(name: Any, role: str) -> bool:
+    """Tell whether `name` is a field that a message of this role has no use for."""
+    return name in _BARE.__struct_fields__ and name not in _ALWAYS and name not in _OF_ROLE[role]
 
 
 def _said(message: Message) -> list[ContentBlock]:
@@ -157,7 +161,7 @@ def _place(part: Part) -> int | None:
 
 
 def _call(call: ToolCall) -> FunctionToolCall:
-    extra = {**call.extra, **({"kind": call.type} if call.type != "function" else {})}
+    extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
     return FunctionToolCall(call.id, call.name, call.arguments, extra=extra)
 
 
@@ -230,9 +234,11 @@ def _is_chat(block: Reasoning) -> bool:
 
 
 def _tool_call(block: FunctionToolCall) -> ToolCall:
-    extra = dict(block.extra)
-    kind = extra.pop("kind", "function")
-    return ToolCall(block.call_id, block.name, block.arguments, str(kind), extra=extra)
+    kind = block.extra.get(KIND)
+    if not isinstance(kind, str) or kind == "function":
+        return ToolCall(block.call_id, block.name, block.arguments, extra=block.extra)
+    extra = {name: value for name, value in block.extra.items() if name != KIND}
+    return ToolCall(block.call_id, block.name, block.arguments, kind, extra=extra)
 
 
 def _part(block: Any) -> Any:
@@ -258,9 +264,16 @@ def _tool(block: FunctionToolResult | ToolSearchResult) -> Message:
 
 
 def _restored(message: Message, extra: Mapping[str, Any]) -> Message:
-    kept = dict(extra)
-    rest: Any = kept.pop(_REST, {})
-    return replace(message, extra=kept, **rest)
+    """Return `message` with its `extra`, and the fields kept in it; what are no such fields stays there."""
+    rest: Any = extra.get(REST)
+    if not isinstance(rest, Mapping) or not all(_is_rest(name, message.role) for name in cast("Any", rest)):
+        return replace(message, extra=extra)
+    try:
+        found = msgspec.convert({"role": message.role, **rest}, Message)
+    except msgspec.ValidationError:
+        return replace(message, extra=extra)
+    fields = {name: getattr(found, name) for name in cast("Mapping[str, Any]", rest)}
+    return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
 
 
 def _spoken(message: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:

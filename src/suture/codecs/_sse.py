@@ -12,6 +12,8 @@ __all__ = ["MAX_EVENT", "ServerSentEvents", "write_event"]
 MAX_EVENT = 64 * 1024 * 1024
 """The longest event that is taken, in bytes: an image may come in one."""
 _DONE = b"[DONE]"
+_MARK = b"\xef\xbb\xbf"
+"""What some servers begin a stream with, to say that it is UTF-8."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -29,35 +31,39 @@ class ServerSentEvents:
         self._provider = provider
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
-        self._held = 0
+        self._open = self._held = 0
+        """How many bytes the open line has, and the open event: its lines, and one for the end of each."""
+        self._begun = self._returned = False
 
     def feed(self, chunk: bytes) -> list[dict[str, Any]]:
         """Return the events that are whole by now."""
-        self._held += len(chunk)
-        if self._held > MAX_EVENT:
+        if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
+            self._returned, chunk = False, chunk.removeprefix(b"\n")
+        if self._open + self._held + len(chunk) > MAX_EVENT:
             raise ModelError(f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider)
         if b"\n" not in chunk and b"\r" not in chunk:
-            self._rest.append(chunk)
+            self._rest += [chunk] if chunk else []
+            self._open += len(chunk)
             return []
-        text = b"".join([*self._rest, chunk])
-        # A line may end in \r\n, and the \n may be still to come.
-        ends_open = text.endswith(b"\r")
-        lines = text.splitlines(keepends=True)
-        whole = lines[-1].endswith((b"\n", b"\r")) and not ends_open
-        self._rest = [] if whole else [lines.pop()]
+        lines = b"".join([*self._rest, chunk]).splitlines(keepends=True)
+        self._returned = chunk.endswith(b"\r")
+        self._rest = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._open = sum(map(len, self._rest))
         return self._take(lines)
 
     def _take(self, lines: list[bytes]) -> list[dict[str, Any]]:
+        if not self._begun:
+            self._begun, lines[0] = True, lines[0].removeprefix(_MARK)
         events: list[dict[str, Any]] = []
         for line in lines:
             said = line.rstrip(b"\r\n")
             if said.startswith(b"data:"):
                 self._data.append(said[5:].removeprefix(b" "))
+                self._held += len(self._data[-1]) + 1
             elif not said and self._data:
-                data, self._data = b"\n".join(self._data), []
+                data, self._data, self._held = b"\n".join(self._data), [], 0
                 if data.strip() != _DONE:
                     events.append(_read(data, self._provider))
-        self._held = sum(map(len, self._rest)) + sum(map(len, self._data))
         return events
 
 

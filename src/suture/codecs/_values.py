@@ -8,10 +8,23 @@ import msgspec
 
 from suture.messages import AgenticMessage, FrozenMap, ToolInfo
 
-__all__ = ["CODECS", "Encoded", "Loss", "Losses", "Lost", "Request"]
+__all__ = ["CODECS", "OPTIONS", "Encoded", "Loss", "Losses", "Lost", "Request"]
 
 CODECS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
 """The wires that have a codec."""
+
+OPTIONS = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "tool_choice",
+    "parallel_tool_calls",
+    "output_schema",
+)
+"""The options that have one name for all providers."""
 
 
 class Lost(StrEnum):

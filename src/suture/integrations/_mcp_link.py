@@ -27,6 +27,9 @@ __all__ = ["Link"]
 _PATIENCE = 10.0
 """How many seconds a connection may take to be closed in good order."""
 
+_LOST = ("Connection closed", "SSE stream ")
+"""How the SDK's own errors begin where no answer comes any more; their code may be a server's as well."""
+
 _FORGOTTEN = "Session terminated"
 """What the SDK makes of a 404 to a session that there was."""
 
@@ -116,7 +119,9 @@ class Link:
         except MCPError as error:
             raise await self._explain(error, name, statuses) from error
         except Exception as error:
-            raise MCPServerError(f"{self._name} answered {name} with what cannot be used: {_clip(error)}") from error
+            raise MCPServerError(
+                f"{self._name} answered {name} with what cannot be used: {self._clip(error)}"
+            ) from error
         finally:
             STATUS.reset(mark)
 
@@ -148,7 +153,7 @@ class Link:
     async def _hear(self, message: IncomingMessage) -> None:
         """Note what is no message; progress and logs are nobody's business here."""
         if isinstance(message, Exception):
-            self._noise = _clip(message)
+            self._noise = self._clip(message)
 
     @property
     def _name(self) -> str:
@@ -157,17 +162,27 @@ class Link:
     def _why(self, otherwise: str) -> str:
         """Say what ended the connection."""
         failure = self._failure
-        if failure is None or (isinstance(failure, MCPError) and failure.code == CONNECTION_CLOSED):
+        if failure is None or (isinstance(failure, MCPError) and _is_lost(failure)):
             return otherwise
-        return f"{type(failure).__name__}: {_clip(failure)}" if str(failure) else type(failure).__name__
+        return f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
+
+    def _clip(self, error: object) -> str:
+        text = self._clean(str(error) or type(error).__name__)
+        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+    def _clean(self, text: str) -> str:
+        """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
+        for secret in self.target.secrets:
+            text = text.replace(secret, "***")
+        return text
 
     async def _error(self, text: str) -> MCPServerError:
         """Return an error that also tells what a server wrote at the end: one line, and more of it as a note."""
-        said = await self._errors.text()
+        said = self._clean(await self._errors.text())
         if self._noise:
             text += f"; it wrote what is no message: {self._noise}"
         if said:
-            text += f"; the last it said: {_clip(said.splitlines()[-1].strip())}"
+            text += f"; the last it said: {self._clip(said.splitlines()[-1].strip())}"
         error = MCPServerError(text)
         if "\n" in said:
             error.add_note(f"What {self._name} wrote to its stderr, the end of it:\n{said}")
@@ -179,15 +194,15 @@ class Link:
         if status == 404 and error.message == _FORGOTTEN:
             self._ended.set()
             return MCPServerError(f"{self._name} has ended the session, and {name} was not called; call it once more")
-        if error.code != CONNECTION_CLOSED:
+        if not _is_lost(error):
             shown = f" (HTTP status {status})" if status >= 400 else ""
-            return MCPServerError(f"{self._name} refused {name}: {_clip(error)}{shown}")
+            return MCPServerError(f"{self._name} refused {name}: {self._clip(error)}{shown}")
         task = self._task
         if task is not None:
             await asyncio.wait([task], timeout=1.0)  # it knows why, once it is through
         unknown = f"whether {name} was carried out is not known"
         if not self.is_over:
-            return MCPServerError(f"{self._name} broke off {name}: {_clip(error)}; {unknown}")
+            return MCPServerError(f"{self._name} broke off {name}: {self._clip(error)}; {unknown}")
         why = self._why("the connection was closed")
         return await self._error(f"{self._name} went away during {name}: {why}; {unknown}")
 
@@ -216,6 +231,6 @@ def _leaf(error: Exception) -> Exception:
     return _leaf(inside[0]) if inside else error
 
 
-def _clip(error: object) -> str:
-    text = str(error) or type(error).__name__
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+def _is_lost(error: MCPError) -> bool:
+    """Tell whether an error means that no answer comes, and not that the server refused."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_LOST)

@@ -36,7 +36,8 @@ def as_tool_result(given: CallToolResult) -> ToolResult:
     (TextPart(text='{"pages": 3}'),)
     """
     parts = [_part(block) for block in given.content]
-    structured: Any = given.structured_content
+    # What is no number in JSON, as NaN, is told by its name.
+    structured: Any = json.loads(json.dumps(given.structured_content), parse_constant=str)
     texts = [block.text for block in given.content if isinstance(block, TextContent)]
     if structured is not None and not _is_said(structured, texts):
         parts.append(TextPart(json.dumps(structured, ensure_ascii=False)))
@@ -90,6 +91,6 @@ def _is_said(structured: Any, texts: Sequence[str]) -> bool:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
         return text

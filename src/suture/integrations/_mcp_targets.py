@@ -11,6 +11,9 @@ from suture.errors import ConfigError
 
 __all__ = ["Http", "Stdio", "Target"]
 
+_SHORTEST = 8
+"""How many characters a secret has: what is shorter is a setting."""
+
 
 class Stdio(Struct, frozen=True, kw_only=True):
     """A server that is started as a child process, and spoken to over its stdin and stdout.
@@ -40,6 +43,11 @@ class Stdio(Struct, frozen=True, kw_only=True):
         first = next((each for each in self.args if not each.startswith("-")), "")
         return f"{Path(self.command).name} {Path(first).name}".strip()
 
+    @property
+    def secrets(self) -> Sequence[str]:
+        """What no error may hold."""
+        return ()
+
 
 class Http(Struct, frozen=True, kw_only=True):
     """A server that is reached over streamable HTTP.
@@ -63,6 +71,17 @@ class Http(Struct, frozen=True, kw_only=True):
         """The address, without what may be secret in it."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """What no error may hold, the longest first: what headers say, and the key in one that also says its kind.
+
+        >>> Http(url="http://127.0.0.1/mcp", headers={"Authorization": "Bearer 0123456789"}).secrets
+        ['Bearer 0123456789', '0123456789']
+        """
+        said = [value.strip() for value in (self.headers or {}).values()]
+        held = {*said, *[value.rpartition(" ")[2] for value in said]}
+        return sorted([value for value in held if len(value) >= _SHORTEST], key=len, reverse=True)
 
 
 Target = Stdio | Http

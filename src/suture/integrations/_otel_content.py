@@ -21,7 +21,7 @@ def as_messages(wire: ChatWire, messages: Sequence[Any], shown: Callable[[Any], 
     >>> as_messages(get_chat_wire("message"), [Message.user("hi")], lambda message: message)
     '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]'
     """
-    told = [_message(wire, shown(message)) for message in messages]
+    told = [each for message in messages for each in _told(wire, shown(message))]
     if finish and told:
         told[-1]["finish_reason"] = finish
     return json.dumps(told, ensure_ascii=False)
@@ -47,17 +47,18 @@ def as_result(pieces: Sequence[ToolResult]) -> str:
     return "".join([part.text for piece in pieces for part in piece.parts if isinstance(part, TextPart)])
 
 
-def _message(wire: ChatWire, message: Any) -> dict[str, Any]:
+def _told(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
+    """Return a message; one that has both results and text as two, for the results are of another role."""
     view = wire.view(message)
     if view.role == "assistant":
-        return {"role": "assistant", "parts": [_piece(delta) for delta in wire.deltas(message) if _says(delta)]}
-    if view.results:
-        found = [(result.id, wire.result_text(result)[0]) for result in view.results]
-        return {
-            "role": "tool",
-            "parts": [{"type": "tool_call_response", "id": call, "result": text} for call, text in found],
-        }
-    return {"role": view.role, "parts": [{"type": "text", "content": wire.text(message)}]}
+        return [{"role": "assistant", "parts": [_piece(delta) for delta in wire.deltas(message) if _says(delta)]}]
+    if not view.results:
+        return [{"role": view.role, "parts": [{"type": "text", "content": wire.text(message)}]}]
+    found = [(result.id, wire.result_text(result)[0]) for result in view.results]
+    parts = [{"type": "tool_call_response", "id": call, "result": text} for call, text in found]
+    rest = wire.rest(message, {})
+    beside = _told(wire, rest) if rest is not None and wire.text(rest) else []
+    return [{"role": "tool", "parts": parts}, *beside]
 
 
 def _says(delta: Delta) -> bool:

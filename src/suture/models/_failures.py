@@ -1,11 +1,14 @@
 """What providers say when they refuse or fail, as Suture's own errors. What is secret never gets into one."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
+
+import msgspec
 
 from suture.errors import (
     ConfigError,
@@ -20,7 +23,7 @@ from suture.errors import (
     SutureError,
 )
 
-__all__ = ["brief", "retry_after", "scrubbed", "status_error"]
+__all__ = ["brief", "check_texts", "json_fault", "retry_after", "scrubbed", "status_error"]
 
 _TOO_LONG = (
     "context_length_exceeded",
@@ -33,6 +36,17 @@ _TOO_LONG = (
     "too many input tokens",
     "input token count",
 )
+_FOR_GOOD = frozenset(
+    (
+        "insufficient_quota",
+        "insufficient_balance",
+        "exceeded_current_quota_error",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "billing_error",
+    )
+)
+"""What waiting does not change: somebody has to pay."""
 _LONGEST = 500
 _SHORTEST = 8
 """A piece of a secret that is told: what is shorter gives nothing away."""
@@ -74,6 +88,7 @@ def status_error(
         status=status,
         code=code,
         request_id=(request_id or next((headers[name] for name in _REQUEST_IDS if name in headers), ""))[:_LONGEST],
+        retryable=False if code.lower() in _FOR_GOOD else None,
         retry_after=retry_after(headers),
     )
 
@@ -85,6 +100,37 @@ def brief(error: BaseException) -> str:
     'ValueError: no such thing'
     """
     return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+def check_texts(payload: Any, provider: str) -> None:
+    r"""Raise `ModelRequestError` where a text of a request holds half a character, as one that was cut may.
+
+    >>> check_texts({"input": "cut \ud83d"}, "openai-responses")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ModelRequestError: openai-responses: a text holds half a character, '\ud83d', which cannot be sent
+    """
+    try:
+        msgspec.json.encode(payload, enc_hook=str)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.start + 1]
+        told = f"a text holds half a character, {half!r}, which cannot be sent"
+        raise ModelRequestError(told, provider=provider) from None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return  # the SDK may know how to write it
+
+
+def json_fault(payload: Any, provider: str) -> ModelRequestError | None:
+    """Return why a request cannot be written as JSON, where it cannot: to send it again would not help.
+
+    >>> print(json_fault({"temperature": {0.5}}, "anthropic"))
+    anthropic: the request cannot be written as JSON (TypeError: Object of type set is not JSON serializable)
+    """
+    try:
+        json.dumps(payload, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return ModelRequestError(f"the request cannot be written as JSON ({brief(error)})", provider=provider)
+    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

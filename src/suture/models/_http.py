@@ -1,20 +1,21 @@
 """The HTTP client under the SDKs, one for each event loop: connections are kept while the loop lives, closed with it.
 
-No redirect takes a key elsewhere, and no body is endless.
+The loop itself holds it, for connections hold their loop: kept anywhere else, both would stay for good where a loop
+was closed without `shutdown_asyncgens`. No redirect takes a key elsewhere, and no body is endless.
 """
 
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from suture.errors import ModelError
 from suture.kernel import closing
 from suture.models import _provider
 
-__all__ = ["answers", "http_client"]
+__all__ = ["Held", "answers", "held_by_loop"]
 
 answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
 """Where responses are noted as they come, for an SDK that does not close them."""
@@ -24,46 +25,36 @@ _ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
 
 
-class User(Protocol):
-    """Who keeps something of a loop's client."""
-
-    def forget(self, loop: asyncio.AbstractEventLoop, /) -> None:
-        """Let go of what belongs to `loop`, which ends."""
-        ...
+_ATTRIBUTE = "_suture_http"
 
 
-class _Held(NamedTuple):
-    """A loop's client, what closes it when the loop ends, and who is to know."""
+class Held(NamedTuple):
+    """A loop's client, what was made of it for whom, and what closes it when the loop ends."""
 
     client: Any
+    made: WeakKeyDictionary[Any, Any]
     closer: AsyncGenerator[None]
-    users: WeakSet[User]
 
 
-_held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
-
-
-async def http_client(user: User) -> Any:
+async def held_by_loop() -> Held:
     """Return the HTTP client of the running loop."""
     loop = asyncio.get_running_loop()
-    held = _held.get(loop)
+    held: Held | None = vars(loop).get(_ATTRIBUTE)
     if held is None:
-        client, users = _make(), WeakSet[User]()
-        held = _held[loop] = _Held(client, _close_at_the_end(loop, client, users), users)
+        client = _make()
+        held = Held(client, WeakKeyDictionary(), _close_at_the_end(client))
+        setattr(loop, _ATTRIBUTE, held)
         await anext(held.closer)
-    held.users.add(user)
-    return held.client
+    return held
 
 
-async def _close_at_the_end(loop: asyncio.AbstractEventLoop, client: Any, users: WeakSet[User]) -> AsyncGenerator[None]:
+async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
     """Wait until the loop closes its generators, which it does before it ends."""
     try:
         yield
     finally:
         await client.aclose()
-        _held.pop(loop, None)
-        for user in users:
-            user.forget(loop)
+        vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
 
 
 class _Unpacker:

@@ -5,8 +5,8 @@ engine writes to standard error as it likes; and a fault of it ends its process,
 
 One JSON object a line comes in: `{"id", "payload", "fallback"}` asks, `{"cancel"}` calls off what was asked under an
 id. Requests are served one after another. For each, `{"id", "text"}` goes out as it is made and `{"id", "end",
-"usage"}` or `{"id", "error"}` at last; for a model that cannot be loaded `{"fatal"}`. When nothing can come in any
-more, because the program that asks has ended in whichever way, so does this one.
+"usage"}` or `{"id", "error"}` at last. Before all, `{"loaded"}` goes out, or `{"fatal"}` for a model that cannot be
+loaded. When nothing can come in any more, because the program that asks has ended in whichever way, so does this one.
 """
 
 import json
@@ -131,6 +131,7 @@ def _work(settings: Mapping[str, Any], desk: Desk, tell: Callable[..., None]) ->
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told
             tell(fatal=f"{type(error).__name__}: {error}")
             return
+        tell(loaded=True)
         while True:
             serve(server.handle_chat_completions, desk.next(), desk, tell)
     finally:

@@ -1,7 +1,7 @@
 """Talking to the process that holds a local model: one for each file and its settings, for all runs and event loops.
 
 It is started when something is first asked, and again if it should have ended. Threads write to it and read from it,
-so no event loop waits for a pipe. It ends with this program.
+so no event loop waits for a pipe. It ends with this program, or if it goes on with what was called off.
 """
 
 import asyncio
@@ -15,10 +15,11 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, Timer
 from typing import Any, NamedTuple, TypeAlias
 
 from suture.errors import ContextLengthError, ModelError, ModelRequestError, ModelServerError
+from suture.models import _local_turns
 
 __all__ = ["Question", "Settings", "ask"]
 
@@ -99,6 +100,8 @@ class _Process:
         self._lock = Lock()
         self._numbers = count(1)
         self._listeners: dict[int, Tell] = {}
+        self._turns = _local_turns.Turns()
+        self._watcher: Timer | None = None
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
         self._fatal = ""
@@ -115,6 +118,7 @@ class _Process:
             else:
                 self._send({"id": number, **question._asdict()})
                 self._listeners[number] = tell
+                self._turns.ask(number)
         return number
 
     def call_off(self, number: int) -> None:
@@ -122,14 +126,34 @@ class _Process:
         with self._lock:
             if self._listeners.pop(number, None) is not None:
                 self._send({"cancel": number})
+                self._turns.call_off(number)
+                if self._watcher is None:
+                    self._watch()
+
+    def _watch(self) -> None:
+        self._watcher = Timer(_local_turns.PATIENCE, self._look)
+        self._watcher.daemon = True
+        self._watcher.start()
+
+    def _look(self) -> None:
+        """End the process if it is stuck: whoever waits for it is told so, and the next to ask starts another."""
+        with self._lock:
+            self._watcher = None
+            if self._turns.is_stuck:
+                self._kill()
+            elif self._turns.is_watched and not self.ended:
+                self._watch()
 
     def stop(self) -> None:
         """End the process, and wait until it has."""
         with self._lock:
-            self.ended = True
-            if self._child is not None:
-                self._child.kill()
+            self._kill()
         self._thread.join(_WAIT)
+
+    def _kill(self) -> None:
+        self.ended = True
+        if self._child is not None:
+            self._child.kill()
 
     def disown(self) -> None:
         """Leave the process to the one that we were forked from: it sees that end once nobody else holds its pipes."""
@@ -208,9 +232,15 @@ class _Process:
                 "is it a whole GGUF file, and is there memory for it?"
             )
             return
+        if "loaded" in event:
+            with self._lock:
+                self._turns.begin()
+            return
         number = event["id"]
         with self._lock:
             ends = "end" in event or "error" in event
+            if ends:
+                self._turns.end(number)
             tell = self._listeners.pop(number, None) if ends else self._listeners.get(number)
         if tell is not None:
             tell(event)

@@ -8,19 +8,28 @@ from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
 
 from suture.codecs import Codec, Loss, Lost, Request, StreamReader, decode, encode, get_codec
-from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, NotInRunError, SutureError
+from suture.errors import (
+    ConfigError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    NotInRunError,
+    SutureError,
+)
 from suture.events import Custom
 from suture.kernel import ModelRequest, closing, run_scratch, send_event
 from suture.messages import AgenticMessage, Delta, FrozenMap, NativeM
-from suture.models._failures import brief, scrubbed
+from suture.models._failures import brief, check_texts, json_fault, scrubbed
 from suture.profiles import get_profile
 
-__all__ = ["MAX_ERROR", "MAX_REPLY", "Bound", "ProviderModel", "Settings", "import_extra"]
+__all__ = ["MAX_ERROR", "MAX_REPLY", "NO_KEY", "Bound", "ProviderModel", "Settings", "import_extra"]
 
 MAX_REPLY = 256 * 1024 * 1024
 """How many bytes a reply may have, all its events together."""
 MAX_ERROR = 1024 * 1024
 """How many bytes of an error are read: an SDK takes all that it gets."""
+NO_KEY = "none-needed"
+"""What a server of one's own is sent: never the key that the environment holds for the provider itself."""
 _QUIET = (Lost.META, Lost.EXTRA)
 """Losses that nobody misses in a request."""
 
@@ -76,6 +85,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         self.streaming = settings.get("streaming", True)
         self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
         self.base_url = settings.get("base_url")
+        if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
+            raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
         self.api_key = settings.get("api_key")
         self.given_client: Any = settings.get("client")
         self._secrets: set[str] = set()
@@ -87,6 +98,16 @@ class ProviderModel(ABC, Generic[NativeM]):
     def name(self) -> str:
         """How events call it."""
         return self.model
+
+    @property
+    def key_hint(self) -> str:
+        """Where the key that was refused came from: a server of one's own is sent none of the environment's."""
+        return self.key_from if self.base_url is None else "api_key="
+
+    def unreached(self, error: BaseException) -> ModelConnectionError:
+        """Return the error that nobody answers there."""
+        where = self.base_url or "the provider"
+        return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -104,7 +125,7 @@ class ProviderModel(ABC, Generic[NativeM]):
                         yield delta
             message = reader.finish()
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
-            failure = scrubbed(self._told(error), self.secrets())
+            failure = scrubbed(self._told(error, payload), self.secrets())
         if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
             failure.__cause__ = failure.__context__ = None
             raise failure
@@ -134,7 +155,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Return the payload with the model's name, and what else every request of this provider has."""
         return {"model": self.model, **payload}
 
-    def _told(self, error: Exception) -> SutureError:
+    def _told(self, error: Exception, payload: dict[str, Any]) -> SutureError:
         if isinstance(error, ModelError) and not error.provider:
             return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
         if isinstance(error, SutureError):
@@ -142,9 +163,12 @@ class ProviderModel(ABC, Generic[NativeM]):
         told = self.failure(error)
         if told is not None:
             return told
+        if isinstance(error, TimeoutError):
+            return ModelTimeoutError(f"no answer in time ({brief(error)})", provider=self.codec_name)
         if isinstance(error, OSError):
             return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
-        return ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
+        failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
+        return json_fault(payload, self.codec_name) or failed
 
     def _payload(self, request: ModelRequest[NativeM]) -> dict[str, Any]:
         encoded = self.codec.encode_request(
@@ -156,7 +180,9 @@ class ProviderModel(ABC, Generic[NativeM]):
             )
         )
         _tell_losses(encoded.losses)
-        return self.addressed(encoded.payload)
+        payload = self.addressed(encoded.payload)
+        check_texts(payload, self.codec_name)
+        return payload
 
 
 class Bound:
@@ -206,12 +232,15 @@ async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider:
     async with closing(stream) as items:
         while True:
             began = monotonic()
+            scope = asyncio.timeout(left)
             try:
-                async with asyncio.timeout(left):
+                async with scope:
                     item = await anext(items)
             except StopAsyncIteration:
                 return
             except TimeoutError:
+                if not scope.expired():
+                    raise  # it is somebody else's
                 told = f"the reply was not whole after {seconds:g} seconds; timeout= says how long it may take"
                 raise ModelTimeoutError(told, provider=provider) from None
             if left is not None:

@@ -14,7 +14,6 @@ import msgspec
 
 from suture.errors import (
     ConfigError,
-    ModelConnectionError,
     ModelError,
     ModelTimeoutError,
     StreamCutError,
@@ -24,14 +23,14 @@ from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models._clients import LoopClients
 from suture.models._failures import brief, status_error
-from suture.models._provider import Bound, ProviderModel, import_extra
+from suture.models._provider import NO_KEY, Bound, ProviderModel, import_extra
 
 __all__ = ["StainlessModel"]
 
 _HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
 _KEYS = ("api_key", "auth_token", "_azure_ad_token")
-_NO_KEY = "none-needed"
-"""What a server of one's own is sent: never the key that the environment holds for the provider itself."""
+_ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
+"""What else the packages take from the environment. It is for the provider, not for another server."""
 
 
 class StainlessModel(ProviderModel[NativeM]):
@@ -88,13 +87,13 @@ class StainlessModel(ProviderModel[NativeM]):
                 given.status_code,
                 body,
                 given.response.headers,
-                key=self.key_from,
+                key=self.key_hint,
                 request_id=given.request_id or "",
             )
         if isinstance(error, sdk.APITimeoutError):
             return ModelTimeoutError("no answer in time", provider=provider)
         if isinstance(error, sdk.APIConnectionError):
-            return ModelConnectionError(f"it was not reached ({brief(error.__cause__ or error)})", provider=provider)
+            return self.unreached(error.__cause__ or error)
         if type(error).__module__.partition(".")[0] in _HTTP:
             return StreamCutError(f"{provider}: the connection broke before the message was whole ({brief(error)})")
         return (
@@ -110,7 +109,7 @@ class StainlessModel(ProviderModel[NativeM]):
         sdk = import_extra(self.package, self.package)
         chosen: dict[str, Any] = {}
         if self.base_url is not None:
-            chosen = {"base_url": self.base_url, "api_key": _NO_KEY}
+            chosen = {"base_url": self.base_url, "api_key": NO_KEY}
         if self.api_key is not None:
             chosen["api_key"] = self.api_key
         try:
@@ -120,6 +119,9 @@ class StainlessModel(ProviderModel[NativeM]):
         ways = ("api_key", "auth_token", "credentials")
         if client is None or not any(getattr(client, way, None) for way in ways):
             raise ConfigError(f"{type(self).__name__} has no key: set {self.key_from}")
+        if self.base_url is not None:
+            for name, nothing in _ENVIRONMENT.items():
+                setattr(client, name, nothing)
         self.remember_secrets(client.api_key, getattr(client, "auth_token", None))
         return client
 

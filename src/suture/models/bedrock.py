@@ -98,7 +98,9 @@ class BedrockModel(ProviderModel[NativeM]):
         if isinstance(error, found.ParamValidationError):
             return ModelRequestError(str(error), provider="bedrock")
         if isinstance(error, (found.NoCredentialsError, found.NoRegionError, found.PartialCredentialsError)):
-            return ConfigError(f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_REGION, or pass client=")
+            return ConfigError(
+                f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_DEFAULT_REGION, or pass client="
+            )
         if isinstance(error, (found.ReadTimeoutError, found.ConnectTimeoutError)):
             return ModelTimeoutError(told, provider="bedrock")
         if isinstance(error, found.ConnectionError):

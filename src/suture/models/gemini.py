@@ -2,25 +2,25 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import cached_property
+from os import environ
 from typing import Any, ClassVar, cast
 
-from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, StreamCutError, SutureError
+from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models._clients import LoopClients
 from suture.models._failures import brief, status_error
 from suture.models._gemini_turn import sign_foreign_calls
 from suture.models._http import answers
-from suture.models._provider import ProviderModel, import_extra
+from suture.models._provider import NO_KEY, ProviderModel, import_extra
 
 __all__ = ["GeminiModel"]
 
-_NO_KEY = "none-needed"
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 """What the SDK's own arguments say: the body of the request takes its place."""
 _ALONE = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
 """What the SDK does by itself is left to the agent."""
-_BYTES = ("thoughtSignature", "data")
+_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 _STANDARD = str.maketrans("-_", "+/")
 
 
@@ -79,14 +79,14 @@ class GeminiModel(ProviderModel[NativeM]):
         given: Any = error
         if isinstance(error, errors.APIError):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
-            return status_error("gemini", given.code or 500, given.details, headers, key=self.key_from)
+            return status_error("gemini", given.code or 500, given.details, headers, key=self.key_hint)
         kind = type(error).__module__.partition(".")[0]
         name = type(error).__name__
         if kind in {"httpx2", "httpx", "aiohttp"}:
             if "Timeout" in name:
                 return ModelTimeoutError("no answer in time", provider="gemini")
             if "Connect" in name:
-                return ModelConnectionError(f"it was not reached ({brief(error)})", provider="gemini")
+                return self.unreached(error)
             return StreamCutError(f"gemini: the connection broke before the message was whole ({brief(error)})")
         if name in {"UnknownApiResponseError", "JSONDecodeError"}:
             return ModelError(f"it sent what is no JSON ({brief(error)})", provider="gemini", retryable=True)
@@ -99,7 +99,9 @@ class GeminiModel(ProviderModel[NativeM]):
 
     def _make_client(self, http: Any) -> Any:
         genai = import_extra("google.genai", "google")
-        key = self.api_key or (_NO_KEY if self.base_url is not None else None)
+        key = self.api_key or (NO_KEY if self.base_url is not None else None)
+        if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
+            raise ConfigError(f"GeminiModel has no key: set {self.key_from}")
         options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": self._milliseconds}
         try:
             client = genai.Client(api_key=key, http_options=options)
@@ -116,16 +118,14 @@ class GeminiModel(ProviderModel[NativeM]):
 def _plain(response: Any) -> dict[str, Any]:
     """Return one of the SDK's responses as the body that it was made of."""
     dumped = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
-    return cast("dict[str, Any]", _standard(dumped))
+    for candidate in dumped.get("candidates", ()):
+        for part in candidate.get("content", {}).get("parts", ()):
+            _make_standard(part, "thoughtSignature")
+            _make_standard(part.get("inlineData", {}), "data")
+    return cast("dict[str, Any]", dumped)
 
 
-def _standard(value: Any) -> Any:
-    """Return `value` with its bytes in the standard alphabet, as the provider sends them; the SDK has its own."""
-    if isinstance(value, list):
-        return [_standard(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: held.translate(_STANDARD) if name in _BYTES and isinstance(held, str) else _standard(held)
-        for name, held in cast("dict[str, Any]", value).items()
-    }
+def _make_standard(held: dict[str, Any], name: str) -> None:
+    """Put bytes into the standard alphabet, as the provider sends them; the SDK has its own."""
+    if name in held:
+        held[name] = held[name].translate(_STANDARD)

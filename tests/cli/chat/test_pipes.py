@@ -93,6 +93,35 @@ def test_other_attempts_are_told(harbour: Harbour):
     assert (done.status, done.out) == (0, "You said: flaky\n")
 
 
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [("leave", "SystemExit: 3"), ("leave_at_once", "SystemExit: goodbye"), ("interrupt", "KeyboardInterrupt")],
+)
+def test_a_tool_that_would_end_the_program_has_failed_and_the_chat_goes_on(harbour: Harbour, tool: str, told: str):
+    done = harbour.pipe(f"{tool}\nhello\n", "--tools", "harbour:rude", "--history", "talk.json")
+    assert done.status == 0
+    assert f"RuntimeError: it tried to end the program ({told})\nYou said: hello\n" in done.out
+    assert "Traceback" not in done.err
+    assert [role for role, _ in harbour.kept()] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize(("said", "told"), [("quit", "SystemExit: 4"), ("kill", "KeyboardInterrupt")])
+def test_a_model_that_would_end_the_program_has_failed_and_the_chat_goes_on(harbour: Harbour, said: str, told: str):
+    done = harbour.pipe(f"{said}\nhello\n", "--history", "talk.json")
+    assert done == (0, "You said: hello\n", f"suture: RuntimeError: it tried to end the program ({told}) {HINT}\n")
+    assert harbour.kept() == [("user", said), ("user", "hello"), ("assistant", "You said: hello")]
+
+
+@pytest.mark.parametrize("said", ["half a letter", "halve", "break_in_half", "halved call"])
+def test_half_a_letter_is_replaced_and_the_chat_goes_on(harbour: Harbour, said: str):
+    done = harbour.pipe(f"{said}\nhello\n", "--tools", "harbour:rude", "--history", "talk.json")
+    assert (done.status, "suture:" in done.err) == (0, False)
+    assert "\N{REPLACEMENT CHARACTER}" in done.out
+    assert "\N{REPLACEMENT CHARACTER}" in "".join(text for _, text in harbour.kept())
+    assert harbour.kept()[-1] == ("assistant", "You said: hello")
+    assert run("check", harbour.history).status == 0
+
+
 def test_nobody_can_be_asked_for_approval(harbour: Harbour):
     done = harbour.pipe("buy\nhello\n")
     assert "it was rejected.\nReason: nobody was there to ask\n" in done.out

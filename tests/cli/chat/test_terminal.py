@@ -253,6 +253,19 @@ def test_a_tool_that_asks_for_approval_runs_only_after_a_yes(harbour: Harbour, a
     assert run("check", harbour.history).status == 0
 
 
+def test_a_call_that_asks_for_approval_is_shown_to_its_last_letter(harbour: Harbour):
+    with harbour.terminal() as terminal:
+        terminal.enter("buy much")
+        shown = terminal.see("yes or no?")
+        asked = shown[shown.index("  run buy") : shown.index("yes or no?")].splitlines()
+        assert len(asked) > 3
+        assert all(line.startswith("  ") for line in asked)
+        whole = "".join(line.removeprefix("  ") for line in asked)
+        assert whole == 'run buy {"item": "' + "rope," * 60 + '\\x9b2K\\u202e and the harbour"}'
+        terminal.enter("no")
+        terminal.see("it was rejected.")
+
+
 def test_ctrl_c_is_no_yes(harbour: Harbour):
     with harbour.terminal() as terminal:
         terminal.enter("buy")

@@ -224,6 +224,11 @@ def test_an_option_that_the_api_does_not_have_is_reported():
     assert losses == (Loss(Lost.OPTION, "seed"),)
 
 
+def test_what_ends_the_reply_is_a_text_or_a_list():
+    with pytest.raises(ConfigError, match="stop is a text or a list of texts, not int"):
+        CODEC.encode_request(Request([AgenticMessage.user("hi")], options={"stop": 5}))
+
+
 def test_a_choice_of_tools_that_is_neither_a_text_nor_an_object_is_refused():
     with pytest.raises(ConfigError, match="tool_choice is a text or anthropic's own object, not int"):
         CODEC.encode_request(request(options={"tool_choice": 7}))

@@ -1,11 +1,13 @@
 """Contents as Gemini accepts them: their neighbours, their calls and responses, the system's place."""
 
+import time
 from typing import Any
 
 import pytest
 
 import suture
 from suture.codecs import Loss, Lost, Request, convert, get_codec
+from suture.codecs.gemini._read import Calls
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -126,6 +128,39 @@ def test_calls_without_ids_get_one_each_and_their_responses_the_same():
     assert [call_id for _, call_id in calls] == ["call_1_0", "call_1_1", "call_1_2"]
     assert [call_id for _, call_id in results] == ["call_1_0", "call_1_1", "call_1_2"]
     assert again(items) == items
+
+
+def test_an_id_that_is_given_is_none_that_another_call_has():
+    items = [
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"id": "call_0_0", "name": "g"}}],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "call_0_0", "name": "g", "response": {"output": "G"}}},
+                {"functionResponse": {"name": "f", "response": {"output": "F"}}},
+            ],
+        },
+    ]
+    messages = CODEC.decode_messages(items)
+    blocks: list[Any] = [block for message in messages for block in message.content_blocks]
+    first, second, *answered = [block.call_id for block in blocks]
+    assert first != second == "call_0_0"
+    assert answered == [second, first]
+    assert CODEC.encode_messages(messages) == (items, ())
+
+
+def test_the_responses_of_many_calls_are_matched_in_linear_time():
+    count, calls = 100_000, Calls()
+    calls.begin("0")
+    start = time.perf_counter()
+    for place in range(count):
+        calls.open({"id": str(place), "name": "f"})
+    for place in reversed(range(count)):
+        assert calls.answer({"id": str(place), "name": "f"}) == str(place)
+    assert time.perf_counter() - start < 60  # a second; looking through all calls for each takes many minutes
 
 
 def test_responses_without_ids_are_matched_by_name_before_order():

@@ -312,8 +312,9 @@ def test_a_stream_that_is_cut_at_any_byte_is_known_to_be_cut(name: str, data: by
     framing, reader = CODEC.framing(), CODEC.reader()
     deltas: list[Delta] = []
     for place in range(len(data)):
-        with pytest.raises((StreamCutError, ModelError)):
-            reader.finish()
+        if not data[:place].endswith((b"\r\n\r", b"\r\r")):  # a blank line is whole before the rest of its end
+            with pytest.raises((StreamCutError, ModelError)):
+                reader.finish()
         for found in framing.feed(data[place : place + 1]):
             deltas += reader.feed(found)
         assert deltas == whole[: len(deltas)]

@@ -163,7 +163,7 @@ MADE: dict[str, tuple[dict[str, Any], AgenticMessage]] = {
     ),
     "a call of a custom tool": (
         made(tool_calls=[CUSTOM]),
-        reply(FunctionToolCall("call_1", "shell", "ls -l", extra={"kind": "custom"})),
+        reply(FunctionToolCall("call_1", "shell", "ls -l", extra={"suture.kind": "custom"})),
     ),
     "a call that nobody knows": (
         made(tool_calls=[{"id": "c", "type": "beam", "beam": {"width": 7}}]),

@@ -140,3 +140,35 @@ def test_why_a_reply_ended_and_what_a_message_carries_is_reported():
         (Lost.FIELD, 0, ""),
         (Lost.EXTRA, 0, ""),
     ]
+
+
+def test_a_result_in_a_reply_is_reported():
+    reply = AgenticMessage.assistant([AssistantGenText("hi"), FunctionToolResult("a", "f", [UserInputText("1")])])
+    [loss] = CODEC.encode_reply(reply).losses
+    assert (loss.name, loss.what, loss.path) == (Lost.BLOCK, "a block of type function_tool_result", PLACE)
+
+
+def test_a_sound_in_a_reply_that_is_only_somewhere_is_told_in_words():
+    payload, losses = CODEC.encode_reply(AgenticMessage.assistant([AssistantGenAudio(url=ADDRESS)]))
+    assert payload["choices"][0]["message"]["content"] == ADDRESS
+    assert [loss.name for loss in losses] == [Lost.MEDIA]
+
+
+def test_what_a_text_of_the_models_carries_is_reported_in_a_user_message():
+    said = AssistantGenText("hi", extension={"wire": "gemini", "citations": [1]})
+    [loss] = CODEC.encode_messages([AgenticMessage("user", [said])]).losses
+    assert (loss.name, loss.what) == (Lost.FIELD, "extension 'citations'")
+
+
+def test_what_media_carry_is_reported_where_words_take_their_place():
+    file = UserInputFile(url=ADDRESS, extra=FOREIGN)
+    losses = CODEC.encode_messages([AgenticMessage("user", [file])]).losses
+    assert [loss.name for loss in losses] == [Lost.MEDIA, Lost.FIELD, Lost.EXTRA]
+
+
+def test_what_a_message_carries_that_is_nothing_but_results_is_reported():
+    result = FunctionToolResult("a", "f", [UserInputText("1")])
+    message = AgenticMessage("user", [result], extra={"openai-chat": {"name": "ann"}, "mine": 7})
+    payload, losses = CODEC.encode_messages([message])
+    assert payload == [{"role": "tool", "tool_call_id": "a", "content": "1"}]
+    assert [loss.what for loss in losses] == ["openai-chat name", "extra 'mine'"]

@@ -135,6 +135,22 @@ def test_a_result_in_the_models_message_is_not_lost():
     assert written(reply(CALLED, block)) == [made(tool_calls=[CALL]), answer()]
 
 
+def test_what_the_models_message_carries_stays_on_it_though_a_result_follows():
+    result = FunctionToolResult("a", "f", [UserInputText("1")])
+    message = AgenticMessage("assistant", [AssistantGenText("hi"), result], extra={"openai-chat": {"x": 1}})
+    assert CODEC.encode_messages([message]).payload == [
+        {"role": "assistant", "content": "hi", "x": 1},
+        {"role": "tool", "tool_call_id": "a", "content": "1"},
+    ]
+
+
+def test_a_call_whose_type_is_no_text_is_kept_whole():
+    for kind in ([], {}, 5):
+        item = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": kind}]}
+        messages = CODEC.decode_messages([item])
+        assert CODEC.encode_messages(messages) == ([item], ())
+
+
 def test_media_of_a_run_of_results_are_shown_after_the_last():
     other = FunctionToolResult("call_2", "tides", [UserInputImage(url=ADDRESS)])
     history = [

@@ -39,7 +39,7 @@ some = st.text(min_size=1, max_size=70)
 ids = st.sampled_from(["a", "b", ""])
 
 # Messages as they are read here: written and read again, they are the same.
-calls = st.builds(FunctionToolCall, ids, words, words, extra=st.sampled_from([{}, {"kind": "custom"}, own(x=1)]))
+calls = st.builds(FunctionToolCall, ids, words, words, extra=st.sampled_from([{}, {"suture.kind": "custom"}, own(x=1)]))
 thoughts = st.one_of(
     st.builds(thought, some),
     st.builds(lambda text: thought(text, field="reasoning"), some),

@@ -284,3 +284,8 @@ def test_an_event_that_makes_no_sense_may_come_better_next_time(event: dict[str,
         CODEC.reader().feed(event)
     assert caught.value.retryable
     assert caught.value.provider == "openai-chat"
+
+
+def test_of_several_choices_without_an_index_the_first_is_read():
+    choices = [{"delta": {"content": text}, "finish_reason": "stop"} for text in ("yes", "no")]
+    assert finish([{"choices": choices}]).content_blocks == (AssistantGenText("yes"),)

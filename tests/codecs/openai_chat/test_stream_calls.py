@@ -79,6 +79,11 @@ CALLS: dict[str, list[list[dict[str, Any]]]] = {
         [piece(": 1}", index=0, id="a")],
         [piece("{}", "g", index=1, id="b")],
     ],
+    "under one index, with no id but the first": [
+        [piece('{"x": 1}', "f", index=0, id="a")],
+        [piece("", "g", index=0)],
+        [piece("{}", index=0, id="b")],
+    ],
     "with arguments that are an object": [
         [piece('{"x": 1}', "f", index=0, id="a")],
         [piece({}, "g", index=1, id="b")],
@@ -103,11 +108,29 @@ def test_calls_without_any_id_are_told_apart_by_their_names():
     assert message.content_blocks == (FunctionToolCall("", "f", '{"x": 1}'), FunctionToolCall("", "f", "{}"))
 
 
+SHARED: dict[str, tuple[list[dict[str, Any]], ...]] = {
+    "one id, in one chunk": ([piece('{"x": 1}', "f", id="a"), piece("{}", "g", id="a")],),
+    "one id and one name, in one chunk": ([piece('{"x": 1}', "f", id="a"), piece("{}", "f", id="a")],),
+    "one id, in two chunks": ([piece('{"x": 1}', "f", id="a")], [piece("{}", "g", id="a")]),
+    "one id and one index": ([piece('{"x": 1}', "f", index=0, id="a")], [piece("{}", "g", index=0, id="a")]),
+    "one index and no id": ([piece('{"x": 1}', "f", index=0)], [piece("", "g", index=0)], [piece("{}", index=0)]),
+}
+
+
+@pytest.mark.parametrize("chunks", SHARED.values(), ids=SHARED)
+def test_a_call_that_has_a_name_is_not_given_another(chunks: tuple[list[dict[str, Any]], ...]):
+    message, deltas = read(*(chunk(tool_calls=pieces) for pieces in chunks))
+    found = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
+    assert [call.arguments for call in found] == ['{"x": 1}', "{}"]
+    assert [delta.name for delta in deltas if delta.name] == [call.name for call in found]
+    assert {delta.call_index for delta in deltas} == {0, 1}
+
+
 def test_a_custom_call_comes_in_pieces():
     head = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     rest = {"index": 0, "custom": {"input": " -l"}}
     message, deltas = read(chunk(tool_calls=[head]), chunk(tool_calls=[rest]))
-    assert message.content_blocks == (FunctionToolCall("c", "shell", "ls -l", extra={"kind": "custom"}),)
+    assert message.content_blocks == (FunctionToolCall("c", "shell", "ls -l", extra={"suture.kind": "custom"}),)
     assert deltas == [
         Delta(call_index=0, call_id="c", name="shell", arguments="ls"),
         Delta(call_index=0, arguments=" -l"),

@@ -242,6 +242,8 @@ def test_a_response_that_has_not_ended_well_is_no_reply(status: str):
         body(output={}),
         body(7),
         body({"type": 7}),
+        body({"type": [], "id": "x"}),
+        body({"type": {}, "id": "x"}),
         body({"role": "critic", "content": ""}),
         body({**CALL, "name": 7}),
         body({**SAID, "content": [{"type": "output_text", "text": 7}]}),

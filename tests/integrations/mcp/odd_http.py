@@ -15,6 +15,8 @@ class Odd:
         self.url = ""
         self.status = 200
         self.html = False
+        self.repeats = False
+        """Whether all that is asked is refused, in words that hold the headers."""
         self.session = 1
         """The session that is known; a request of another one gets 404."""
         self.headers: list[dict[str, str]] = []
@@ -55,7 +57,10 @@ def odd_http() -> Iterator[Odd]:
             elif "id" not in request:
                 self.reply(202, b"", "text/plain")
             else:
-                body = {"jsonrpc": "2.0", "id": request["id"], "result": odd.result(request["method"])}
+                said = {"result": odd.result(request["method"])}
+                if odd.repeats:
+                    said = {"error": {"code": -32000, "message": f"no entry for {dict(self.headers)}"}}
+                body = {"jsonrpc": "2.0", "id": request["id"], **said}
                 self.reply(200, json.dumps(body).encode(), "application/json")
 
         def do_GET(self) -> None:

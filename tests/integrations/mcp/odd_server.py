@@ -18,6 +18,8 @@ LISTS: dict[str, list[dict[str, Any]]] = {
     "titles": [{"name": "plain", "title": "A plain tool", "inputSchema": {"type": "object"}}],
 }
 
+REFUSALS = {"refusing": -32602, "refusing in general": -32000}
+
 
 def send(message: dict[str, Any]) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -50,6 +52,10 @@ def listing(cursor: str | None) -> dict[str, Any]:
 def called(params: dict[str, Any]) -> dict[str, Any]:
     if HABIT == "bad result":
         return {"content": "not a list"}
+    if HABIT == "no number":
+        return {"content": [], "structuredContent": {"depth": float("nan"), "reach": [1.5, float("-inf")]}}
+    if HABIT == "no number twice":
+        return {"content": [{"type": "text", "text": '{"depth": NaN}'}], "structuredContent": {"depth": float("nan")}}
     if HABIT == "mute":
         print("this is no message", flush=True)
         time.sleep(600)
@@ -77,8 +83,8 @@ def main() -> None:
         if HABIT == "garbage" or "id" not in request:
             continue
         result = answer(request)
-        if HABIT == "refusing" and request["method"] == "tools/call":
-            send({"id": request["id"], "error": {"code": -32602, "message": "no such berth"}})
+        if HABIT in REFUSALS and request["method"] == "tools/call":
+            send({"id": request["id"], "error": {"code": REFUSALS[HABIT], "message": "no such berth"}})
         elif result is None:
             send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
         else:

@@ -133,8 +133,9 @@ def failure(habit: str, **choices: Any) -> Message:
     return asyncio.run(main())
 
 
-def test_a_refusal_by_the_protocol_is_an_error_result():
-    answer = failure("refusing")
+@pytest.mark.parametrize("habit", ["refusing", "refusing in general"])
+def test_a_refusal_by_the_protocol_is_an_error_result(habit: str):
+    answer = failure(habit)
     assert answer.is_error
     assert re.fullmatch(
         r"MCPServerError: the MCP server 'python\S* odd_server\.py' refused echo: no such berth", answer.content
@@ -238,6 +239,26 @@ def test_a_status_that_refuses_one_call_is_named():
         refusal, after = asyncio.run(main(web.url))
     assert refusal.endswith("refused echo: Server returned an error response (HTTP status 503)")
     assert after == "session 1"
+
+
+def test_a_secret_header_that_a_server_repeats_is_told_to_nobody():
+    async def main(url: str) -> list[str]:
+        headers = {"Authorization": "Bearer harbour-master-key", "X-Key": "quayside-key"}
+        async with MCPServer.http(url, headers=headers) as server:
+            web.repeats = True
+            told = await texts(server, ("echo", "{}"))
+        with pytest.raises(MCPServerError) as caught:
+            await enter(MCPServer.http(url, headers=headers))
+        return [*told, str(caught.value)]
+
+    with odd_http() as web:
+        told = asyncio.run(main(web.url))
+        assert web.headers[-1]["X-Key"] == "quayside-key"
+    for text in told:
+        assert "no entry for " in text
+        assert "***" in text
+        assert "master" not in text
+        assert "quayside" not in text
 
 
 # --- the program's own mistakes -----------------------------------------------------------------

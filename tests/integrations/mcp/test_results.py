@@ -8,7 +8,7 @@ import pytest
 from suture import Message
 from suture.integrations.mcp import MCPServer
 from suture.messages import AudioPart, FilePart, ImagePart, TextPart
-from tests.integrations.mcp.calling import odd, results, served, sound
+from tests.integrations.mcp.calling import odd, results, served, sound, texts
 from tests.integrations.mcp.server import DOT
 
 CALLS = {
@@ -96,6 +96,21 @@ def test_lines_that_are_no_messages_change_nothing():
 
     (answer,) = asyncio.run(main())
     assert (answer.content, answer.is_error) == ('{"say": "ahoy"}', False)
+
+
+@pytest.mark.parametrize(
+    ("habit", "said"),
+    [
+        ("no number", '{"depth": "NaN", "reach": [1.5, "-Infinity"]}'),
+        ("no number twice", '{"depth": NaN}'),
+    ],
+)
+def test_what_is_no_number_in_json_is_told_by_its_name_and_once(habit: str, said: str):
+    async def main() -> list[str]:
+        async with odd(habit) as server:
+            return await texts(server, ("echo", "{}"))
+
+    assert asyncio.run(main()) == [said]
 
 
 def test_a_server_gets_a_few_harmless_variables_and_those_that_it_is_given(monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from suture import ChatModelAgent, Message, ToolResult, tool
-from suture.messages import ImagePart, TextPart
+from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ImagePart, TextPart, UserInputText
 from suture.testing import ScriptedModel
 from tests.agent.tools.calling import model_that, on_each_wire
 from tests.integrations.otel.recording import Recorder, calls, said
@@ -146,3 +146,21 @@ def test_arguments_that_are_no_json_are_recorded_as_they_are():
     assert recorder.attributes("execute_tool tides")["gen_ai.tool.call.arguments"] == '{"po'
     (reply,) = json.loads(recorder.requests()[0]["gen_ai.output.messages"])
     assert reply["parts"][0]["arguments"] == '{"po'
+
+
+def test_what_a_user_says_beside_results_is_recorded_as_well():
+    recorder = Recorder(capture_content=True)
+    history = [
+        AgenticMessage.user("When is high tide?"),
+        AgenticMessage.assistant([FunctionToolCall("c0", "tides", "{}")]),
+        AgenticMessage.user(
+            [FunctionToolResult("c0", "tides", [UserInputText("06:12")]), UserInputText("And low tide?")]
+        ),
+    ]
+    model = ScriptedModel[AgenticMessage]([AgenticMessage.assistant("At noon.")], wire="agentic")
+    ChatModelAgent(name="harbour", model=model, middlewares=[recorder.telemetry]).run_sync(history)
+    told = json.loads(recorder.requests()[0]["gen_ai.input.messages"])
+    assert told[-2:] == [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c0", "result": "06:12"}]},
+        {"role": "user", "parts": [{"type": "text", "content": "And low tide?"}]},
+    ]

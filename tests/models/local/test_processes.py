@@ -13,7 +13,8 @@ import pytest
 
 import suture
 from suture.errors import ModelError, ModelServerError
-from suture.models import LocalModel
+from suture.messages import Message
+from suture.models import LocalModel, ModelRequest, _local_turns, closing
 from tests.models.local.asking import ENDLESS, PATIENCE, ask, needs_model, process_id, start
 
 SPEAKING = f"""
@@ -34,6 +35,9 @@ async def main(last=1, schema={ENDLESS!r}):
             if last == -1:
                 print(_PROCESSES.get(model.settings)._child.pid, flush=True)
 """
+
+
+GOES_ON = {"output_schema": ENDLESS, "max_tokens": 900}
 
 
 def is_there(process: int) -> bool:
@@ -115,6 +119,55 @@ def test_a_model_whose_process_dies_is_an_error_to_try_again_on_and_then_there_i
             assert failed.value.retryable
         assert (await ask(model, "Hi.", max_tokens=1)).text
         assert process_id(model) != first
+
+    asyncio.run(main())
+
+
+@needs_model
+def test_a_model_that_goes_on_with_what_was_called_off_is_ended_and_then_there_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(_local_turns, "PATIENCE", 0.5)
+
+    async def main() -> None:
+        model = LocalModel(context_size=1024)
+        await ask(model, "Hi.", max_tokens=1)
+        first = process_id(model)
+        os.kill(first, signal.SIGSTOP)  # as an engine that is lost in thought, it looks at nothing
+        stuck = asyncio.create_task(ask(model, "Hi.", max_tokens=1))
+        waiting = asyncio.create_task(ask(model, "Hi.", max_tokens=1))
+        await asyncio.sleep(0)
+        stuck.cancel()
+        with pytest.raises(ModelServerError, match="ask again") as failed:
+            await asyncio.wait_for(waiting, PATIENCE)
+        assert failed.value.retryable
+        assert stuck.cancelled()
+        assert (await ask(model, "Hi.", max_tokens=1)).text
+        assert process_id(model) != first
+        assert has_gone(first)
+
+    asyncio.run(main())
+
+
+@needs_model
+def test_a_model_is_not_ended_for_what_was_called_off_before_its_turn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_local_turns, "PATIENCE", 0.5)
+
+    async def main() -> None:
+        model = LocalModel(context_size=1024)
+        await ask(model, "Hi.", max_tokens=1)
+        first = process_id(model)
+        async with closing(model.stream(ModelRequest("", [Message.user("Go.")], (), GOES_ON))) as speaking:
+            await anext(aiter(speaking))
+            waiting = asyncio.create_task(ask(model, "Hi.", max_tokens=1))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            began = monotonic()
+            async for _ in speaking:
+                if monotonic() - began > 1.5:
+                    break
+        assert (await ask(model, "Hi.", max_tokens=1)).text
+        assert process_id(model) == first
 
     asyncio.run(main())
 

@@ -11,7 +11,7 @@ from suture.errors import ConfigError, ContextLengthError
 from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, Message, ToolCall, ToolInfo
 from suture.models import LocalModel
 from suture.wires import get_chat_wire
-from tests.models.local.asking import ask, needs_model
+from tests.models.local.asking import PATIENCE, ask, needs_model
 
 pytestmark = needs_model
 
@@ -170,3 +170,38 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], reason: str):
 def test_a_wrong_setting_is_refused_when_the_model_is_made(settings: dict[str, Any], reason: str):
     with pytest.raises(ConfigError, match=reason):
         LocalModel(**settings)
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = shape(inner=schema)
+    return schema
+
+
+TOO_LARGE: dict[str, Any] = {
+    "many values": {"type": "string", "enum": [f"Region/City_{number:05d}" for number in range(20_000)]},
+    "many constants": {"type": "string", "anyOf": [{"const": number} for number in range(1_000)]},
+    "a long text": {"type": "string", "pattern": f"^{'a' * 100_000}$"},
+    "a deep nest": deep(500),
+    "many types": {"type": ["string"] * 20_000},
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_a_schema_that_is_too_large_is_kept_to_in_its_type_alone_and_keeps_nobody_waiting(name: str):
+    async def main() -> list[str]:
+        async with asyncio.timeout(PATIENCE):
+            said = await ask(LocalModel(), "Say hello.", output_schema=TOO_LARGE[name], max_tokens=6)
+            return [said.text, (await ask(LocalModel(), "Say hello.", max_tokens=1)).text]
+
+    text, other = asyncio.run(main())
+    kind = TOO_LARGE[name]["type"]
+    assert text.startswith({"string": '"', "object": "{"}[kind] if isinstance(kind, str) else "")
+    assert other
+
+
+def test_a_tool_whose_schema_is_too_large_is_called_with_an_object():
+    tool = ToolInfo("tides", "Look up the tide.", deep(500))
+    said = asyncio.run(ask(LocalModel(), "High tide?", [tool], tool_choice="tides", max_tokens=30))
+    assert said.arguments.startswith("{")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 from msgspec.structs import replace
 
 from suture.codecs._codec import Codec, StreamReader
+from suture.codecs._contents import Called
 from suture.codecs._kept import put_back, report_extra
 from suture.codecs._values import Losses, Lost, Request
 from suture.codecs.anthropic._fields import WIRE, kept_beside, list_in, own_fields
@@ -62,7 +63,7 @@ class AnthropicCodec(Codec):
         >>> AnthropicCodec().read_messages([{"role": "assistant", "content": "hello"}])[0].role
         'assistant'
         """
-        names: dict[str, str] = {}
+        names = Called[str]()
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             try:
@@ -160,14 +161,15 @@ def _read_message(item: Any) -> AgenticMessage:
     return AgenticMessage(role, tuple(blocks), extra=extra)
 
 
-def _named(message: AgenticMessage, names: dict[str, str]) -> AgenticMessage:
+def _named(message: AgenticMessage, names: Called[str]) -> AgenticMessage:
     """Return `message` with its results named as their calls, and note the calls in it."""
+    names.enter(message.role)
     blocks: list[ContentBlock] = []
     for block in message.content_blocks:
         if isinstance(block, FunctionToolCall):
-            names[block.call_id] = block.name
+            names.note(block.call_id, block.name)
         if isinstance(block, FunctionToolResult):
-            blocks.append(replace(block, name=names.get(block.call_id, "")))
+            blocks.append(replace(block, name=names.answered(block.call_id) or ""))
         else:
             blocks.append(block)
     return replace(message, content_blocks=tuple(blocks))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from suture.codecs._contents import data_of, media_in_words
+from suture.codecs._contents import data_of, media_in_words, report_address
 from suture.codecs._kept import put_back, report_extra
 from suture.codecs._values import Losses, Lost
 from suture.codecs.anthropic._fields import WIRE, kept_beside, map_in, own_fields, tag_of, text_in
@@ -147,6 +147,7 @@ def _decoded(base64: str) -> str | None:
 
 def _report_details(block: Any, held: _Held, losses: Losses, path: str) -> None:
     """Report what is said about media beside what they are, where the form that is written has no field for it."""
+    report_address(block, losses, path)
     if isinstance(block, UserInputImage):
         if block.detail:
             losses.add(Lost.DETAIL, f"image detail {block.detail}", path)

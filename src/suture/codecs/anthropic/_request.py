@@ -38,7 +38,8 @@ def _write_tool(tool: ToolInfo, losses: Losses) -> dict[str, Any] | None:
     if not tool.description and tool.parameters is None and not own and any(name in CODECS for name, _ in foreign):
         losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs")
         return None
-    for name, value in foreign:
+    unread = [(WIRE, tool.extra[WIRE])] if not own and WIRE in tool.extra else []
+    for name, value in [*foreign, *unread]:
         fields = cast("Mapping[str, Any]", value) if name in CODECS and isinstance(value, Mapping) else {"extra": value}
         for field in [field for field, held in fields.items() if held is not None]:
             losses.add(Lost.TOOL, f"{name} {field} of {tool.name}")
@@ -84,7 +85,7 @@ def write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: L
     payload["max_tokens"] = MAX_TOKENS
     stop, schema = options.get("stop"), options.get("output_schema")
     if stop is not None:
-        payload["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
+        payload["stop_sequences"] = _stops(stop)
     choice = _choice(options.get("tool_choice"), options.get("parallel_tool_calls"), tools="tools" in payload)
     if choice is not None:
         payload["tool_choice"] = choice
@@ -92,6 +93,14 @@ def write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: L
         payload["output_config"] = {"format": {"type": _FORMAT, "schema": schema}}
     plain = {name: value for name, value in options.items() if name not in _MAPPED and value is not None}
     merge_options(payload, plain, losses, without=("seed",))
+
+
+def _stops(stop: Any) -> list[Any]:
+    if isinstance(stop, str):
+        return [stop]
+    if not isinstance(stop, list | tuple):
+        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
+    return list(cast("Sequence[Any]", stop))
 
 
 def _choice(chosen: Any, parallel: Any, *, tools: bool) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from suture.codecs._contents import arguments_object
-from suture.codecs._kept import origin_of, put_back, unwrap
+from suture.codecs._kept import origin_of, put_back, report_extension, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.anthropic._fields import WIRE, own_fields, tag_of
 from suture.codecs.anthropic._media import write_in_words, write_media
@@ -99,6 +99,7 @@ def _thought(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | No
     if origin_of(block) != WIRE:
         losses.add(Lost.REASONING, f"thought {block.text[:40]!r}", path)
         return None
+    report_extension(block, ("data",), losses, path)
     made: dict[str, Any] = {"type": "thinking", "thinking": block.text, "signature": block.signature}
     if "data" in block.extension:
         made = {"type": "redacted_thinking", "data": block.extension["data"]}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suture.codecs._codec import Codec
-from suture.codecs._contents import as_json
+from suture.codecs._contents import Called, as_json
 from suture.codecs._event_stream import EventStream, write_frame
 from suture.codecs._kept import put_back
 from suture.codecs._values import Losses, Lost, Request
@@ -67,7 +67,7 @@ class BedrockCodec(Codec):
 
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
         """Return what `items` say; a result has the name of its call."""
-        names: dict[str, str] = {}
+        names = Called[str]()
         return [read_message(item, index, names) for index, item in enumerate(items)]
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:

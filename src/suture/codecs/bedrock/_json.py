@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard, cast
 
+from suture.codecs._contents import Called
 from suture.errors import InputError
-from suture.messages import FrozenMap
 
 __all__ = ["WIRE", "Where", "as_extra", "beside", "field", "is_map", "only"]
 
@@ -21,8 +21,8 @@ class Where(NamedTuple):
     role: str
     message: int | None = None
     path: str = "content"
-    names: Mapping[str, str] = FrozenMap()
-    """The names of the calls before it, by their ids."""
+    names: Called[str] | None = None
+    """The names of the calls before it."""
     ran: Collection[str] = ()
     """The ids of the calls in this message that the service itself has answered."""
 

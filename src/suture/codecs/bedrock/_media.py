@@ -6,7 +6,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
-from suture.codecs._contents import data_of, media_in_words
+from suture.codecs._contents import data_of, media_in_words, report_address
 from suture.codecs._kept import put_back
 from suture.codecs._values import Losses, Lost
 from suture.codecs.bedrock._json import WIRE, Where, as_extra, beside, is_map, only
@@ -157,6 +157,7 @@ def write_media(block: Any, losses: Losses, path: str, names: MutableMapping[str
         losses.add(Lost.MEDIA, f"{kind} {media_in_words(block)[:80]}", path)
         put_back(WIRE, {}, block.extra, losses, path)
         return {"text": media_in_words(block)}
+    report_address(block, losses, path)
     if getattr(block, "detail", ""):
         losses.add(Lost.DETAIL, f"image detail {block.detail}", path)
     made: dict[str, Any] = {} if written.form is None else {"format": written.form}

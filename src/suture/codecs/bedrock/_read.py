@@ -1,12 +1,12 @@
 """Converse's blocks as ours: each is an object with one key, which says what it is."""
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from suture.codecs._contents import arguments_text
+from suture.codecs._contents import Called, arguments_text
 from suture.codecs._kept import unknown
 from suture.codecs.bedrock._json import WIRE, Where, as_extra, beside, is_map, only
 from suture.codecs.bedrock._media import read_media
@@ -27,10 +27,10 @@ _ROLES = ("user", "assistant", "system")
 _SERVER = "server_tool_use"
 
 
-def read_message(item: Any, index: int | None, names: MutableMapping[str, str]) -> AgenticMessage:
+def read_message(item: Any, index: int | None, names: Called[str]) -> AgenticMessage:
     """Return the message that `item` says; `names` are those of the calls so far, and get those of this one.
 
-    >>> read_message({"role": "user", "content": [{"text": "hi"}]}, 0, {}) == AgenticMessage.user("hi")
+    >>> read_message({"role": "user", "content": [{"text": "hi"}]}, 0, Called()) == AgenticMessage.user("hi")
     True
     """
     where = Where("", index, "")
@@ -39,8 +39,11 @@ def read_message(item: Any, index: int | None, names: MutableMapping[str, str]) 
     if role not in _ROLES:
         raise where.at("role").fault(f"unknown role {role!r}; expected user or assistant")
     content = where.at("content").list(message.get("content"))
+    names.enter(role)
     blocks = read_blocks(content, Where(role, index, names=names))
-    names.update({block.call_id: block.name for block in blocks if isinstance(block, FunctionToolCall)})
+    for block in blocks:
+        if isinstance(block, FunctionToolCall):
+            names.note(block.call_id, block.name)
     kept = beside(message, "content") if role == "system" else beside(message, "role", "content")
     return AgenticMessage(role, blocks, extra=as_extra(kept))
 
@@ -110,8 +113,8 @@ def _result(held: Any, where: Where) -> FunctionToolResult | ServerToolResult:
         _read(inside.at(f"[{place}]").map(block), _INSIDE, inside.at(f"[{place}]")._replace(role="user"))
         for place, block in enumerate(content)
     ]
-    name = where.names.get(call_id, "")
-    return FunctionToolResult(call_id, name, tuple(blocks), is_error, extra=as_extra(kept))
+    name = where.names.answered(call_id) if where.names else None
+    return FunctionToolResult(call_id, name or "", tuple(blocks), is_error, extra=as_extra(kept))
 
 
 def _json(held: Any, where: Where) -> UserInputText:

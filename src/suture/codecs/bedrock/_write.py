@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from suture.codecs._contents import arguments_object
-from suture.codecs._kept import origin_of, put_back, unwrap
+from suture.codecs._kept import origin_of, put_back, report_extension, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.bedrock._json import WIRE, field
 from suture.codecs.bedrock._media import MEDIA, write_media
@@ -100,7 +100,9 @@ def _reasoning(block: Reasoning, writing: Writing, path: str) -> _Block | None:
     if origin_of(block) != WIRE:
         writing.losses.add(Lost.REASONING, f"reasoning {block.text[:40]!r}", path)
         return None
+    report_extension(block, ("redacted",), writing.losses, path)
     if block.extension.get("redacted"):
+        put_back("", {}, block.extra, writing.losses, path)
         return {"reasoningContent": {"redactedContent": block.signature}}
     said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
     return {"reasoningContent": {"reasoningText": put_back(WIRE, said, block.extra, writing.losses, path)}}

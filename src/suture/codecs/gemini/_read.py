@@ -4,7 +4,8 @@ A call without an id gets one, so that other formats can name it; a kept `id` of
 stands in a part beside its one thing is kept flat, what stands inside that thing under the thing's name.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
@@ -57,16 +58,18 @@ _MEDIA: Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "audio": (UserInputAudio, AssistantGenAudio),
     "video": (UserInputVideo, AssistantGenVideo),
 }
+_IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_response")
 _USERS_OWN = "partMetadata"
 _STANDARD = str.maketrans("-_", "+/")
 
 
-class _Waiting(NamedTuple):
-    """A call of the latest turn that has no response yet."""
+class _Waiting:
+    """A call of the latest turn."""
 
-    id: str
-    name: str
-    minted: bool
+    __slots__ = ("answered", "id")
+
+    def __init__(self, given: Any) -> None:
+        self.id, self.answered = given, False
 
 
 class Calls:
@@ -78,34 +81,48 @@ class Calls:
     ('call_4_0', 'call_4_0')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Collection[str] = ()) -> None:
         self._stem = ""
         self._count = 0
-        self._waiting: list[_Waiting] = []
+        self._taken = taken
+        self._waiting: dict[tuple[str, str], deque[_Waiting]] = {}
+        """The calls by their id, by their name, and all of them: those without an id apart from those with one."""
 
     def begin(self, stem: str) -> None:
         """Take a new turn: only its calls are answered from now on."""
-        self._stem, self._count, self._waiting = stem, 0, []
+        self._stem, self._count, self._waiting = stem, 0, {}
 
     def open(self, call: Mapping[str, Any]) -> Any:
         """Return the id of the next call of the turn."""
-        given = call.get("id") or mint(self._stem, self._count, call)
+        kind = "given" if call.get("id") else "minted"
+        given = call.get("id") or self._mint(call)
         self._count += 1
-        self._waiting.append(_Waiting(given, call.get("name") or "", minted=not call.get("id")))
+        waiting = _Waiting(given)
+        for key in {("id", str(given)), (kind, str(call.get("name") or "")), (kind, "")}:
+            self._waiting.setdefault(key, deque()).append(waiting)
         return given
 
     def answer(self, response: Mapping[str, Any]) -> Any:
         """Return the id of the call that `response` answers; without an id, by name, then by order."""
-        given, name = response.get("id"), response.get("name")
-        if given:
-            fitting = [call for call in self._waiting if call.id == given]
-        else:
-            fitting = [call for call in self._waiting if not name or call.name == name]
-            fitting.sort(key=lambda call: not call.minted)
-        if not fitting:
+        given, name = response.get("id"), str(response.get("name") or "")
+        found = self._next("id", str(given)) if given else self._next("minted", name) or self._next("given", name)
+        if found is None:
             return given or ""
-        self._waiting.remove(fitting[0])
-        return fitting[0].id
+        found.answered = True
+        return found.id
+
+    def _mint(self, call: Mapping[str, Any]) -> str:
+        made = mint(self._stem, self._count, call)
+        while made in self._taken:
+            made += "_"
+        return made
+
+    def _next(self, by: str, mark: str) -> _Waiting | None:
+        """Return the first call under a mark that has no response yet."""
+        calls = self._waiting.get((by, mark), deque[_Waiting]())
+        while calls and calls[0].answered:
+            calls.popleft()
+        return calls[0] if calls else None
 
 
 def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
@@ -123,14 +140,28 @@ def read_contents(items: Iterable[Mapping[str, Any]]) -> list[AgenticMessage]:
     >>> read_contents([{"role": "user", "parts": [{"text": "hi"}]}])[0].content_blocks
     (UserInputText(text='hi'),)
     """
-    calls = Calls()
+    contents = list(items)
+    calls = Calls(frozenset(_ids(contents)))
     messages: list[AgenticMessage] = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(contents):
         try:
             messages.append(read_content(item, str(index), calls))
         except InputError as error:
             raise InputError(error.reason, index=index, path=error.path) from None
     return messages
+
+
+def _ids(contents: Iterable[Any]) -> Iterator[str]:
+    """Yield the ids that calls and responses have, so that none is given twice."""
+    for content in contents:
+        parts = _field(content, "parts")
+        for part in cast("Iterable[Any]", parts if isinstance(parts, list | tuple) else ()):
+            found = [_field(_field(part, name), "id") for name in _IDENTIFIED]
+            yield from (each for each in found if isinstance(each, str))
+
+
+def _field(value: Any, name: str) -> Any:
+    return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
 
 
 def read_content(content: Any, stem: str, calls: Calls) -> AgenticMessage:

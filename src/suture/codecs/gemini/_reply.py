@@ -200,7 +200,7 @@ def write_reply(message: AgenticMessage, losses: Losses) -> dict[str, Any]:
     own = object_in(meta.extension, GEMINI)
     content = put_back(GEMINI, {"parts": write_parts(message, losses), "role": "model"}, message.extra, losses)
     made = {"content": content, "finishReason": _word(meta), "index": 0}
-    candidate = put_back(GEMINI, made, {GEMINI: own.get("candidate")}, losses)
+    candidate = put_back(GEMINI, made, {GEMINI: own.get("candidate", {})}, losses)
     if content["parts"] and "content" not in candidate:
         candidate["content"] = content
     body: dict[str, Any] = {"candidates": [candidate], **object_in(own, "body")}

@@ -119,7 +119,7 @@ def _write_tool(tool: ToolInfo, losses: Losses, path: str) -> dict[str, Any]:
             said = [field for field, held in cast("Mapping[str, Any]", value).items() if held is not None]
             for field in said:
                 losses.add(Lost.TOOL, f"{name} {field} of {tool.name}", path)
-        elif name != GEMINI:
+        elif name != GEMINI or not isinstance(value, Mapping):
             report_extra(name, value, losses, path)
     return put_back(GEMINI, made, {GEMINI: own_fields(tool.extra)}, losses, path)
 

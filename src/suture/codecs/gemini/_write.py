@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from suture.codecs._contents import arguments_object, data_of, media_in_words
-from suture.codecs._kept import origin_of, put_back, report_extra, unwrap
+from suture.codecs._contents import Called, arguments_object, data_of, media_in_words, report_address
+from suture.codecs._kept import origin_of, put_back, report_extension, report_extra, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.gemini._fields import GEMINI, own_fields
 from suture.codecs.gemini._read import SERVER, is_failure
@@ -102,8 +102,8 @@ class _Writing(NamedTuple):
     losses: Losses
     unnamed: frozenset[str]
     """The ids of calls that had none when they were read."""
-    names: dict[str, str]
-    """The names of the calls so far, by id."""
+    names: Called[str]
+    """The names of the calls so far."""
 
     @classmethod
     def of(cls, messages: Sequence[AgenticMessage], losses: Losses) -> "_Writing":
@@ -113,7 +113,7 @@ class _Writing(NamedTuple):
             for block in message.content_blocks
             if isinstance(block, FunctionToolCall) and _has_no_id(block)
         ]
-        return cls(losses, frozenset(unnamed), {})
+        return cls(losses, frozenset(unnamed), Called())
 
 
 def _content(message: AgenticMessage, writing: _Writing) -> dict[str, Any] | None:
@@ -143,6 +143,7 @@ def _says_something(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(message: AgenticMessage, writing: _Writing) -> list[dict[str, Any]]:
+    writing.names.enter(message.role)
     made = [_part(block, writing, f"content_blocks[{place}]") for place, block in enumerate(message.content_blocks)]
     return [part for part in made if part is not None]
 
@@ -160,7 +161,7 @@ def _lose(block: Any, writing: _Writing, path: str) -> None:
 
 
 def _system_part(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    writing = _Writing(losses, frozenset(), {})
+    writing = _Writing(losses, frozenset(), Called())
     if type(block) in _DEFAULTS:
         return _in_words(block, writing, path)
     if isinstance(block, UserInputText | AssistantGenText | Opaque):
@@ -182,6 +183,7 @@ def _thought(block: Reasoning, writing: _Writing, path: str) -> dict[str, Any] |
     if origin_of(block) != GEMINI:
         writing.losses.add(Lost.REASONING, f"thought {block.text[:40]!r}", path)
         return None
+    report_extension(block, (), writing.losses, path)
     made: dict[str, Any] = {"text": block.text, "thought": True}
     if block.signature:
         made["thoughtSignature"] = block.signature
@@ -191,6 +193,7 @@ def _thought(block: Reasoning, writing: _Writing, path: str) -> dict[str, Any] |
 def _media(block: Any, writing: _Writing, path: str) -> dict[str, Any]:
     _report_details(block, writing, path)
     data = data_of(block, _DEFAULTS[type(block)])
+    report_address(block, writing.losses, path)
     if data is not None:
         return _wrapped("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block, writing, path)
     if not block.url:
@@ -222,7 +225,7 @@ def _in_words(block: Any, writing: _Writing, path: str) -> dict[str, Any]:
 
 
 def _call(block: FunctionToolCall, writing: _Writing, path: str) -> dict[str, Any]:
-    writing.names[block.call_id] = block.name
+    writing.names.note(block.call_id, block.name)
     made = {"id": block.call_id, "name": block.name}
     call: dict[str, Any] = {name: value for name, value in made.items() if value}
     arguments = arguments_object(block.arguments, writing.losses, f"{path}.arguments")
@@ -279,7 +282,8 @@ def _response(
     path: str,
 ) -> dict[str, Any]:
     call_id = "" if block.call_id in writing.unnamed else block.call_id
-    name = block.name or writing.names.get(block.call_id, "")
+    called = writing.names.answered(block.call_id, block.name or None)
+    name = block.name or called or ""
     made: dict[str, Any] = {"id": call_id, "name": name, "response": said, "parts": beside}
     present = {key: value for key, value in made.items() if value or (key == "response" and value is not None)}
     return _wrapped("functionResponse", present, block, writing, path, marks=("output", "response"))
@@ -316,7 +320,7 @@ def _wrapped(
 ) -> dict[str, Any]:
     """Return a part that holds `inner` under `field`, with what was kept of both; `marks` are no fields."""
     for name, value in block.extra.items():
-        if name != GEMINI:
+        if name != GEMINI or not isinstance(value, Mapping):
             report_extra(name, value, writing.losses, path)
     own = {name: value for name, value in own_fields(block.extra).items() if name not in marks}
     inside = own.pop(field, {})

@@ -22,6 +22,8 @@ class _Call:
     def __init__(self, place: int) -> None:
         self.place, self.id, self.name, self.kind = place, "", "", ""
         self.told = False
+        self.named = 0
+        """The chunk that its name came in."""
         self.arguments: list[str] = []
         self.rest: dict[str, Any] = {}
         self.inner: dict[str, Any] = {}
@@ -39,7 +41,8 @@ class Calls:
     """Finds out which call a piece belongs to, and joins them at the end.
 
     Most servers say it by the index. Some leave that out, or the id; some send the id with each piece, or a new one;
-    some give the index of the call before. A piece that has neither goes on with the last call.
+    some give the index of the call before, or the same id to two calls. A piece that has neither goes on with the last
+    call, and a call that has a name is not given another.
 
     >>> calls = Calls()
     >>> calls.take([{"id": "call_1", "function": {"name": "add", "arguments": ""}}])
@@ -53,9 +56,11 @@ class Calls:
         self._by_index: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._last: _Call | None = None
+        self._chunk = 0
 
     def take(self, pieces: Sequence[Any]) -> list[Delta]:
         """Return what the pieces in one chunk add."""
+        self._chunk += 1
         return [delta for piece in pieces for delta in self._take(map_in(piece, "tool_calls"))]
 
     def whole(self) -> list[dict[str, Any]]:
@@ -78,6 +83,8 @@ class Calls:
         absorb(call.inner, held, ("name", SAID[field]))
         new_name = "" if call.name else name
         call.id, call.name = call.id or call_id, call.name or name
+        if new_name:
+            call.named = self._chunk
         if call.id:
             self._by_id[call.id] = call
         new_id = "" if call.told else call.id
@@ -104,16 +111,23 @@ class Calls:
 
     def _by_place(self, index: int, call_id: str, name: str) -> _Call | None:
         at = self._by_index.get(index)
-        begins = at is None or (name and call_id and at.id and call_id != at.id)
-        return None if begins else at
+        if at is None or (name and call_id and at.id and call_id != at.id):
+            return None
+        return None if _is_renamed(at, name) else at
 
     def _by_order(self, call_id: str, name: str) -> _Call | None:
         last = self._last
-        if call_id in self._by_id:
-            return self._by_id[call_id]
+        known = self._by_id.get(call_id)
+        if known is not None:
+            again = name and known.named == self._chunk
+            return None if again or _is_renamed(known, name) else known
         if last is None or (call_id and last.id) or (name and last.name):
             return None
         return last
+
+
+def _is_renamed(call: _Call, name: str) -> bool:
+    return bool(name and call.name and name != call.name)
 
 
 def _index(value: Any) -> int | None:

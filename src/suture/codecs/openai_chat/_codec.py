@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from suture.codecs._codec import Codec, StreamReader
-from suture.codecs._kept import unknown
+from suture.codecs._kept import REST, report_extra, unknown
 from suture.codecs._values import Losses, Lost, Request
 from suture.codecs.openai_chat._parts import (
     LISTED,
@@ -30,9 +30,6 @@ from suture.errors import InputError
 from suture.messages import AgenticMessage, FunctionToolResult, Reasoning, UserInputText
 
 __all__ = ["OpenAIChatCodec"]
-
-_NATIVE = "message"
-"""Where a chat message's own fields that blocks have no place for are kept: the name of who speaks is one."""
 
 
 class OpenAIChatCodec(Codec):
@@ -125,10 +122,11 @@ class _Writing(NamedTuple):
         is_turn = message.role == "assistant" and spoken
         if is_turn:
             self.show()
-        before = len(self.made)
+        said = None
         if is_turn:
             turn = write_turn(message, self.losses, field=self.field)
             if turn["content"] or len(turn) > 2 or not message.content_blocks:  # else all that it said was lost
+                said = len(self.made)
                 self.made.append(turn)
         for place, block in enumerate(message.content_blocks):
             if is_result(block):
@@ -137,11 +135,15 @@ class _Writing(NamedTuple):
                 self.media.extend(shown)
         if message.role != "assistant" and spoken:
             self.show()
+            said = len(self.made)
             self.made.append(_write_said(message, self.losses))
         if message.response_meta is not None:
             self.losses.add(Lost.META, "why the reply ended and what it cost")
-        if message.extra and len(self.made) > before:
-            self.made[-1] = _named(self.made[-1], message, self.losses)
+        if message.extra and said is not None:
+            self.made[said] = _named(self.made[said], message, self.losses)
+        elif message.extra:
+            for name, value in message.extra.items():
+                report_extra(name, value, self.losses, "extra")
 
     def show(self) -> None:
         """Show the media of the results so far."""
@@ -168,11 +170,11 @@ def _write_said(message: AgenticMessage, losses: Losses) -> dict[str, Any]:
 
 
 def _named(made: dict[str, Any], message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-    """Return the last message made of `message`, with what that carries beside its blocks."""
-    native = inside(message.extra, _NATIVE)
-    if set(native) != {"name"}:
+    """Return the message that says what `message` does, with what that carries beside its blocks."""
+    native = inside(message.extra, REST)
+    if set(native) != {"name"} or not isinstance(native["name"], str):
         return restored(made, message.extra, losses)
-    rest = {name: value for name, value in message.extra.items() if name != _NATIVE}
+    rest = {name: value for name, value in message.extra.items() if name != REST}
     return restored({**made, "name": native["name"]}, rest, losses)
 
 

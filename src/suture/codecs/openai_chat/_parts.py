@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from suture.codecs._contents import Data, data_of, media_in_words, split_data_url
-from suture.codecs._kept import keep, put_back, unknown, unwrap
+from suture.codecs._contents import Data, data_of, media_in_words, report_address, split_data_url
+from suture.codecs._kept import keep, put_back, report_extension, report_extra, unknown, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.errors import InputError
 from suture.messages import (
@@ -30,6 +30,7 @@ __all__ = [
     "is_list",
     "is_map",
     "join_parts",
+    "objects",
     "only_texts",
     "others",
     "own",
@@ -96,21 +97,24 @@ def _within(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
 # Reading
 
 
-def read_content(content: Any, index: int, path: str = "content") -> list[UserInputBlock]:
+def read_content(content: Any, index: int) -> list[UserInputBlock]:
     """Return what a message that is not the model's says."""
     if content is None:
         return []
     if isinstance(content, str):
         return [UserInputText(content)]
-    if not is_list(content):
-        raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", index=index, path=path)
-    blocks: list[UserInputBlock] = []
-    for place, part in enumerate(content):
-        if not is_map(part):
+    return [_read_part(part) for part in objects(content, index, "a text or a list of parts", "a part")]
+
+
+def objects(held: Any, index: int, wanted: str, each: str, path: str = "content") -> list[Mapping[str, Any]]:
+    """Return the objects in a list of a message's, in the field `path`."""
+    if not is_list(held):
+        raise InputError(f"expected {wanted}, found {type(held).__name__}", index=index, path=path)
+    for place, item in enumerate(held):
+        if not is_map(item):
             where = f"{path}[{place}]"
-            raise InputError(f"expected a part, found {type(part).__name__}", index=index, path=where)
-        blocks.append(_read_part(part))
-    return blocks
+            raise InputError(f"expected {each}, found {type(item).__name__}", index=index, path=where)
+    return list(held)
 
 
 def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
@@ -195,6 +199,8 @@ def write_part(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
     if isinstance(block, Opaque):
         return unwrap(WIRE, block, losses, path)
     if isinstance(block, UserInputText | AssistantGenText):
+        if isinstance(block, AssistantGenText):
+            report_extension(block, (), losses, path)
         return restored({"type": "text", "text": block.text}, block.extra, losses, path)
     return write_media(block, losses, path) or write_words(block, losses, path)
 
@@ -205,7 +211,8 @@ def write_media(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
     made = writer(block) if writer else None
     if made is None:
         return None
-    if block.url and block.mime_type and not block.url.startswith("data:"):
+    report_address(block, losses, path)
+    if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
         losses.add(Lost.DETAIL, f"type {block.mime_type}", path)
     return restored(made, block.extra, losses, path)
 
@@ -214,6 +221,8 @@ def write_words(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
     """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
     if type(block) in _WRITERS:
         losses.add(Lost.MEDIA, media_in_words(block), path)
+        for name, value in block.extra.items():
+            report_extra(name, value, losses, path)
         return {"type": "text", "text": media_in_words(block)}
     losses.add(Lost.BLOCK, f"a block of type {block_type(block)}", path)
     return None

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from suture.codecs._contents import arguments_text
-from suture.codecs._kept import keep, unknown
-from suture.codecs.openai_chat._parts import LISTED, WIRE, image_of, is_list, is_map, only_texts, others
-from suture.errors import InputError
+from suture.codecs._kept import KIND, keep, unknown
+from suture.codecs.openai_chat._parts import LISTED, WIRE, image_of, is_list, is_map, objects, only_texts, others
 from suture.messages import (
     AssistantGenAudio,
     AssistantGenImage,
@@ -74,16 +73,7 @@ def detail_text(detail: Mapping[str, Any]) -> str:
 def _read_said(content: Any, index: int) -> list[ContentBlock]:
     if content is None or isinstance(content, str):
         return [AssistantGenText(content)] if content else []
-    if not is_list(content):
-        found = type(content).__name__
-        raise InputError(f"expected a text or a list of parts, found {found}", index=index, path="content")
-    blocks: list[ContentBlock] = []
-    for place, part in enumerate(content):
-        if not is_map(part):
-            where = f"content[{place}]"
-            raise InputError(f"expected a part, found {type(part).__name__}", index=index, path=where)
-        blocks.append(_read_part(part))
-    return blocks
+    return [_read_part(part) for part in objects(content, index, "a text or a list of parts", "a part")]
 
 
 def _read_part(part: Mapping[str, Any]) -> ContentBlock:
@@ -126,15 +116,7 @@ def _read_images(item: Mapping[str, Any], read: list[str]) -> list[ContentBlock]
 def _read_calls(calls: Any, index: int) -> list[ContentBlock]:
     if calls is None:
         return []
-    if not is_list(calls):
-        raise InputError(f"expected a list of calls, found {type(calls).__name__}", index=index, path="tool_calls")
-    blocks: list[ContentBlock] = []
-    for place, call in enumerate(calls):
-        if not is_map(call):
-            where = f"tool_calls[{place}]"
-            raise InputError(f"expected a call, found {type(call).__name__}", index=index, path=where)
-        blocks.append(_read_call(call))
-    return blocks
+    return [_read_call(call) for call in objects(calls, index, "a list of calls", "a call", "tool_calls")]
 
 
 def _read_call(call: Mapping[str, Any]) -> ContentBlock:
@@ -142,13 +124,13 @@ def _read_call(call: Mapping[str, Any]) -> ContentBlock:
     field, said = ("custom", "input") if kind == "custom" else ("function", "arguments")
     held = call.get(field)
     call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
-    if kind not in {"function", "custom"} or not is_map(held) or not isinstance(call_id, str):
+    if kind not in ("function", "custom") or not is_map(held) or not isinstance(call_id, str):
         return unknown(WIRE, {CALL: dict(call)})
     if not isinstance(name, str):
         return unknown(WIRE, {CALL: dict(call)})
     rest = others(call, ("id", "type", "index", field))
     inner = others(held, ("name", said))
     kept = {**rest, **({field: inner} if inner else {})}
-    extra = {**({WIRE: kept} if kept else {}), **({"kind": kind} if kind == "custom" else {})}
+    extra = {**({WIRE: kept} if kept else {}), **({KIND: kind} if kind == "custom" else {})}
     given = held.get(said) if kind == "function" else held.get(said, "")
     return FunctionToolCall(call_id, name, arguments_text(given), extra=extra)

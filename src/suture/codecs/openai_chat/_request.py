@@ -36,7 +36,7 @@ def _write_tool(tool: ToolInfo, losses: Losses, path: str) -> list[dict[str, Any
     if not kept and tool.parameters is None and not tool.description and any(name in CODECS for name in foreign):
         losses.add(Lost.TOOL, f"{tool.name}, a tool that {foreign[0]} runs", path)
         return []
-    for name in foreign:
+    for name in [*foreign, *([WIRE] if not is_map(tool.extra.get(WIRE, kept)) else [])]:
         losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:

@@ -49,9 +49,10 @@ class ChatReader:
         raise_error(event)
         absorb(self._head, event, _OF_CHUNK)
         deltas: list[Delta] = []
-        for found in list_in(event.get("choices"), "choices"):
+        for place, found in enumerate(list_in(event.get("choices"), "choices")):
             choice = map_in(found, "a choice")
-            if choice.get("index") in (0, None):
+            index = choice.get("index")
+            if index == 0 or (index is None and place == 0):
                 deltas += self._take(choice)
         usage = event.get("usage")
         if usage is not None:

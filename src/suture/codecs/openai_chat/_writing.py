@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
-from suture.codecs._contents import media_in_words
-from suture.codecs._kept import origin_of, report_extra, unwrap
+from suture.codecs._contents import custom_input, data_of, media_in_words, report_address
+from suture.codecs._kept import KIND, origin_of, report_extension, report_extra, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.openai_chat._parts import (
     LISTED,
     WIRE,
     block_type,
+    inside,
     is_list,
     join_parts,
     only_texts,
@@ -91,6 +92,8 @@ def write_turn(message: AgenticMessage, losses: Losses, *, field: str = "", repl
     for place, block in enumerate(message.content_blocks):
         if not is_result(block):
             turn.add(block, f"content_blocks[{place}]")
+        elif reply:
+            losses.add(Lost.BLOCK, f"a block of type {block_type(block)}", f"content_blocks[{place}]")
     return turn.finish()
 
 
@@ -167,6 +170,8 @@ class _Turn:
         if not (mine or ((self.reply or self.field) and block.text)):
             self.losses.add(Lost.REASONING, "a thought that was not made here", path)
             return
+        if mine:
+            report_extension(block, ("field", "details"), self.losses, path)
         name = self.field or (block.extension.get("field", THOUGHT) if mine else THOUGHT)
         if name == "thinking":
             part = {"type": name, name: [{"type": "text", "text": block.text}]}
@@ -183,14 +188,17 @@ class _Turn:
 
     def sound(self, block: AssistantGenAudio, path: str) -> None:
         """Write a sound: whole in a reply, by its id in a request."""
-        kept = own(block.extra)
-        if self.reply and "audio" not in self.fields:
-            held = {"data": block.base64_data} if block.base64_data else {}
+        kept, data = own(block.extra), data_of(block)
+        if self.reply and "audio" not in self.fields and (data or (kept and not block.url)):
+            report_address(block, self.losses, path)
+            held = {"data": data.base64} if data else {}
             self.fields["audio"] = restored(held, block.extra, self.losses, path)
         elif "id" in kept and "audio" not in self.fields:
             self.fields["audio"] = {"id": kept["id"]}
         else:
             self.losses.add(Lost.MEDIA, media_in_words(block), path)
+            for name, value in block.extra.items():
+                report_extra(name, {**kept, "transcript": None} if name == WIRE and kept else value, self.losses, path)
             said = kept.get("transcript") or media_in_words(block)
             self.part({"type": "text", "text": said})
 
@@ -210,13 +218,14 @@ class _Turn:
 
     def call(self, block: FunctionToolCall, path: str) -> None:
         """Write a call, of a function or of a custom tool."""
-        extra = dict(block.extra)
-        if extra.pop("kind", "function") == "custom":
-            made = {"id": block.call_id, "type": "custom", "custom": {"name": block.name, "input": block.arguments}}
-        else:
+        given = custom_input(block)
+        if given is None:
             function = {"name": block.name, "arguments": block.arguments}
             made = {"id": block.call_id, "type": "function", "function": function}
-        self.calls.append(restored(made, extra, self.losses, path))
+            self.calls.append(restored(made, block.extra, self.losses, path))
+            return
+        made = {"id": block.call_id, "type": "custom", "custom": {"name": block.name, "input": given}}
+        self.calls.append(restored(made, _without_kind(block.extra), self.losses, path))
 
     def unknown(self, block: Opaque, path: str) -> None:
         """Write what was kept whole, where it stood: among the calls, beside them, or among the parts."""
@@ -229,6 +238,14 @@ class _Turn:
             self.fields[OLD_CALL] = kept[OLD_CALL]
         else:
             self.part(kept)
+
+
+def _without_kind(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `extra` of a custom call without what says that it is one."""
+    kept = {name: value for name, value in extra.items() if name != KIND}
+    theirs = inside(extra, "openai-responses")
+    rest = {"openai-responses": {name: value for name, value in theirs.items() if name != "type"}} if theirs else {}
+    return {**kept, **rest}
 
 
 _INSTEAD = ("refusal", "audio", "images", OLD_CALL)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from suture.codecs._contents import arguments_object, arguments_text
+from suture.codecs._contents import Called, arguments_object, arguments_text, custom_input
+from suture.codecs._kept import KIND
 from suture.codecs._values import Losses, Lost
 from suture.codecs.openai_responses._fields import NEEDS, beside, own_type, returned, text_in
 from suture.codecs.openai_responses._parts import read_parts, told, write_output
@@ -61,7 +62,7 @@ def kind_of(block: FunctionToolCall) -> Kind:
     >>> kind_of(FunctionToolCall("a", "f")).call
     'function_call'
     """
-    return CALLS.get(own_type(block.extra), _FUNCTION)
+    return _CUSTOM if custom_input(block) is not None else CALLS.get(own_type(block.extra), _FUNCTION)
 
 
 def input_arguments(text: str) -> str:
@@ -99,16 +100,19 @@ def write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, 
     if kind is _FUNCTION:
         item["arguments"] = block.arguments
     elif kind is _CUSTOM:
-        item["input"] = _input(block.arguments)
+        item["input"] = custom_input(block)
     else:
         item[kind.arguments] = arguments_object(block.arguments, losses, f"{path}.arguments")
-    return returned(item, block.extra, losses, path)
+    extra = {name: value for name, value in block.extra.items() if name != KIND} if kind is _CUSTOM else block.extra
+    return returned(item, extra, losses, path)
 
 
-def read_result(item: Mapping[str, Any], kind: Kind, names: Mapping[str, str]) -> FunctionToolResult:
+def read_result(item: Mapping[str, Any], kind: Kind, names: Called[str]) -> FunctionToolResult:
     """Return the result that `item` is; `names` are those of the calls before it.
 
-    >>> read_result({"call_id": "a", "output": "42"}, OUTPUTS["function_call_output"], {"a": "add"}).name
+    >>> names = Called[str]()
+    >>> names.note("a", "add")
+    >>> read_result({"call_id": "a", "output": "42"}, OUTPUTS["function_call_output"], names).name
     'add'
     """
     call_id = text_in(item, kind.output_id)
@@ -121,7 +125,7 @@ def read_result(item: Mapping[str, Any], kind: Kind, names: Mapping[str, str]) -
     failed = kind is _PATCH and item.get("status") == _FAILED
     if kind is _PATCH:
         known.append("status")
-    name = names.get(call_id) or text_in(item, "name") or kind.name
+    name = names.answered(call_id) or text_in(item, "name") or kind.name
     return FunctionToolResult(call_id, name, tuple(content), failed, extra=beside(item, known))
 
 
@@ -152,18 +156,6 @@ def write_result(
             losses.add(Lost.ERROR, f"the error flag of {block.call_id or block.name}", path)
     made = returned(item, block.extra, losses, path)
     return {**made, "type": kind.output}
-
-
-def _input(arguments: str) -> str:
-    """Return the input of a custom tool; arguments that hold none are the input themselves."""
-    try:
-        held: Any = _decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
-    if not isinstance(held, dict) or set(cast("dict[str, Any]", held)) != {"input"}:
-        return arguments
-    given = cast("dict[str, Any]", held)["input"]
-    return given if isinstance(given, str) else arguments
 
 
 def _shell_output(block: FunctionToolResult, losses: Losses, path: str) -> list[Any]:

@@ -101,7 +101,8 @@ def number_of(item: Mapping[str, Any], place: int) -> str:
     >>> number_of({"type": "function_call"}, 1)
     'fc_1'
     """
-    prefix = _PREFIXES.get(item.get("type", "message"))
+    kind = item.get("type", "message")
+    prefix = _PREFIXES.get(kind) if isinstance(kind, str) else None
     return f"{prefix}_{place}" if prefix else ""
 
 
@@ -111,7 +112,7 @@ def returned(made: dict[str, Any], extra: Mapping[str, Any], losses: Losses, pat
     >>> returned({"type": "function_call"}, {"openai-responses": {"id": "fc_1", "reasoning": "rs_1"}}, Losses(), "")
     {'type': 'function_call', 'id': 'fc_1'}
     """
-    if not extra:
-        return made
+    if not isinstance(extra.get(WIRE), Mapping):
+        return put_back(WIRE, made, extra, losses, path)
     kept = {name: value for name, value in own_fields(extra).items() if name not in _MARKS}
     return put_back(WIRE, made, {**extra, WIRE: kept}, losses, path)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from suture.codecs._contents import Data, data_of, media_in_words, split_data_url
+from suture.codecs._contents import Data, data_of, media_in_words, report_address, split_data_url
 from suture.codecs._kept import unknown, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.openai_responses._fields import (
@@ -69,7 +69,8 @@ def write_part(block: Any, losses: Losses, path: str, *, made: bool = False) -> 
         return part
     losses.add(Lost.MEDIA, f"{tag_of(block)} {media_in_words(block)[:60]}", path)
     text = {"type": _usual(made=made), "text": media_in_words(block)}
-    return returned(text, {name: value for name, value in block.extra.items() if name != WIRE}, losses, path)
+    beyond = {name: value for name, value in block.extra.items() if name != WIRE or not isinstance(value, Mapping)}
+    return returned(text, beyond, losses, path)
 
 
 def write_output(content: Sequence[Any], losses: Losses, path: str) -> str | list[dict[str, Any]]:
@@ -223,15 +224,15 @@ def _write_audio(block: UserInputAudio, losses: Losses, path: str) -> dict[str, 
     data = data_of(block)
     if data is None or own_type(block.extra) != "input_audio":
         return None
+    report_address(block, losses, path)
     held = {"data": data.base64, "format": data.mime_type.partition("/")[2]}
     return returned({"type": "input_audio", "input_audio": held}, block.extra, losses, path)
 
 
 def _report_beside(block: Any, losses: Losses, path: str) -> None:
     """Report what media say beside the one thing that is written: where they are as well, or what they are."""
-    if block.base64_data and block.url:
-        losses.add(Lost.DETAIL, f"address {block.url[:60]}", path)
-    elif block.mime_type and not block.base64_data:
+    report_address(block, losses, path)
+    if block.mime_type and not block.base64_data:
         losses.add(Lost.DETAIL, f"media type {block.mime_type}", path)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from suture.codecs._contents import Called
 from suture.codecs._kept import unknown
 from suture.codecs.openai_responses._calls import CALLS, OUTPUTS, read_call, read_result
 from suture.codecs.openai_responses._fields import (
@@ -50,13 +51,14 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
     ['user']
     """
     messages: list[AgenticMessage] = []
-    names: dict[str, str] = {}
+    names = Called[str]()
     run: _Run | None = None
     for index, given in enumerate(items):
         try:
             item = map_of(given, "")
             text_in(item, "id")
             role = _role(item)
+            names.enter(role)
             if role != "assistant":
                 messages += [] if run is None else [run.message()]
                 run = None
@@ -75,7 +77,7 @@ def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
     >>> read_output([{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]).content_blocks
     (FunctionToolCall(call_id='a', name='f', arguments='{}'),)
     """
-    run = _Run({}, reply=True)
+    run = _Run(Called(), reply=True)
     for place, item in enumerate(items):
         try:
             text_in(map_of(item, ""), "id")
@@ -88,7 +90,7 @@ def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
 class _Run:
     """Items that the model made, one after another."""
 
-    def __init__(self, names: dict[str, str], *, reply: bool = False) -> None:
+    def __init__(self, names: Called[str], *, reply: bool = False) -> None:
         self._blocks: list[Any] = []
         self._reply = reply
         self._names = names
@@ -153,7 +155,7 @@ def _marked(block: Any, head: Mapping[str, Any]) -> Any:
     return replace(block, extra=extra)
 
 
-def _message(item: Mapping[str, Any], role: AgenticRole, names: dict[str, str]) -> AgenticMessage:
+def _message(item: Mapping[str, Any], role: AgenticRole, names: Called[str]) -> AgenticMessage:
     kind = _kind(item)
     if kind != "message":
         return AgenticMessage(role, tuple(_read(item, kind, "", names)))
@@ -185,11 +187,11 @@ def _role(item: Mapping[str, Any]) -> AgenticRole:
     return "user" if by_program or (kind == "tool_search_output" and item.get("call_id")) else "assistant"
 
 
-def _read(item: Mapping[str, Any], kind: str, needs: str, names: dict[str, str]) -> list[Any]:
+def _read(item: Mapping[str, Any], kind: str, needs: str, names: Called[str]) -> list[Any]:
     """Return the blocks of an item that is no message."""
     if kind in CALLS:
         call = read_call(item, CALLS[kind], needs)
-        names[call.call_id] = call.name
+        names.note(call.call_id, call.name)
         return [call]
     if kind in OUTPUTS:
         is_event = kind == "function_call_output" and not item.get("call_id") and bool(item.get("name"))

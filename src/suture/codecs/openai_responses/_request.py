@@ -104,8 +104,8 @@ def read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write_function(tool: ToolInfo, losses: Losses, path: str) -> dict[str, Any]:
-    for name in tool.extra:
-        if name != WIRE:
+    for name, value in tool.extra.items():
+        if name != WIRE or not isinstance(value, Mapping):
             losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
     parameters: dict[str, Any] = {"type": "object", "properties": {}}
     said: dict[str, Any] = {"type": "function", "name": tool.name, "strict": False}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from suture.codecs._contents import Called
 from suture.codecs._kept import origin_of, unwrap
 from suture.codecs._values import Losses, Lost
 from suture.codecs.openai_responses._calls import Kind, kind_of, write_call, write_result
@@ -73,8 +74,8 @@ class _Writer:
     def __init__(self, losses: Losses) -> None:
         self.items: list[Written] = []
         self._losses = losses
-        self._kinds: dict[str, Kind] = {}
-        """The type of each call so far, by its id: its output must be of the same."""
+        self._kinds = Called[Kind]()
+        """The type of each call so far: its output must be of the same."""
         self._role = ""
         self._head: dict[str, Any] = {}
         self._parts: list[dict[str, Any]] = []
@@ -83,6 +84,7 @@ class _Writer:
 
     def add(self, message: AgenticMessage) -> None:
         self._role = message.role
+        self._kinds.enter(message.role)
         self._head = returned({"role": message.role}, message.extra, self._losses, "extra")
         if message.role == "assistant":
             self._head |= _head(message.extra)
@@ -145,12 +147,12 @@ class _Writer:
 
     def call(self, block: FunctionToolCall, path: str) -> None:
         """Put down a call."""
-        self._kinds[block.call_id] = kind_of(block)
+        self._kinds.note(block.call_id, kind_of(block))
         self._put(write_call(block, self._losses, path), block, path)
 
     def result(self, block: FunctionToolResult | ToolSearchResult, path: str) -> None:
         """Put down a result, in the form that its call's type has."""
-        self._put(write_result(block, self._kinds.get(block.call_id), self._losses, path), block, path)
+        self._put(write_result(block, self._kinds.answered(block.call_id), self._losses, path), block, path)
 
     def own(self, write: Callable[[Any, Losses, str], dict[str, Any]], block: Any, path: str) -> None:
         """Put down what this service did; what another did has no form here."""
