@@ -18,7 +18,7 @@ from suture.messages import (
 )
 
 each_wire = pytest.mark.parametrize("wire", CODECS)
-IMAGE = {"base64_data": "QUJD", "mime_type": "image/png"}
+IMAGE: dict[str, Any] = {"base64_data": "QUJD", "mime_type": "image/png"}
 
 
 def reported(wire: str, *messages: AgenticMessage) -> list[Loss]:

@@ -1,7 +1,5 @@
 """Calls that share an id: each result belongs to its own, in order."""
 
-from typing import Any
-
 import pytest
 
 from suture.codecs import CODECS, convert, decode, encode
@@ -20,8 +18,13 @@ def results(*said: str, name: str = "") -> AgenticMessage:
 
 
 def named(messages: list[AgenticMessage]) -> list[tuple[str, str]]:
-    blocks: list[Any] = [block for message in messages for block in message.content_blocks]
-    return [(block.name, block.content[0].text) for block in blocks if isinstance(block, FunctionToolResult)]
+    results = [
+        block for message in messages for block in message.content_blocks if isinstance(block, FunctionToolResult)
+    ]
+    return [
+        (block.name, "".join(held.text for held in block.content if isinstance(held, UserInputText)))
+        for block in results
+    ]
 
 
 HISTORIES = {
