@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -203,3 +204,36 @@ def test_a_store_that_was_open_before_a_fork_is_refused_in_the_child(tmp_path: P
     assert all("this process was forked while the file was open" in refusal for refusal in refusals)
     assert allowed == "None"
     assert journals == "[b'0', b'1'] [b'0']"
+
+
+class Overtaken(sqlite3.Connection):
+    """Between two looks at a new file, another process makes it."""
+
+    made = False
+
+    def execute(self, sql, *parameters):
+        found = super().execute(sql, *parameters)
+        if sql != "PRAGMA user_version" or Overtaken.made:
+            return found
+        Overtaken.made, [(version,)] = True, found.fetchall()
+        [(_, _, path)] = super().execute("PRAGMA database_list").fetchall()
+        run(MAKING, Path(path))
+        return super().execute("SELECT ?", (version,))
+
+
+MAKING = """
+try:
+    asyncio.run(SQLiteStore(path, busy_timeout=0).append("other", 0, [b"0"]))
+except StoreError:
+    pass  # it must wait until the file is known to be new
+"""
+
+
+def test_a_file_that_another_process_is_making_is_not_taken_for_another_program_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: connect(*where, factory=Overtaken, **how))
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        assert asyncio.run(store.load("shared")) == []
+    assert Overtaken.made

@@ -217,8 +217,12 @@ def _prepared(path: str) -> tuple[int, int, int]:
 
 
 def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: str) -> None:
-    # Nothing is written before the file is known to be ours.
-    if _is_new(connection, path, kind):
+    # Nothing is written before the file is known to be ours. All that tells is read at one moment: another process
+    # may be making the file just now.
+    connection.execute("BEGIN")
+    is_new = _is_new(connection, path, kind)
+    connection.execute("COMMIT")
+    if is_new:
         _pragma(connection, "journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         if _is_new(connection, path, kind):
