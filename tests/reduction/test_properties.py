@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
-import suture.reduction
+from suture import reduction
+from suture.messages import Message, TextPart, ToolCall
 from suture.profiles import PROFILES, get_profile
 from suture.reduction import Plan
 from tests.histories import Step
@@ -225,3 +226,14 @@ def test_the_properties_above_would_notice_a_text_that_is_lost():
         check_kept("message", before, after, {}, offload=True)
     with pytest.raises(ValueError, match="not enough values"):
         check_kept("message", before, Read("a", ("gone",)), {}, offload=True)
+
+
+def test_a_result_that_is_shorter_truncated_than_cleared_does_not_keep_others_from_being_cleared():
+    texts = (TextPart(""), TextPart("long " * 60))
+    history = [
+        Message.assistant(tool_calls=[ToolCall("a", "search"), ToolCall("b", "search")]),
+        Message("tool", user_input_multi_content=texts, tool_call_id="a", tool_name="search"),
+        Message.tool("result " * 15, "b", "search"),
+    ]
+    made = reduction.plan(history, max_tokens_for_clear=0, clear_retention_suffix_limit=0, max_length_for_trunc=10)
+    assert [change.action for change in made.changes] == ["truncate", "clear"]

@@ -136,9 +136,9 @@ class Notebook:
 
     @property
     def ledger(self) -> Ledger:
-        """What the messages of a foreign wire cannot say themselves; empty on a native one."""
+        """What messages that cannot be marked cannot say themselves; empty on a wire with marks."""
         if self._ledger is None:
-            self._ledger = Ledger() if self.scope is None or self._is_native else self._read_ledger(self.scope)
+            self._ledger = Ledger() if self.scope is None or self._has_marks else self._read_ledger(self.scope)
         return self._ledger
 
     def keep(self, ledger: Ledger) -> None:
@@ -146,7 +146,7 @@ class Notebook:
         before = self.ledger
         self._ledger = ledger
         new = Ledger(ledger.saved[len(before.saved) :], ledger.rounds - before.rounds)
-        if self.scope is not None and not self._is_native and new != Ledger():
+        if self.scope is not None and not self._has_marks and new != Ledger():
             set_session_value(f"{self.key}/{self._pages}", new.to_dict())
             self._pages += 1
 
@@ -163,22 +163,22 @@ class Notebook:
     def note_saved(self, saved: Saved) -> None:
         """Keep what the tool call at hand has saved, with its result."""
         self._saved[folded(saved.path)] = saved
-        if self.scope is None or not self._is_native:
+        if self.scope is None or not self._has_marks:
             self.keep(self.ledger.with_saved(saved))
         else:
             note_on_result(**mark_saved(saved))
 
     def recorded(self, history: Sequence[Any] = ()) -> dict[str, Saved]:
         """Return all that this history's output was saved as, by folded path."""
-        if self.scope is not None and self._is_native:
+        if self.scope is not None and self._has_marks:
             self._read_marks(self.scope.wire, History.of(history or self.scope.history))
         else:
             self._saved.update({folded(saved.path): saved for saved in self.ledger.saved})
         return self._saved
 
     @property
-    def _is_native(self) -> bool:
-        return self.scope is not None and self.scope.wire.native
+    def _has_marks(self) -> bool:
+        return self.scope is not None and self.scope.wire.marks
 
     @property
     def key(self) -> str:

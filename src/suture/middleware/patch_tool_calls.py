@@ -141,7 +141,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             return texts[place]
 
         paired = pair(wire, history, self._options(wire, say))
-        if not wire.native:
+        if not wire.marks:
             _record(text for text in texts.values() if text)
         return paired
 

@@ -7,10 +7,10 @@ from functools import cache
 
 import msgspec
 
-__all__ = ["NATIVE", "IdForm", "Operation", "Profile", "Rule"]
+__all__ = ["NEUTRAL", "IdForm", "Operation", "Profile", "Rule"]
 
-NATIVE = ("message", "agentic")
-"""The wires every profile speaks of besides its own."""
+NEUTRAL = ("message", "agentic", "langchain", "pydantic-ai", "agent-framework")
+"""The wires of no provider in particular: every profile speaks of them besides its own."""
 
 
 class Operation(StrEnum):

@@ -1,13 +1,13 @@
 """Anthropic's Messages API."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["ANTHROPIC"]
 
 ANTHROPIC = Profile(
     name="anthropic",
-    wires=("anthropic", *NATIVE),
+    wires=("anthropic", *NEUTRAL),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", scope="history", prefix="toolu_", length=30),
     rules=rules(
         "anthropic",

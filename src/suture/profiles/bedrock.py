@@ -1,13 +1,13 @@
 """Amazon Bedrock Converse."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["BEDROCK"]
 
 BEDROCK = Profile(
     name="bedrock",
-    wires=("bedrock", *NATIVE),
+    wires=("bedrock", *NEUTRAL),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history", prefix="tooluse_", length=30),
     names="[a-zA-Z0-9_-]{1,64}",
     system_outside=True,

@@ -1,13 +1,13 @@
 """DeepSeek: Chat Completions, and a Responses endpoint that wants results right behind their calls."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["DEEPSEEK"]
 
 DEEPSEEK = Profile(
     name="deepseek",
-    wires=("openai-chat", "openai-responses", *NATIVE),
+    wires=("openai-chat", "openai-responses", *NEUTRAL),
     ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="turn"),
     field="reasoning_content",
     rules=rules(

@@ -1,13 +1,13 @@
 """Google Gemini, `contents` of generateContent."""
 
-from suture.profiles._profile import NATIVE, Profile
+from suture.profiles._profile import NEUTRAL, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["GEMINI"]
 
 GEMINI = Profile(
     name="gemini",
-    wires=("gemini", *NATIVE),
+    wires=("gemini", *NEUTRAL),
     system_outside=True,
     rules=rules(
         "gemini",

@@ -1,13 +1,13 @@
 """Kimi (Moonshot): ids restart each round by design."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["KIMI"]
 
 KIMI = Profile(
     name="kimi",
-    wires=("openai-chat", *NATIVE),
+    wires=("openai-chat", *NEUTRAL),
     ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="turn"),
     field="reasoning_content",
     rules=rules(

@@ -1,13 +1,13 @@
 """MiniMax: Chat Completions and an Anthropic-style endpoint; code 2013 for anything out of place."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["MINIMAX"]
 
 MINIMAX = Profile(
     name="minimax",
-    wires=("openai-chat", "anthropic", *NATIVE),
+    wires=("openai-chat", "anthropic", *NEUTRAL),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history"),
     rules=rules(
         "minimax",

@@ -1,13 +1,13 @@
 """Mistral, whose own validator (mistral-common) the tests run on what is repaired."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["MISTRAL"]
 
 MISTRAL = Profile(
     name="mistral",
-    wires=("openai-chat", *NATIVE),
+    wires=("openai-chat", *NEUTRAL),
     ids=IdForm(pattern="[a-zA-Z0-9]{9}", limit=9, scope="turn", prefix="", length=9),
     names="[a-zA-Z0-9_-]{1,64}",
     rules=rules(

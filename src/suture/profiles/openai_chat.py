@@ -1,13 +1,13 @@
 """OpenAI Chat Completions, and the many servers that speak it strictly."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["OPENAI_CHAT"]
 
 OPENAI_CHAT = Profile(
     name="openai-chat",
-    wires=("openai-chat", *NATIVE),
+    wires=("openai-chat", *NEUTRAL),
     ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=40, scope="turn"),
     rules=rules(
         "openai-chat",

@@ -1,13 +1,13 @@
 """OpenAI Responses: pairing by call id over the whole input; reasoning and what it produced are one unit."""
 
-from suture.profiles._profile import NATIVE, IdForm, Profile
+from suture.profiles._profile import NEUTRAL, IdForm, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["OPENAI_RESPONSES"]
 
 OPENAI_RESPONSES = Profile(
     name="openai-responses",
-    wires=("openai-responses", *NATIVE),
+    wires=("openai-responses", *NEUTRAL),
     ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="history"),
     adjacent=False,
     rules=rules(

@@ -1,13 +1,13 @@
 """Structure alone: what every provider demands of calls and results."""
 
-from suture.profiles._profile import Profile
+from suture.profiles._profile import NEUTRAL, Profile
 from suture.profiles._rules import rules
 
 __all__ = ["PAIRING"]
 
 PAIRING = Profile(
     name="pairing",
-    wires=("message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
+    wires=(*NEUTRAL, "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
     adjacent=False,
     rules=rules(
         "pairing",

@@ -9,8 +9,9 @@ from suture.errors import ConfigError
 from suture.messages import ToolInfo
 from suture.reduction._draft import Draft, Fate, is_cleared
 from suture.reduction._handlers import clear_one, content_of
-from suture.reduction._rounds import Round, is_done, rounds_of
+from suture.reduction._rounds import Answer, Round, is_done, rounds_of
 from suture.reduction._steps import Steps, ask
+from suture.reduction._values import ClearResult
 
 __all__ = ["Cleared", "Meter", "clear", "clearable"]
 
@@ -123,10 +124,19 @@ def _clear_answers(draft: Draft, found: Round) -> Steps[list[Fate]]:
         if parts is None or is_cleared(draft, answer):
             continue
         saved = draft.saved_of(answer) or draft.ledger.find(answer.call.id, content_of(parts))
-        if saved is None and draft.terms.settings.config_of(answer.call.name).clear_handler is None:
+        as_usual = draft.terms.settings.config_of(answer.call.name).clear_handler is None
+        if saved is None and as_usual:
             saved = draft.to_be_saved(answer)
         decided = yield from clear_one(draft.detail(answer, parts), saved, draft.terms)
-        if decided.need_clear:
+        if decided.need_clear and not (as_usual and _is_no_less(draft, answer, decided)):
             draft.take_back(answer, saved)
             fates.append(draft.fate(answer, "clear", decided, saved))
     return fates
+
+
+def _is_no_less(draft: Draft, answer: Answer, decided: ClearResult) -> bool:
+    """Tell whether a result that is to be truncated is as short so as it would be cleared."""
+    fate = draft.fates.get((answer.message, answer.position))
+    if fate is None or decided.tool_result is None:
+        return False
+    return draft.weight(decided.tool_result.parts) >= draft.weight(fate.parts)

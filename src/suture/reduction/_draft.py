@@ -104,7 +104,7 @@ class Draft:
         """Do to one round what was decided about its results; `done`: it is never to be cleared again."""
         before = sum(map(self.count, self._messages_of(found)))
         replaced = self._edited(found, fates)
-        if done and self.wire.native:
+        if done and self.wire.marks:
             turn = replaced.get(found.first, self._now(found.first))
             replaced[found.first] = self.wire.with_extra(turn, {PROCESSED: True})
         for index, message in replaced.items():
@@ -113,7 +113,7 @@ class Draft:
         self.freed += before - after
         for fate in fates:
             self._note(found, fate)
-        if done and not self.wire.native:
+        if done and not self.wire.marks:
             self._keep_in_mind(found)
 
     def rewrite(self, found: Round, instead: list[Any]) -> None:
@@ -168,7 +168,7 @@ class Draft:
         """Return the plan; one without changes hands back the very list."""
         changed = bool(self.changes)
         ledger = self.ledger
-        if changed and not self.wire.native:
+        if changed and not self.wire.marks:
             ledger = Ledger((*ledger.saved, *self.saved), ledger.rounds.union(self.digests))
         return Plan(
             messages=self.current() if changed else self.messages,

@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 PROCESSED = "_reduction_mw_processed"
-"""The key in `extra` of a native turn whose round has been cleared."""
+"""The key in `extra` of a turn whose round has been cleared."""
 SAVED = "_reduction_mw_saved"
-"""The key in `extra` of a native result that was saved: where, and how much."""
+"""The key in `extra` of a result that was saved: where, and how much."""
 
 
 class Answer(NamedTuple):
@@ -102,7 +102,7 @@ def is_done(wire: Wire, messages: Sequence[Any], found: Round, ledger: Ledger) -
 
     On a wire whose messages cannot be marked, and without a ledger, our own texts in its results tell.
     """
-    if wire.native:
+    if wire.marks:
         return wire.extra_of(messages[found.first]).get(PROCESSED) is True
     if ledger.rounds:
         return round_digest(wire, found) in ledger.rounds
@@ -120,7 +120,7 @@ def round_digest(wire: Wire, found: Round) -> str:
 
 def saved_of(wire: Wire, answer: Answer, ledger: Ledger) -> Saved | None:
     """Return where a result is that was saved before: what now stands for it names that path."""
-    if wire.native:
+    if wire.marks:
         marked = read_saved(answer.result.extra, answer.call)
         mine = [] if marked is None else [marked]
     else:
@@ -136,7 +136,7 @@ def named_paths(wire: Wire, result: Result) -> set[str]:
 
 
 def mark_saved(saved: Saved) -> dict[str, Any]:
-    """Return what a native result carries in `extra` once it was saved."""
+    """Return what a result carries in `extra` once it was saved."""
     return {SAVED: {"path": saved.path, "phase": saved.phase, "length": saved.length, "name": saved.name}}
 
 

@@ -12,6 +12,7 @@ from suture.messages import History
 from suture.pairing import Finding
 from suture.profiles import get_profile
 from suture.repair._cursor import is_in_order
+from suture.repair._engine import Generator
 from suture.repair._fit import Fitter
 from suture.repair._repairer import Repairer
 from suture.wires import get_wire
@@ -48,7 +49,9 @@ class Follower:
         *,
         orphans: Literal["text", "drop"] = "text",
         is_placeholder: Callable[[str], bool] | None = None,
+        generator: Generator | None = None,
     ) -> None:
+        self._generator = generator
         self._orphans: Literal["text", "drop"] = orphans
         self._is_placeholder = is_placeholder
         self._wire, self._profile = get_wire(wire), get_profile(profile)
@@ -78,6 +81,7 @@ class Follower:
                 wire=self._wire.name,
                 profile=self._profile.name,
                 orphans=self._orphans,
+                generator=self._generator,
                 is_placeholder=self._is_placeholder,
                 language=self._language,
             )

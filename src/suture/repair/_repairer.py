@@ -61,9 +61,12 @@ class Repairer(Generic[M]):
     def reset(self, messages: Iterable[M] = ()) -> None:
         """Forget everything and start again with `messages`."""
         self._raw: list[M] = []
-        wire, profile = self._asked
-        self._growing = [_Growing(plan, self._raw) for plan in candidates([], wire, profile, self._options)]
+        self._growing = self._begun(())
         self.extend(messages)
+
+    def _begun(self, messages: Sequence[M]) -> "list[_Growing]":
+        """Return a repair, with nothing in it yet, for each wire that a history with `messages` may be of."""
+        return [_Growing(plan, self._raw) for plan in candidates(messages, *self._asked, self._options)]
 
     def extend(self, new: Iterable[M]) -> "Repairer[M]":
         """Add messages at the end. If one of them is malformed, or the generator fails, nothing has changed."""
@@ -73,8 +76,9 @@ class Repairer(Generic[M]):
         start = len(self._raw)
         self._raw.extend(added)
         try:
-            names = narrow([growing.plan.wire.name for growing in self._growing], self._raw, start)
-            growing = [growing for growing in self._growing if growing.plan.wire.name in names]
+            growing = self._growing if start else self._begun(added)
+            names = narrow([one.plan.wire.name for one in growing], self._raw, start)
+            growing = [one for one in growing if one.plan.wire.name in names]
             steps = [(one, one.prepare(start)) for one in growing]
         except BaseException:
             del self._raw[start:]

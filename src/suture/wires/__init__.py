@@ -1,7 +1,7 @@
 """Wires: how each message type is seen, changed and made. Nothing else in Suture knows a message's shape.
 
 To add one: write a module beside these, list its instance in `_WIRES`, and give it a row in the tests'
-table of wires.
+table of wires. A wire for another framework's objects goes to the integrations, with a row in `_guests`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,9 @@ from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.wires._arguments import argument_json
 from suture.wires._block_wire import BlockWire
 from suture.wires._chat import ChatWire
+from suture.wires._contents import Form, text_block, typed_text
+from suture.wires._guests import GUEST_WIRES, guest_of, load_guest
+from suture.wires._item_wire import ItemWire
 from suture.wires._mark import MARK
 from suture.wires._parts import RawPart, plain
 from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire
@@ -24,12 +27,15 @@ from suture.wires.openai_chat import OpenAIChatWire
 from suture.wires.openai_responses import OpenAIResponsesWire
 
 __all__ = [
+    "GUEST_WIRES",
     "MARK",
     "WIRES",
     "BlockWire",
     "Call",
     "CallEdit",
     "ChatWire",
+    "Form",
+    "ItemWire",
     "Key",
     "Piece",
     "RawPart",
@@ -46,6 +52,8 @@ __all__ = [
     "narrow",
     "plain",
     "recognise",
+    "text_block",
+    "typed_text",
 ]
 
 _WIRES: dict[str, Wire] = {
@@ -62,7 +70,7 @@ _WIRES: dict[str, Wire] = {
 }
 
 WIRES = tuple(_WIRES)
-"""The names of all wires."""
+"""The names of all wires but the guests'."""
 
 
 _NO_MESSAGES: frozenset[Any] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
@@ -77,7 +85,9 @@ def get_wire(name: str) -> Wire:
     try:
         return _WIRES[name]
     except (KeyError, TypeError):
-        raise ConfigError(f"unknown wire {name!r}; known: {', '.join(WIRES)}") from None
+        if name not in GUEST_WIRES:
+            raise ConfigError(f"unknown wire {name!r}; known: {', '.join([*WIRES, *GUEST_WIRES])}") from None
+    return _WIRES.setdefault(name, load_guest(name))
 
 
 def get_chat_wire(name: str) -> ChatWire:
@@ -105,7 +115,8 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
     ('openai-chat', 'openai-responses', 'anthropic')
     """
     check_list(messages)
-    return narrow(WIRES, messages)
+    guest = guest_of(messages)
+    return (guest,) if guest else narrow(WIRES, messages)
 
 
 def check_list(messages: Any) -> None:
@@ -124,7 +135,7 @@ def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tup
     >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
     ('gemini',)
     """
-    candidates: list[Wire] = [_WIRES[name] for name in names]
+    candidates: list[Wire] = [get_wire(name) for name in names]
     for index in range(start, len(messages)):
         message: Any = messages[index]
         if message.__class__ in _NO_MESSAGES:

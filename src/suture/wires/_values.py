@@ -61,7 +61,7 @@ class Result(NamedTuple):
     marked: bool = False
     failed: bool = False
     extra: Mapping[str, Any] = NO_EXTRA
-    """What is attached to it; only native messages have that."""
+    """What is attached to it, on a wire with marks."""
 
 
 class View(NamedTuple):

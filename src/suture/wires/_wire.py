@@ -42,7 +42,8 @@ __all__ = ["GLANCE", "Call", "CallEdit", "Key", "Piece", "Record", "Result", "Re
 class Wire(ABC):
     """One message shape. Subclasses are stateless; there is one instance of each.
 
-    `native`: its messages are Suture's own type. `set_like`: a result may stand anywhere after its call.
+    `native`: its messages are Suture's own type. `marks`: something can be attached to its messages.
+    `set_like`: a result may stand anywhere after its call.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
     object, not the object.
 
@@ -53,6 +54,7 @@ class Wire(ABC):
 
     name: str
     native = False
+    marks = False
     set_like = False
     bundled = False
     text_arguments = False
@@ -227,11 +229,11 @@ class Wire(ABC):
         return None if edit.text is None else self.form.alone(edit.text)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`; nothing can be to one that is not native."""
+        """Return what is attached to `message`; nothing on a wire without marks."""
         return message.extra if self.native else NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well; itself if it is not native."""
+        """Return `message` with `extra` attached as well; itself on a wire without marks."""
         return replace(message, extra={**message.extra, **extra}) if self.native and extra else message
 
     # What only some wires have; profiles ask for it only on those.

@@ -70,6 +70,7 @@ class AgenticWire(BlockWire, ChatWire):
     name = "agentic"
     text_arguments = True
     native = True
+    marks = True
     bundled = False
 
     def skip(self, messages: Sequence[Any], start: int) -> int:

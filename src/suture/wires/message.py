@@ -43,6 +43,7 @@ class MessageWire(ItemWire, ChatWire):
     name = "message"
     text_arguments = True
     native = True
+    marks = True
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, everything is in order at a glance."""
