@@ -10,15 +10,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import suture
 from tests.docs.pages import ROOT, RUN, Block, blocks, name
+from tests.docs.running import run_python
 from tests.models.local.asking import needs_model
 
 PYTHON = [
@@ -38,21 +36,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     suture.set_language("en")
 
 
-def shown_output(block: Block | None) -> str:
-    return block.body if block is not None and block.info == "text" and not block.gap.strip() else ""
-
-
 @pytest.mark.parametrize("page", PYTHON, ids=name)
 def test_the_python_examples_of_a_page_run_in_order_and_print_what_it_shows(page: Path):
-    found = list(blocks(page))
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block, following in zip(found, [*found[1:], None], strict=True):
-        if block.info != "python":
-            continue
-        program = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
-        with redirect_stdout(StringIO()) as printed:
-            exec(program, namespace)
-        assert printed.getvalue() == shown_output(following), f"{name(page)}, line {block.line}"
+    run_python(page)
 
 
 def test_a_python_block_is_run_or_says_that_it_is_not():

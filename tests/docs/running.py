@@ -1,0 +1,26 @@
+"""Running the examples of a page: a `text` block right behind a `python` block is what that block prints."""
+
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tests.docs.pages import Block, blocks, name
+
+
+def shown_output(block: Block | None) -> str:
+    """Return what a page shows as the output of the block before."""
+    return block.body if block is not None and block.info == "text" and not block.gap.strip() else ""
+
+
+def run_python(page: Path) -> None:
+    """Run the python blocks of a page in order, and compare what they print with what it shows."""
+    found = list(blocks(page))
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block, following in zip(found, [*found[1:], None], strict=True):
+        if block.info != "python":
+            continue
+        program = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
+        with redirect_stdout(StringIO()) as printed:
+            exec(program, namespace)
+        assert printed.getvalue() == shown_output(following), f"{name(page)}, line {block.line}"
