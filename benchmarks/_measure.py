@@ -50,6 +50,11 @@ class Settings:
     """Output that is truncated."""
     writes: int = 25
     """How often."""
+    visits: tuple[int, ...] = (50, 200)
+    """Steps of a guest's run."""
+    visited: tuple[int, ...] = (1_000, 10_000)
+    """Messages in a history that a guest goes on with, for `stays` steps."""
+    stays: int = 20
 
 
 class Goal(NamedTuple):

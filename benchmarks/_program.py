@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, cast
 
-__all__ = ["Failed", "Program", "peer_python"]
+__all__ = ["Failed", "Program", "guests_python", "peer_python"]
 
 _ROOT = Path(__file__).parents[1]
 
@@ -18,10 +18,10 @@ class Failed(Exception):
 class Program:
     """A program that waits to be asked. Its first line says which version of what it is."""
 
-    def __init__(self, name: str, python: Path | str, program: Path, stack: ExitStack) -> None:
+    def __init__(self, name: str, python: Path | str, program: Path, stack: ExitStack, *arguments: str) -> None:
         self.name = name
         process = subprocess.Popen(
-            [str(python), str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [str(python), str(program), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._process = stack.enter_context(process)
         self.version: str = self._read()["version"]
@@ -44,5 +44,14 @@ class Program:
 
 def peer_python(name: str) -> Path | None:
     """Return the interpreter of a peer's environment, which `make bench` makes; `None` where it is not there."""
-    python = _ROOT / f".venv-bench-{name}" / "bin" / "python"
+    return _python(f".venv-bench-{name}")
+
+
+def guests_python() -> Path | None:
+    """Return the interpreter of the environment that holds the frameworks that Suture is a guest in, if it is there."""
+    return _python(".venv-guests")
+
+
+def _python(environment: str) -> Path | None:
+    python = _ROOT / environment / "bin" / "python"
     return python if python.exists() else None

@@ -23,7 +23,8 @@ from _linear import measure_linearity
 from _measure import Row, Section, Settings, say
 from _peer import deepagents_version, measure_peer
 from _scan import measure_scans
-from agents import measure_agents
+from guests import measure_guests
+from loops import measure_agents
 from reduction import measure_reduction
 
 _PARTS = {
@@ -34,6 +35,7 @@ _PARTS = {
     "imports": measure_imports,
     "agents": measure_agents,
     "reduction": measure_reduction,
+    "guests": measure_guests,
 }
 _QUICK = Settings(
     sizes=(200, 600),
@@ -50,13 +52,16 @@ _QUICK = Settings(
     looks=2,
     megabytes=2,
     writes=2,
+    visits=(20,),
+    visited=(40,),
+    stays=5,
 )
 _HOW = (
     "How: the contestants of a row run in turn (A B C, B C A, …), each round once, within one process; agents "
-    "have a process each. Times are the best CPU time of all rounds; `ratio` is best over best, `median` "
-    "the median of the rounds' own ratios. Before each timing the garbage is collected, while it runs the "
-    "collector is off, and older objects are frozen: the same for all. Items 10 to 12 say what they do otherwise. "
-    "Times depend on the machine; only ratios are worth comparing."
+    "have a process each, and guests one for each framework. Times are the best CPU time of all rounds; `ratio` is "
+    "best over best, `median` the median of the rounds' own ratios. Before each timing the garbage is collected, while "
+    "it runs the collector is off, and older objects are frozen: the same for all. Items 10 to 12 say what they do "
+    "otherwise. Times depend on the machine; only ratios are worth comparing."
 )
 _COLUMNS = "  {:<40}{:>9}{:>11}{:>11}  {:<15}{:>8}{:>8}{:>8}  {:<9}{}"
 

@@ -111,3 +111,20 @@ def test_threads_share_one_and_each_gets_its_own_history():
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(converse, range(24)))
+
+
+class Table(dict[str, Any]):
+    """Like an array: it does not say whether it is the same as another."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth value of a table is ambiguous")
+
+    __hash__ = None
+
+
+def test_messages_that_cannot_be_compared_are_looked_at_again():
+    following = Following("openai-chat")
+    for _ in range(2):
+        history = [{"role": "user", "content": "hi", "table": Table()}, {"role": "assistant", "content": "hello"}]
+        assert following.mend(history[:1], "openai-chat") == history[:1]
+        assert following.mend(history, "openai-chat") is history

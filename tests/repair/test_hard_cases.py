@@ -1,12 +1,16 @@
 """Single histories that once came out wrong, each with the sentence it broke."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from google.genai import types
 
 import suture
+from suture.profiles import IdForm, get_profile
+from tests.histories import write
 
 
 def call(call_id: str, name: str = "f", arguments: Any = "{}") -> dict[str, Any]:
@@ -228,3 +232,29 @@ def test_a_displaced_response_keeps_its_pictures() -> None:
     }
     fixed = suture.repair([{"role": "user", "parts": [{"functionResponse": response}]}])
     assert [item.content for item in fixed.report.displaced] == [response]
+
+
+def test_a_profile_of_one_s_own_is_taken_as_it_is():
+    own = msgspec.structs.replace(
+        get_profile("openai-chat"), name="ours", ids=IdForm(pattern="[a-z]{3}", prefix="", length=3)
+    )
+    history = write("openai-chat", [("user", "go"), ("turn", [("call_1", "f", "{}")]), ("result", "call_1", "f", "42")])
+    fixed = suture.repair(history, profile=own)
+    assert fixed.report.profile == "ours"
+    assert re.fullmatch("[a-z]{3}", fixed.messages[1]["tool_calls"][0]["id"])
+    assert suture.Repairer(history, wire="openai-chat", profile=own).messages == fixed.messages
+    never = msgspec.structs.replace(own, ids=IdForm(pattern="[a-z]{3}", length=3))
+    with pytest.raises(suture.ConfigError, match="no id of 3 characters fits"):
+        suture.repair(history, profile=never)
+
+
+@pytest.mark.parametrize("spelling", ["canceled", "cancelled"])
+def test_a_placeholder_whose_call_gets_another_id_keeps_its_spelling(spelling: str):
+    text = f"Tool call f with id a was {spelling} - another message came in before it could be completed."
+    turn, answered = ("turn", [("a", "f", "{}")]), ("result", "a", "f", text)
+    fixed = suture.repair(
+        write("anthropic", [("user", "go"), turn, answered, ("say", "so"), ("user", "go"), turn, answered])
+    )
+    [block] = fixed.messages[6]["content"]
+    assert block["tool_use_id"] != "a"
+    assert block["content"] == text.replace("id a", f"id {block['tool_use_id']}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from suture.language import Language, resolve_language
 from suture.messages import History
-from suture.profiles import get_profile
+from suture.profiles import Profile
 from suture.repair import Asks, AsksCause, Follower
 
 __all__ = ["Following"]
@@ -44,7 +44,7 @@ class Following:
         self._lock = Lock()
         self._conversations: list[_Conversation] = []
 
-    def mend(self, messages: Sequence[Any], profile: str) -> Sequence[Any]:
+    def mend(self, messages: Sequence[Any], profile: str | Profile) -> Sequence[Any]:
         """Return what `profile` accepts in the place of `messages`; what cannot be mended is left to the provider."""
         if not messages:
             return messages
@@ -55,7 +55,7 @@ class Following:
             del self._conversations[:-_KEPT]
         return mended
 
-    def _take(self, messages: Sequence[Any], profile: str) -> "_Conversation":
+    def _take(self, messages: Sequence[Any], profile: str | Profile) -> "_Conversation":
         """Return the longest conversation that `messages` go on with, which is nobody else's until it is put back."""
         with self._lock:
             known = [each for each in self._conversations if each.profile == profile and each.is_begun_by(messages)]
@@ -65,7 +65,7 @@ class Following:
                 return best
         follower = Follower(
             self._wire,
-            get_profile(profile).name,
+            profile,
             self._language,
             orphans=self._orphans,
             is_placeholder=self._is_placeholder,
@@ -77,7 +77,7 @@ class Following:
 class _Conversation:
     """A conversation as far as it is known."""
 
-    def __init__(self, follower: Follower, profile: str) -> None:
+    def __init__(self, follower: Follower, profile: str | Profile) -> None:
         self.profile = profile
         self._follower = follower
         self._history: History[Any] = History()
@@ -88,11 +88,14 @@ class _Conversation:
     def is_begun_by(self, messages: Sequence[Any]) -> bool:
         """Tell whether `messages` begin with this conversation: the same objects, or others that say the same."""
         length = self._history.length
-        return (
-            length <= len(messages)
-            and messages[length - 1] == self._history[length - 1]  # most others differ there already
-            and list(messages[:length]) == self._history[:]
-        )
+        if length > len(messages):
+            return False
+        try:
+            # Most others differ at the end already.
+            same = messages[length - 1] == self._history[length - 1] and list(messages[:length]) == self._history[:]
+            return bool(same)
+        except Exception:  # noqa: BLE001 - what users' objects make of == must not end a run
+            return False
 
     def mend(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return what is accepted in the place of `messages`, which go on with this conversation."""

@@ -38,12 +38,14 @@ PROFILES = tuple(_PROFILES)
 """The names of all profiles."""
 
 
-def get_profile(name: str) -> Profile:
-    """Return the profile called `name`.
+def get_profile(name: str | Profile) -> Profile:
+    """Return the profile called `name`; one of your own is its own name.
 
     >>> get_profile("mistral").ids.limit
     9
     """
+    if isinstance(name, Profile):
+        return name
     try:
         return _PROFILES[name]
     except (KeyError, TypeError):

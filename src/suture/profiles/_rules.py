@@ -12,6 +12,8 @@ from suture.profiles._profile import Operation, Rule
 __all__ = ["rules"]
 
 BLOCK_WIRES = ("agentic", "anthropic", "gemini", "bedrock")
+ORDERED_WIRES = (*BLOCK_WIRES, "pydantic-ai", "agent-framework")
+"""Where the order of the blocks in a message is the order in which they are sent."""
 
 _TABLE = (
     Rule(
@@ -67,7 +69,7 @@ _TABLE = (
         problems=("results-not-first",),
         says="In a message with tool results, these come first.",
         operation=Operation.RESULTS_FIRST,
-        wires=BLOCK_WIRES,
+        wires=(*BLOCK_WIRES, "pydantic-ai"),
     ),
     Rule(
         id="text-results",
@@ -108,21 +110,21 @@ _TABLE = (
         problems=("split-results",),
         says="All results of a turn are in the next message.",
         operation=Operation.MERGE,
-        wires=("agentic", "anthropic"),
+        wires=("agentic", "anthropic", "agent-framework"),
     ),
     Rule(
         id="calls-last",
         problems=("text-after-calls",),
         says="In a message with tool calls, these come last.",
         operation=Operation.TEXT_FIRST,
-        wires=BLOCK_WIRES,
+        wires=ORDERED_WIRES,
     ),
     Rule(
         id="text-not-blank",
         problems=("blank-text",),
         says="A text block is not blank.",
         operation=Operation.DROP_EMPTY,
-        wires=BLOCK_WIRES,
+        wires=ORDERED_WIRES,
     ),
     Rule(
         id="error-told",
@@ -166,7 +168,7 @@ _TABLE = (
         problems=("trailing-text",),
         says="A tool message holds nothing but its result.",
         operation=Operation.SPLIT,
-        wires=("agentic", "anthropic"),
+        wires=("agentic", "anthropic", "pydantic-ai"),
     ),
     Rule(
         id="system-place",

@@ -5,12 +5,14 @@ Pairing (the same for every provider) and fit (what one profile demands) come to
 
 from suture.repair._cursor import is_in_order, take_as_in_order
 from suture.repair._engine import Asks, AsksCause, Repaired, check, repair, takes_cause
+from suture.repair._fit import Fitter
 from suture.repair._follower import Followed, Follower
 from suture.repair._repairer import Repairer
 
 __all__ = [
     "Asks",
     "AsksCause",
+    "Fitter",
     "Followed",
     "Follower",
     "Repaired",

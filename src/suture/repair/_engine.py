@@ -159,7 +159,7 @@ def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
     messages: Sequence[M],
     *,
     wire: str | None = None,
-    profile: str | None = None,
+    profile: str | Profile | None = None,
     tail: Literal["cancel", "keep"] = "cancel",
     orphans: Literal["text", "drop"] = "text",
     generator: Generator | None = None,
@@ -175,7 +175,8 @@ def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
     Args:
         messages: the history, in any wire's form; dicts and SDK objects may be mixed.
         wire: the form of the messages; recognised if not given.
-        profile: whose rules hold; the wire's own provider if not given, `pairing` for native messages.
+        profile: whose rules hold, by name or a `Profile` of your own; the wire's own provider's if not given, `pairing`
+            for native messages.
         tail: `cancel` answers calls at the end that have no result; `keep` leaves them in `pending`.
         orphans: `text` keeps a result without a call as user text; `drop` removes it.
         generator: `(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder; an empty
@@ -209,7 +210,7 @@ def check(
     messages: Sequence[Any],
     *,
     wire: str | None = None,
-    profile: str | None = None,
+    profile: str | Profile | None = None,
     tail: Literal["cancel", "keep"] = "cancel",
 ) -> Report:
     """Say what a provider would refuse in a history. Nothing is changed.
@@ -253,7 +254,9 @@ def make_options(
     )
 
 
-def candidates(messages: Sequence[Any], wire: str | None, profile: str | None, options: Options) -> list[Plan]:
+def candidates(
+    messages: Sequence[Any], wire: str | None, profile: str | Profile | None, options: Options
+) -> list[Plan]:
     """Return the plans that fit what was asked: one for each wire that these messages may be of."""
     check_list(messages)
     wanted = get_profile(profile) if profile is not None else None
@@ -290,7 +293,7 @@ def attach(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Findi
     return told
 
 
-def _run(messages: Sequence[Any], wire: str | None, profile: str | None, options: Options) -> Repaired[Any]:
+def _run(messages: Sequence[Any], wire: str | None, profile: str | Profile | None, options: Options) -> Repaired[Any]:
     plans = candidates(messages, wire, profile, options)
     first, *others = [plan.run(messages) for plan in plans]
     for other in others:

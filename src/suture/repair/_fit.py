@@ -252,7 +252,8 @@ class Fitter:
         cause = is_builtin_text(text, call.name, call.id) if complete else None
         if cause is None or given == call.id:
             return None
-        return placeholder_text(cause, call.name, given, "zh" if text.startswith("工具") else "en")
+        told = placeholder_text(cause, call.name, given, "zh" if text.startswith("工具") else "en")
+        return told.replace("was canceled", "was cancelled") if "was cancelled" in text else told
 
     # Items, fields and blocks
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from suture.language import Language
 from suture.messages import History
 from suture.pairing import Finding
-from suture.profiles import get_profile
+from suture.profiles import Profile, get_profile
 from suture.repair._cursor import is_in_order
 from suture.repair._engine import Generator
 from suture.repair._fit import Fitter
@@ -44,7 +44,7 @@ class Follower:
     def __init__(
         self,
         wire: str,
-        profile: str,
+        profile: str | Profile,
         language: Language,
         *,
         orphans: Literal["text", "drop"] = "text",
@@ -79,7 +79,7 @@ class Follower:
             self._start_again()
             self._repairer = Repairer(
                 wire=self._wire.name,
-                profile=self._profile.name,
+                profile=self._profile,
                 orphans=self._orphans,
                 generator=self._generator,
                 is_placeholder=self._is_placeholder,

@@ -3,10 +3,12 @@
 from collections import ChainMap
 from collections.abc import MutableMapping
 
+from suture.errors import ConfigError
 from suture.profiles import IdForm
 
 __all__ = ["Ids"]
 
+_TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -47,6 +49,8 @@ class Ids:
         given = original
         salt = 0
         while not self._is_free(given, original):
+            if salt == _TRIES:
+                raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
             given = self._derive(original, count, salt)
             salt += 1
         self._owners[given] = original

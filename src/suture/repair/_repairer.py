@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, overload
 from suture.errors import AmbiguousWireError, InputError
 from suture.messages import M
 from suture.pairing import Displaced, Finding, OutsideError, Paired, Pending, Report, pair
+from suture.profiles import Profile
 from suture.repair._engine import Causes, Generator, Plan, attach, candidates, make_options, renamed
 from suture.repair._fit import Fitter
 from suture.wires import Key, narrow
@@ -39,7 +40,7 @@ class Repairer(Generic[M]):
         messages: Iterable[M] | tuple[()] = (),
         *,
         wire: str | None = None,
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         tail: Literal["cancel", "keep"] = "cancel",
         orphans: Literal["text", "drop"] = "text",
         generator: Generator | None = None,

@@ -18,6 +18,6 @@ steps is an error.
 A peer that is not installed, or fails, is named in the table and left out.
 """
 
-from agents._compare import measure_agents
+from loops._compare import measure_agents
 
 __all__ = ["measure_agents"]

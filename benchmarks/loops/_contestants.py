@@ -9,7 +9,7 @@ from typing import NamedTuple
 from _measure import say
 from _program import Failed, Program, peer_python
 
-from agents._contest import WINDOW
+from loops._contest import WINDOW
 
 __all__ = ["OURS", "Contestant", "Failed", "Sample", "contestants"]
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from _measure import Goal, Row, Section, Settings, Timings, say
 
-from agents._contest import NOOPS, WINDOW
-from agents._contestants import OURS, Contestant, Failed, Sample, contestants
+from loops._contest import NOOPS, WINDOW
+from loops._contestants import OURS, Contestant, Failed, Sample, contestants
 
 __all__ = ["measure_agents"]
 

@@ -1,0 +1,354 @@
+"""LangChain's messages: calls in `AIMessage`, one `ToolMessage` a result.
+
+Dicts and pairs that LangChain takes for messages are read, too; one that must change becomes a message object. What
+Suture attaches to a message stands in its `response_metadata`, which no adapter sends.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from suture.integrations._langchain_blocks import COMPUTER, CUSTOM, FORM, is_signed, kind_of
+from suture.integrations._langchain_calls import OLD, find_calls, gathered, is_plain, listed_calls, write_calls
+from suture.integrations._langchain_messages import as_message, role_of
+from suture.language import Language
+from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View
+from suture.wires.making import (
+    CALL,
+    GLANCE,
+    MEDIA,
+    RESULT,
+    Telling,
+    get,
+    given,
+    is_list,
+    is_map,
+    media_note,
+    put,
+    says_nothing,
+    word,
+)
+
+__all__ = ["WIRE", "LangChainWire"]
+
+_SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio", "tool_outputs", "function_call")
+_CUSTOM_OUTPUT = "custom_tool_call_output"
+_SEALED = ("__gemini_function_call_thought_signatures__",)
+
+
+class LangChainWire(ItemWire):
+    """Histories of LangChain's message objects.
+
+    >>> WIRE.view(ToolMessage("42", tool_call_id="a")).results[0].id
+    'a'
+    """
+
+    name = "langchain"
+    marks = True
+    form = FORM
+
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iter(messages[start : start + GLANCE])
+        for message in rest:
+            kind = message.__class__
+            if kind is AIMessage or kind is AIMessageChunk:
+                if not is_plain(message):
+                    return place
+                calls = message.tool_calls
+                for call in calls:
+                    answer: Any = next(rest, None)
+                    if answer.__class__ is not ToolMessage:
+                        return place
+                    key = call.get("id")
+                    if answer.tool_call_id != key or not key:
+                        return place
+                place += len(calls)
+            elif kind is HumanMessage:
+                if message.content.__class__ is not str and _result_blocks(message):
+                    return place
+            elif kind is not SystemMessage:
+                return place
+            place += 1
+        return place
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is one: certainly where it is LangChain's object, possibly where it is a dict."""
+        return True if isinstance(message, BaseMessage) else None if is_map(message) else False
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`."""
+        message = as_message(message, index)
+        if isinstance(message, ToolMessage):
+            return View("tool", (), (_read_result(message),))
+        if isinstance(message, AIMessage):
+            return _view_reply(message)
+        if isinstance(message, FunctionMessage):
+            extra = message.response_metadata
+            result = Result("", message.name, message.content, OLD, MARK in extra, False, extra)  # noqa: FBT003 - it has no status
+            return View("tool", (), (result,))
+        role = role_of(message)
+        blocks = _result_blocks(message)
+        if not blocks or role != "user":
+            return View(role)
+        return View(role, (), tuple(map(_read_block, blocks)), loose=len(message.content) > len(blocks))
+
+    def can_answer(self, call: Call) -> bool:
+        """Tell whether a placeholder can be made: a screenshot cannot be."""
+        return call.kind != COMPUTER
+
+    def sound_arguments(self, call: Call) -> Any:
+        """Return arguments that are an object: the call's own if they are one, else an empty one."""
+        return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
+
+    def is_loose(self, message: Any, results: int) -> bool:
+        """Tell whether `message` is a user's that says something beside its results."""
+        message = as_message(message)
+        return not isinstance(message, ToolMessage | FunctionMessage) and len(message.content) > results
+
+    def answers(self, result: Result, call: Call) -> bool:
+        """Tell whether both are of the older form, or neither is."""
+        return (result.kind == OLD) == (call.kind == OLD)
+
+    def has_id(self, call: Call) -> bool:
+        """Tell whether the call carries an id: the older form has none."""
+        return call.kind != OLD
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content = result.content
+        if content is None or isinstance(content, str):
+            return content or "", True
+        texts = [FORM.find(block) for block in content]
+        found = [text for text in texts if text is not None]
+        return "\n".join(found), len(found) == len(texts)
+
+    def content_after(self, edit: ResultEdit, content: Any) -> Any:
+        """Return what `edit` makes of the content of a result; that of a custom tool keeps its form."""
+        made = super().content_after(edit, content)
+        if made is None or not is_list(content) or word(content[0] if content else None, "type") != _CUSTOM_OUTPUT:
+            return made
+        return [put(content[0], output=self.result_text(Result("", "", made))[0])]
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what `message` says beside its calls, and beside the results that it holds."""
+        message = as_message(message)
+        if isinstance(message, ToolMessage | FunctionMessage):
+            return
+        if isinstance(message, AIMessage):
+            thought = message.additional_kwargs.get("reasoning_content")
+            telling.say(thought if isinstance(thought, str) else None)
+        content: Any = message.content
+        beside = {CALL, RESULT} if isinstance(message, AIMessage) else {RESULT}
+        self.tell_content(
+            [block for block in content if kind_of(block) not in beside] if is_list(content) else content, telling
+        )
+
+    def kind(self, block: Any) -> str:
+        """Return what a block of content is."""
+        return kind_of(block)
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text, a refusal or a thought."""
+        if isinstance(block, str):
+            return block
+        kind = word(block, "type")
+        if kind == "reasoning":
+            return get(block, "reasoning") or _summary(get(block, "summary"))
+        if kind == "reasoning_content":
+            return get(get(block, "reasoning_content"), "text")
+        return get(block, kind if kind in {"thinking", "refusal"} else "text")
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return `message` with these calls and results changed."""
+        made = as_message(message)
+        if calls:
+            made = write_calls(cast("AIMessage", made), calls)
+        return self._write_results(made, results) if results else made
+
+    def _write_results(self, message: BaseMessage, results: Mapping[int, ResultEdit]) -> BaseMessage:
+        if not isinstance(message, ToolMessage | FunctionMessage):
+            return _with_blocks(message, partial(self._write_block, results))
+        edit = results[0]
+        content: Any = self.content_after(edit, message.content)
+        fields = given(name=edit.name, content=content)
+        if isinstance(message, ToolMessage) and edit.id is not None:
+            fields["tool_call_id"] = edit.id
+            fields["content"] = _readdressed(message.content if content is None else content, edit.id)
+        return self.with_extra(message.model_copy(update=fields), edit.extra or {})
+
+    def _write_block(self, results: Mapping[int, ResultEdit], block: Any, place: int) -> Any:
+        """Return a block with a result in a user's message with its edit done to it."""
+        if place not in results:
+            return block
+        edit = results[place]
+        return put(block, **given(tool_use_id=edit.id, content=self.content_after(edit, get(block, "content"))))
+
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        extra = {MARK: piece.cause}
+        if call.kind == OLD:
+            return FunctionMessage(content=piece.text, name=call.name, response_metadata=extra)
+        content: Any = [{"type": _CUSTOM_OUTPUT, "output": piece.text}] if call.kind == CUSTOM else piece.text
+        return ToolMessage(content, name=call.name, tool_call_id=call.id, status="error", response_metadata=extra)
+
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the messages of these results; one that stands as a block among others gets a message of its own."""
+        made: list[Any] = []
+        for number, piece in enumerate(pieces):
+            message = piece.message
+            if message is None:
+                made.append(self.placeholder(piece))
+                continue
+            blocks = _result_blocks(as_message(message))
+            if not blocks:
+                made.append(message)
+            elif not self._serves(message, len(blocks), pieces, number - piece.position):
+                made.append(_as_tool_message(blocks[piece.position]))
+            elif piece.position == 0:
+                made.append(message)
+        return made
+
+    def _serves(self, message: Any, count: int, pieces: Sequence[Piece], start: int) -> bool:
+        """Tell whether `message` holds exactly the results of `pieces` from `start` on, and nothing else."""
+        run = pieces[max(start, 0) : start + count]
+        ours = [piece.message is message and piece.position == place for place, piece in enumerate(run)]
+        return len(run) == count and all(ours) and not self.is_loose(message, count)
+
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return `message` without its results, those in `texts` as user text."""
+        made = as_message(message)
+        if isinstance(made, ToolMessage | FunctionMessage):
+            return self.speak("user", texts[0]) if 0 in texts else None
+
+        def retell(_: Any, place: int) -> Any:
+            return FORM.make(texts[place]) if place in texts else None
+
+        kept = _with_blocks(made, retell)
+        return kept if kept.content else None
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return AIMessage(text) if role == "assistant" else HumanMessage(text)
+
+    def extra_of(self, message: Any) -> Mapping[str, Any]:
+        """Return what is attached to `message`."""
+        return as_message(message).response_metadata
+
+    def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
+        """Return `message` with `extra` attached as well."""
+        if not extra:
+            return message
+        made = as_message(message)
+        return made.model_copy(update={"response_metadata": {**made.response_metadata, **extra}})
+
+    def tidy(self, message: Any) -> Any:
+        """Return `message` with its calls where all adapters look for them, not in an empty list."""
+        made = as_message(message)
+        if not isinstance(made, AIMessage) or is_plain(made):
+            return message
+        better = gathered(made)
+        return message if better is made else better
+
+    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
+        """Return a tool message with its media replaced by a note, and those media."""
+        made = as_message(message)
+        content: Any = made.content
+        media = [block for block in content if kind_of(block) == MEDIA] if is_list(content) else []
+        if not media or not isinstance(made, ToolMessage):
+            return message, ()
+        kept = [block for block in content if kind_of(block) != MEDIA]
+        return made.model_copy(update={"content": [*kept, FORM.make(media_note(len(media), language))]}), media
+
+    def show_media(self, media: Sequence[Any]) -> Any:
+        """Return a user message that shows `media`."""
+        return HumanMessage(list(media))
+
+
+WIRE = LangChainWire()
+"""The one instance."""
+
+
+def _read_result(message: ToolMessage) -> Result:
+    extra = message.response_metadata
+    return Result(
+        message.tool_call_id or "",
+        message.name or "",
+        message.content,
+        "",
+        MARK in extra,
+        message.status == "error",
+        extra,
+    )
+
+
+def _view_reply(message: AIMessage) -> View:
+    content: Any = message.content
+    extra = message.additional_kwargs
+    if is_plain(message):
+        calls = tuple([call for _, call in listed_calls(message.tool_calls)])
+    else:
+        calls = tuple([found.call for found in find_calls(message)])
+    signed = content.__class__ is not str and any(map(is_signed, content))
+    if extra:
+        signed = signed or any(extra.get(name) for name in _SEALED) or is_signed(extra.get("reasoning"))
+    empty = not calls and says_nothing(content) and not any(extra.get(name) for name in _SPOKEN)
+    return View("assistant", calls, (), signed, empty)
+
+
+def _result_blocks(message: BaseMessage) -> list[Any]:
+    """Return the results that stand as blocks in a user's message, as Anthropic has them."""
+    content: Any = message.content
+    if content.__class__ is str or isinstance(message, ToolMessage):
+        return []
+    return [block for block in content if block.__class__ is dict and block.get("type") == "tool_result"]
+
+
+def _read_block(block: Any) -> Result:
+    failed = bool(get(block, "is_error"))
+    return Result(get(block, "tool_use_id") or "", "", get(block, "content"), RESULT, failed=failed)
+
+
+def _as_tool_message(block: Any) -> ToolMessage:
+    """Return a result that stood as a block as a message of its own."""
+    content = get(block, "content")
+    status = "error" if get(block, "is_error") else "success"
+    return ToolMessage("" if content is None else content, tool_call_id=get(block, "tool_use_id") or "", status=status)
+
+
+def _with_blocks(message: BaseMessage, change: Callable[[Any, int], Any]) -> BaseMessage:
+    """Return `message` with each result block replaced by `change(block, place)`, `None` removing it."""
+    blocks: list[Any] = []
+    place = 0
+    for block in cast("list[Any]", message.content):
+        if kind_of(block) == RESULT:
+            block = change(block, place)  # noqa: PLW2901
+            place += 1
+        if block is not None:
+            blocks.append(block)
+    return message.model_copy(update={"content": blocks})
+
+
+def _readdressed(content: Any, call_id: str) -> Any:
+    """Return the content of a tool message for another id: blocks in it may tell the id as well."""
+    if not is_list(content):
+        return content
+    return [put(block, tool_use_id=call_id) if kind_of(block) == RESULT else block for block in content]
+
+
+def _summary(summary: Any) -> str:
+    """Return what a provider tells of a thought in place of the thought itself."""
+    texts = [get(one, "text") for one in summary] if is_list(summary) else []
+    return "\n".join([text for text in texts if isinstance(text, str)])

@@ -1,0 +1,81 @@
+"""A client of the `anthropic` package whose requests never carry a broken history."""
+
+from operator import is_
+from typing import Any
+
+from suture.integrations._clients import (
+    Body,
+    ClientT,
+    Generator,
+    Histories,
+    History,
+    Orphans,
+    Rewrite,
+    wrap_client,
+)
+from suture.wires.making import get, is_map
+
+__all__ = ["wrap"]
+
+_MESSAGES = History("messages", "anthropic")
+_PLACES = frozenset(("v1/messages", "v1/messages/count_tokens"))
+_BATCHES = "v1/messages/batches"
+
+
+def wrap(
+    client: ClientT,
+    *,
+    profile: str | None = None,
+    orphans: Orphans = "text",
+    generator: Generator | None = None,
+    language: str | None = None,
+) -> ClientT:
+    """Return a client like `client`, of the same class, that sends acceptable histories.
+
+    `messages` are repaired on their way out, where they need it, also those of a batch and those that are only counted;
+    nothing else of a request is touched. The given client stays as it is, and both use the same connections.
+
+    Args:
+        client: an `Anthropic`, an `AsyncAnthropic`, or the client of a platform, such as `AnthropicBedrock`.
+        profile: whose rules hold, where `base_url` leads to another server. Anthropic's by default.
+        orphans: what becomes of a result whose call is nowhere: kept as user text (`"text"`), or removed (`"drop"`).
+        generator: the text that stands for a missing result, of `(name, call_id)` or `(name, call_id, cause=…)`.
+        language: of the texts, `"en"` or `"zh"`.
+
+    >>> from anthropic import Anthropic
+    >>> client = wrap(Anthropic(api_key="none"))
+    >>> type(client) is Anthropic
+    True
+    """
+    histories = Histories((_MESSAGES.wire,), profile=profile, orphans=orphans, generator=generator, language=language)
+
+    def rewrite(path: str, body: Body, added: Body) -> Body:
+        if path == _BATCHES:
+            return _each(body, rewrite)
+        if path not in _PLACES or _continues(added.get("thread", body.get("thread"))):
+            return body
+        return histories.mend(body, _MESSAGES)
+
+    return wrap_client(client, "anthropic", rewrite)
+
+
+def _continues(thread: Any) -> bool:
+    """Tell whether the service keeps what came before: then the list alone does not say what is answered."""
+    return is_map(thread) and thread.get("type") != "create"
+
+
+def _each(body: Body, rewrite: Rewrite) -> Body:
+    """Return the body of a batch with each of its requests rewritten; the very same where all of them stay."""
+    asked: Any = body.get("requests")
+    if asked.__class__ is not list:
+        return body
+    requests = [_one(request, rewrite) for request in asked]
+    return body if all(map(is_, requests, asked)) else {**body, "requests": requests}
+
+
+def _one(request: Any, rewrite: Rewrite) -> Any:
+    params: Any = get(request, "params")
+    if not is_map(params):
+        return request
+    rewritten = rewrite("v1/messages", params, {})
+    return request if rewritten is params else {**request, "params": rewritten}

@@ -1,0 +1,101 @@
+"""What holds for every history of the framework's messages, with every profile."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from agent_framework import Message
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import suture
+from suture.integrations._following import Following
+from suture.profiles import PROFILES
+from suture.wires import recognise
+from tests.guests.agent_framework.talking import flat, write
+from tests.histories import Step
+from tests.histories import flat as native_flat
+from tests.histories import write as write_wire
+from tests.repair.test_properties import histories, real_texts
+
+EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "80"))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+profiles = st.sampled_from(PROFILES)
+pytestmark = pytest.mark.properties
+
+
+def plain(messages: Sequence[Message]) -> list[Any]:
+    """Return all that the messages hold, to be compared."""
+    return [message.to_dict() for message in messages]
+
+
+@given(
+    profile=profiles,
+    history=histories,
+    tail=st.sampled_from(["cancel", "keep"]),
+    orphans=st.sampled_from(["text", "drop"]),
+)
+@thorough
+def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
+    profile: str, history: list[Step], tail: Any, orphans: Any
+):
+    """Acceptable afterwards or told as unresolved; idempotent; deterministic; nothing lost; input unchanged."""
+    messages = write(history)
+    before = plain(messages)
+    fixed = suture.repair(messages, profile=profile, tail=tail, orphans=orphans)
+    assert plain(messages) == before
+    left = suture.check(fixed.messages, profile=profile, tail=tail)
+    assert all(not finding.mended for finding in left.findings), str(left)
+    assert {finding.problem for finding in left.findings} <= {finding.problem for finding in fixed.unresolved}
+    assert suture.repair(fixed.messages, profile=profile, tail=tail, orphans=orphans).messages is fixed.messages
+    assert fixed.changed == (fixed.messages is not messages)
+    again = suture.repair(write(history), profile=profile, tail=tail, orphans=orphans)
+    assert plain(again.messages) == plain(fixed.messages)
+    told = str(flat(fixed.messages)) + str([item.content for item in fixed.report.displaced])
+    assert [text for text in real_texts(history) if text not in told] == []
+    counts = [sum(atom[0] == "call" for atom in flat(each)) for each in (messages, fixed.messages)]
+    assert counts[0] == counts[1]
+
+
+@given(profile=profiles, history=histories)
+@thorough
+def test_it_is_repaired_like_sutures_own_messages(profile: str, history: list[Step]):
+    """The same calls, results and texts in the same order, and the same ids."""
+    mine = suture.repair(write(history), profile=profile)
+    nameless = [_without_names(step) for step in history]
+    native = suture.repair(write_wire("message", nameless), wire="message", profile=profile)
+    assert [atom for atom in flat(mine.messages) if atom != ("text", "assistant", "hm")] == native_flat(native.messages)
+
+
+def _without_names(step: Step) -> Step:
+    """Return a step whose results name no tool: these messages have no place for that."""
+    match step:
+        case ("result", call_id, _, text):
+            return ("result", call_id, "", text)
+        case ("mixed", results, text):
+            return ("mixed", [(call_id, "", said) for call_id, _, said in results], text)
+    return step
+
+
+@given(profile=profiles, history=histories, data=st.data())
+@thorough
+def test_following_a_history_gives_what_a_repair_gives_at_every_step(
+    profile: str, history: list[Step], data: st.DataObject
+):
+    following = Following("agent-framework")
+    messages = write(history)
+    length = 0
+    while length < len(messages):
+        length += data.draw(st.integers(1, len(messages) - length))
+        grown = messages[:length]
+        whole = suture.repair(grown, profile=profile)
+        mended = following.mend(grown, profile)
+        assert plain(mended) == plain(whole.messages)
+        assert (mended is grown) == (not whole.changed)
+
+
+@given(history=histories.filter(bool))
+@thorough
+def test_the_messages_are_recognised(history: list[Step]):
+    assert recognise(write(history)) == ("agent-framework",)

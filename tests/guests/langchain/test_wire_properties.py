@@ -1,0 +1,130 @@
+"""What holds for every history of LangChain's messages."""
+
+import copy
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import suture
+from suture.integrations._langchain_wire import WIRE
+from suture.messages import History
+from suture.profiles import PROFILES, get_profile
+from suture.repair import Follower
+from suture.wires import get_wire
+from tests.guests.langchain.wire_messages import FORMS, structure, write
+from tests.histories import Step
+from tests.histories import write as write_native
+
+PROFILE_NAMES = [profile for profile in PROFILES if get_profile(profile).speaks_of("langchain")]
+
+ids = st.sampled_from(["a", "b", "c", "", "fn.read:0", "x" * 70])
+names = st.sampled_from(["f", "g"])
+arguments = st.sampled_from(["{}", '{"q": 1}', '{"q": ', "[]"])
+sound = st.sampled_from(["{}", '{"q": 1}'])
+results = st.tuples(ids, st.sampled_from(["f", "g", ""]), st.sampled_from(["real", "other", ""]))
+
+
+def steps(made: Any) -> Any:
+    """Return steps whose calls have arguments as in `made`."""
+    calls = st.lists(st.tuples(ids, names, made), min_size=1, max_size=3)
+    return st.one_of(
+        st.tuples(st.just("user"), st.sampled_from(["hello", "again"])),
+        st.tuples(st.just("say"), st.sampled_from(["well", ""])),
+        st.tuples(st.just("think"), st.just("so")),
+        st.tuples(st.just("turn"), calls),
+        st.tuples(st.just("turn"), calls),
+        results.map(lambda result: ("result", *result)),
+        results.map(lambda result: ("result", *result)),
+        st.tuples(st.just("mixed"), st.lists(results, min_size=1, max_size=2), st.just("and")),
+    )
+
+
+def told(history: Sequence[Step]) -> list[Step]:
+    """Return `history` with every real result made unique, so that it can be followed."""
+    out: list[Step] = []
+    for place, step in enumerate(history):
+        match step:
+            case ("result", call_id, name, "real"):
+                out.append(("result", call_id, name, f"real-{place}-"))
+            case ("mixed", carried, text):
+                marked = [(i, n, f"real-{place}-{k}-" if t == "real" else t) for k, (i, n, t) in enumerate(carried)]
+                out.append(("mixed", marked, text))
+            case _:
+                out.append(step)
+    return out
+
+
+histories = st.lists(steps(arguments), max_size=9).map(told)
+sound_histories = st.lists(steps(sound), max_size=9).map(told)
+EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "10"))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+everywhere = pytest.mark.parametrize("profile", PROFILE_NAMES)
+pytestmark = pytest.mark.properties
+
+
+@everywhere
+@given(history=histories, form=st.sampled_from(FORMS), tail=st.sampled_from(["cancel", "keep"]))
+@thorough
+def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
+    profile: str, history: list[Step], form: str, tail: Any
+) -> None:
+    messages = write(history, form)
+    before = copy.deepcopy(messages)
+    fixed = suture.repair(messages, profile=profile, tail=tail)
+    assert fixed.report.wire == "langchain" or not messages
+    assert messages == before
+    left = suture.check(fixed.messages, wire="langchain", profile=profile, tail=tail)
+    assert {finding.problem for finding in left.findings} <= {finding.problem for finding in fixed.unresolved}
+    assert all(not finding.mended for finding in left.findings), str(left)
+    again = suture.repair(fixed.messages, wire="langchain", profile=profile, tail=tail)
+    assert again.messages is fixed.messages
+    assert fixed.changed == (fixed.messages is not messages)
+    said = str(structure(WIRE, fixed.messages)) + str([item.content for item in fixed.report.displaced])
+    for step in history:
+        carried = step[1] if step[0] == "mixed" else [step[1:]] if step[0] == "result" else []
+        assert all(text in said for _, _, text in carried)
+    count = sum(len(WIRE.view(message).calls) for message in messages)
+    assert sum(len(WIRE.view(message).calls) for message in fixed.messages) == count
+
+
+@everywhere
+@given(history=sound_histories, tail=st.sampled_from(["cancel", "keep"]), orphans=st.sampled_from(["text", "drop"]))
+@thorough
+def test_the_outcome_has_the_structure_that_native_messages_would_get(
+    profile: str, history: list[Step], tail: Any, orphans: Any
+) -> None:
+    native = get_wire("message")
+    ours = suture.repair(write(history), wire="langchain", profile=profile, tail=tail, orphans=orphans)
+    theirs = suture.repair(write_native("message", history), profile=profile, tail=tail, orphans=orphans)
+    assert structure(WIRE, ours.messages) == structure(native, theirs.messages)
+    assert [finding.problem for finding in ours.report.findings] == [
+        finding.problem for finding in theirs.report.findings
+    ]
+
+
+@everywhere
+@given(history=histories, form=st.sampled_from(FORMS), data=st.data())
+@thorough
+def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
+    profile: str, history: list[Step], form: str, data: st.DataObject
+) -> None:
+    messages = write(history, form)
+    follower = Follower("langchain", profile, "en")
+    grown: History[Any] = History()
+    while len(grown) < len(messages):
+        size = data.draw(st.integers(1, len(messages) - len(grown)))
+        grown = grown.extend(messages[len(grown) : len(grown) + size])
+        whole = suture.repair(messages[: len(grown)], wire="langchain", profile=profile)
+        assert list(follower.follow(grown).messages) == list(whole.messages)
+
+
+@given(history=histories, form=st.sampled_from(FORMS))
+@thorough
+def test_a_glance_calls_nothing_in_order_that_a_closer_look_would_change(history: list[Step], form: str) -> None:
+    messages = write(history, form)
+    end = WIRE.skip(messages, 0)
+    assert not suture.repair(messages[:end], wire="langchain", profile="pairing").changed
