@@ -43,7 +43,7 @@ guests: $(GUESTS)/installed ## the seven broken histories through each framework
 
 soak: setup $(LOWEST)/installed ## run the whole sweeps, and the guests at their lowest releases
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
-	$(LOWEST)/bin/pytest tests/guests $(PARALLEL)
+	$(LOWEST)/bin/pytest tests/guests -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv $(GUESTS) $(LOWEST) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
