@@ -14,6 +14,7 @@ from strands.agent import NullConversationManager
 from strands.models import Model
 from strands.session import FileSessionManager
 from strands.types.session import SessionMessage
+
 from suture.integrations.strands import PatchToolCalls
 
 Event = dict[str, Any]
