@@ -13,14 +13,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 from suture.errors import ConfigError, InputError
 from suture.integrations._following import Following
 from suture.profiles import PROFILES, default_profile, get_profile
-from suture.repair import Asks, AsksCause
+from suture.repair import Generator
 from suture.wires.making import is_list, is_map
 
 __all__ = ["Body", "ClientT", "Generator", "Histories", "History", "Orphans", "Rewrite", "wrap_client"]
 
 Body = Mapping[str, Any]
 Orphans = Literal["text", "drop"]
-Generator = Asks[str] | AsksCause[str]
 Rewrite = Callable[[str, Body, Body], Body]
 """Given a path without slashes at its ends, a body, and what the SDK will merge into that body: the body to send."""
 

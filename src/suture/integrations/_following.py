@@ -11,7 +11,7 @@ from typing import Any, Literal
 from suture.language import Language, resolve_language
 from suture.messages import History
 from suture.profiles import Profile
-from suture.repair import Asks, AsksCause, Follower
+from suture.repair import Follower, Generator
 
 __all__ = ["Following"]
 
@@ -33,7 +33,7 @@ class Following:
         wire: str,
         *,
         orphans: Literal["text", "drop"] = "text",
-        generator: Asks[str] | AsksCause[str] | None = None,
+        generator: Generator | None = None,
         is_placeholder: Callable[[str], bool] | None = None,
         language: str | None = None,
     ) -> None:

@@ -24,7 +24,7 @@ from suture.integrations._langchain_wire import WIRE
 from suture.language import resolve_language
 from suture.pairing import PairOptions
 from suture.profiles import Profile, get_profile
-from suture.repair import Asks, AsksCause
+from suture.repair import Generator
 
 __all__ = ["PatchToolCallsMiddleware"]
 
@@ -69,7 +69,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         self,
         *,
         text: Text = "cancelled",
-        generator: Asks[str] | AsksCause[str] | None = None,
+        generator: Generator | None = None,
         orphans: Literal["text", "drop"] = "text",
         profile: str | None = None,
         is_placeholder: Callable[[str], bool] | None = None,

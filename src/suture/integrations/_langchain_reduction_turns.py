@@ -1,7 +1,7 @@
 """The history before a model call: is there too much of it, and what is sent and kept in its place."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
@@ -17,9 +17,9 @@ from suture.integrations._langchain_reduction_state import messages_of, state_up
 from suture.integrations._langchain_wire import WIRE
 from suture.kernel import settled
 from suture.messages import History, TokenUsage, ToolInfo
-from suture.middleware.reducing import Question, Reduced, reduce_history, too_long_turn
+from suture.middleware.reducing import Question, Reduced, judge, reduce_history
 from suture.reduction import Settings
-from suture.tokens import UsageCounter, is_incremental
+from suture.tokens import UsageCounter
 
 __all__ = ["Case", "Ready", "Turns"]
 
@@ -74,17 +74,8 @@ class Turns:
     def _question(self, request: ModelRequest[Any], book: Conversation) -> Question:
         settings, history = self._settings, book.history
         infos = self._infos_of(request.tools) if settings.clears_any else []
-        question = Question(WIRE, history, infos)
-        question.shorten = too_long_turn(settings, WIRE, history)
-        counter = settings.token_counter
-        if settings.clears_any and counter is not None and not is_incremental(counter):
-            question.whole = cast("Callable[..., Any]", counter)
-        elif settings.clears_any:
-            usage = _last_usage(history) if isinstance(counter, UsageCounter) else None
-            question.tokens = book.tally(WIRE).total(history, infos, usage)
-        too_many = question.tokens > settings.max_tokens_for_clear and not book.is_quiet(history, question.tokens)
-        question.clears = too_many or question.whole is not None
-        return question
+        usage = _last_usage(history) if isinstance(settings.token_counter, UsageCounter) else None
+        return judge(Question(WIRE, history, infos), settings, book, usage)
 
     async def reduce(self, case: Case, backend_of: BackendOf) -> Ready:
         """Reduce a history, and save what that takes out of it. Nothing has changed if saving fails."""

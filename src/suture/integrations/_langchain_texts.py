@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from suture.pairing import Cause, label
-from suture.repair import Asks, AsksCause, takes_cause
+from suture.repair import AsksCause, Generator, takes_cause
 
 __all__ = ["UNKNOWN", "Text", "is_known_placeholder", "make_generator"]
 
@@ -49,7 +49,7 @@ def is_known_placeholder(text: str) -> bool:
     return bool(end) and _BETWEEN in text[len(_BEGINNING) : -len(end)]
 
 
-def make_generator(text: Text, generator: Asks[str] | AsksCause[str] | None) -> AsksCause[str]:
+def make_generator(text: Text, generator: Generator | None) -> AsksCause[str]:
     """Return what gives a placeholder its text: the caller's `generator`; where that says nothing, `text`.
 
     >>> make_generator("cancelled", None)("pay", "call_1", cause=Cause.UNKNOWN)

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 from suture.errors import InputError
 from suture.integrations._following import Following
 from suture.profiles import get_profile
-from suture.repair import Asks, AsksCause, Repairer
+from suture.repair import Generator, Repairer
 from suture.wires import get_wire
 from suture.wires.making import get, put, word
 
 __all__ = ["Generator", "Items", "Orphans"]
 
-Generator = Asks[str] | AsksCause[str]
 Orphans = Literal["text", "drop"]
 
 _WIRE = "openai-responses"

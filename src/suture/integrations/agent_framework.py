@@ -11,7 +11,7 @@ from suture.integrations._agent_framework_wire import HELD, WIRE
 from suture.integrations._following import Following
 from suture.integrations._providers import profile_of
 from suture.profiles import Profile, get_profile
-from suture.repair import Asks, AsksCause
+from suture.repair import Generator
 
 __all__ = ["wrap"]
 
@@ -25,7 +25,7 @@ def wrap(
     *,
     profile: str | None = None,
     orphans: Literal["text", "drop"] = "text",
-    generator: Asks[str] | AsksCause[str] | None = None,
+    generator: Generator | None = None,
     language: str | None = None,
 ) -> ClientT:
     """Return a chat client like `client`, of the same class, that sends acceptable histories.

@@ -19,7 +19,7 @@ from suture.integrations._google_adk_view import Told, seen_whole
 from suture.language import Language, resolve_language
 from suture.pairing import Cause, placeholder_text
 from suture.profiles import PROFILES, get_profile
-from suture.repair import Asks, AsksCause, repair, takes_cause
+from suture.repair import Generator, repair, takes_cause
 
 __all__ = ["PatchToolCallsPlugin"]
 
@@ -54,7 +54,7 @@ class PatchToolCallsPlugin(BasePlugin):
         *,
         profile: str = "gemini",
         orphans: Literal["text", "drop"] = "text",
-        generator: Asks[str] | AsksCause[str] | None = None,
+        generator: Generator | None = None,
         language: str | None = None,
         name: str = "patch_tool_calls",
     ) -> None:
@@ -97,9 +97,7 @@ class PatchToolCallsPlugin(BasePlugin):
         return [each if isinstance(each, Content) else Content.model_validate(each) for each in mended]
 
 
-def _teller(
-    generator: Asks[str] | AsksCause[str] | None, language: Language, cause: Cause
-) -> Callable[[str, str], str]:
+def _teller(generator: Generator | None, language: Language, cause: Cause) -> Callable[[str, str], str]:
     """Return what makes the text that stands for a missing answer, for one cause."""
     ask: Callable[..., str] | None = generator
     if ask is not None and takes_cause(ask):

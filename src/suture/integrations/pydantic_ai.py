@@ -20,7 +20,7 @@ from suture.integrations._following import Following
 from suture.integrations._providers import profile_of
 from suture.language import resolve_language
 from suture.profiles import Profile, get_profile
-from suture.repair import Asks, AsksCause, repair
+from suture.repair import Generator, repair
 
 __all__ = ["PatchToolCalls"]
 
@@ -59,7 +59,7 @@ class PatchToolCalls(AbstractCapability[Any]):
     def __init__(
         self,
         *,
-        generator: Asks[str] | AsksCause[str] | None = None,
+        generator: Generator | None = None,
         orphans: Literal["text", "drop"] = "text",
         profile: str | None = None,
         language: str | None = None,

@@ -16,7 +16,7 @@ from strands.types.content import Message
 from suture.errors import ConfigError, InputError
 from suture.integrations._following import Following
 from suture.profiles import PROFILES, get_profile
-from suture.repair import Asks, AsksCause, repair
+from suture.repair import Generator, repair
 
 __all__ = ["PatchToolCalls"]
 
@@ -52,7 +52,7 @@ class PatchToolCalls(Plugin):
         *,
         profile: str = "bedrock",
         orphans: Literal["text", "drop"] = "text",
-        generator: Asks[str] | AsksCause[str] | None = None,
+        generator: Generator | None = None,
         is_placeholder: Callable[[str], bool] | None = None,
         language: str | None = None,
         reload: bool = True,

@@ -1,10 +1,10 @@
 """The history before a model turn: is there too much of it, and what becomes of it then."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from suture.errors import OffloadError
-from suture.messages import History, ToolInfo
+from suture.messages import History, TokenUsage, ToolInfo
 from suture.middleware._notebook import Notebook
 from suture.middleware._offloading import ATTEMPTS, save_all
 from suture.middleware.patch_tool_calls import is_recorded_placeholder
@@ -24,9 +24,10 @@ from suture.reduction import (
     truncate,
 )
 from suture.stores import PathTakenError
+from suture.tokens import is_incremental
 from suture.wires import Wire
 
-__all__ = ["Question", "Reduced", "reduce_history", "too_long_turn"]
+__all__ = ["Question", "Reduced", "judge", "reduce_history"]
 
 
 class Question:
@@ -47,7 +48,21 @@ class Question:
         """Whether to clear although there are not too many tokens."""
 
 
-def too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:
+def judge(question: Question, settings: Settings, book: Notebook, usage: TokenUsage | None) -> Question:
+    """Work out whether the history of `question` must be reduced; `usage` is what the provider last reported."""
+    wire, history = question.wire, question.history
+    question.shorten = _too_long_turn(settings, wire, history)
+    counter = settings.token_counter
+    if settings.clears_any and counter is not None and not is_incremental(counter):
+        question.whole = cast("Callable[..., Any]", counter)
+    elif settings.clears_any:
+        question.tokens = book.tally(wire).total(history, question.tool_infos, usage)
+    too_many = question.tokens > settings.max_tokens_for_clear and not book.is_quiet(history, question.tokens)
+    question.clears = too_many or question.whole is not None or question.force
+    return question
+
+
+def _too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:
     """Return where the last turn is if one of its results is too long, or all of them are together."""
     if not settings.truncates_any:
         return None

@@ -26,13 +26,12 @@ from suture.kernel import (
     settled,
 )
 from suture.messages import History, TextPart, ToolArgument, ToolContext, ToolResult
-from suture.middleware._clearing import Question, reduce_history, too_long_turn
+from suture.middleware._clearing import Question, judge, reduce_history
 from suture.middleware._notebook import Notebook, scope_at_hand
 from suture.middleware._reading import reading_tools
 from suture.middleware._truncating import Truncating
 from suture.reduction import SAVED, Settings, Writer, text_length
 from suture.stores import FileBackend
-from suture.tokens import is_incremental
 
 __all__ = ["ToolReduction"]
 
@@ -154,15 +153,8 @@ class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
         history: History[Any] = History.of(state.messages)
         wire = book.wire_of(model_context.wire, history)
         question = Question(wire, history, state.tool_infos)
-        question.shorten = too_long_turn(self, wire, history)
         question.force = self.clear_after_idle is not None and self._was_idle(book, self.clear_after_idle)
-        counter = self.token_counter
-        if self.clears_any and counter is not None and not is_incremental(counter):
-            question.whole = cast("Any", counter)
-        elif self.clears_any:
-            question.tokens = book.tally(wire).total(history, state.tool_infos, model_context.last_usage)
-        too_many = question.tokens > self.max_tokens_for_clear and not book.is_quiet(history, question.tokens)
-        question.clears = too_many or question.whole is not None or question.force
+        judge(question, self, book, model_context.last_usage)
         if not question.clears and question.shorten is None:
             return None
         return self._reduce(state, question, book)

@@ -4,7 +4,7 @@ Pairing (the same for every provider) and fit (what one profile demands) come to
 """
 
 from suture.repair._cursor import is_in_order, take_as_in_order
-from suture.repair._engine import Asks, AsksCause, Repaired, check, repair, takes_cause
+from suture.repair._engine import Asks, AsksCause, Generator, Repaired, check, repair, takes_cause
 from suture.repair._fit import Fitter
 from suture.repair._follower import Followed, Follower
 from suture.repair._repairer import Repairer
@@ -15,6 +15,7 @@ __all__ = [
     "Fitter",
     "Followed",
     "Follower",
+    "Generator",
     "Repaired",
     "Repairer",
     "check",

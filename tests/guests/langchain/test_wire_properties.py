@@ -2,7 +2,6 @@
 
 import copy
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from suture.wires import get_wire
 from tests.guests.langchain.wire_messages import FORMS, structure, write
 from tests.histories import Step
 from tests.histories import write as write_native
+from tests.repair.test_properties import numbered
 
 PROFILE_NAMES = [profile for profile in PROFILES if get_profile(profile).speaks_of("langchain")]
 
@@ -43,23 +43,8 @@ def steps(made: Any) -> Any:
     )
 
 
-def told(history: Sequence[Step]) -> list[Step]:
-    """Return `history` with every real result made unique, so that it can be followed."""
-    out: list[Step] = []
-    for place, step in enumerate(history):
-        match step:
-            case ("result", call_id, name, "real"):
-                out.append(("result", call_id, name, f"real-{place}-"))
-            case ("mixed", carried, text):
-                marked = [(i, n, f"real-{place}-{k}-" if t == "real" else t) for k, (i, n, t) in enumerate(carried)]
-                out.append(("mixed", marked, text))
-            case _:
-                out.append(step)
-    return out
-
-
-histories = st.lists(steps(arguments), max_size=9).map(told)
-sound_histories = st.lists(steps(sound), max_size=9).map(told)
+histories = st.lists(steps(arguments), max_size=9).map(numbered)
+sound_histories = st.lists(steps(sound), max_size=9).map(numbered)
 EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "10"))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 everywhere = pytest.mark.parametrize("profile", PROFILE_NAMES)
