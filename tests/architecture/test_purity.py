@@ -12,7 +12,19 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-ROOMS = ("errors", "language", "messages", "wires", "pairing", "profiles", "repair", "reduction", "codecs", "tokens")
+ROOMS = (
+    "errors",
+    "language",
+    "messages",
+    "wires",
+    "pairing",
+    "profiles",
+    "providers",
+    "repair",
+    "reduction",
+    "codecs",
+    "tokens",
+)
 EFFECTFUL_BUILTINS = {"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"}
 
 

@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "suture"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 LONGEST_FUNCTION = 50
 NAMES_THAT_SAY_NOTHING = {"base", "common", "helpers", "manager", "utils"}
 
@@ -23,7 +23,7 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 @pytest.mark.parametrize("file", FILES, ids=relative)
-def test_a_file_is_no_longer_than_400_lines(file: Path):
+def test_a_file_is_no_longer_than_600_lines(file: Path):
     assert len(file.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 

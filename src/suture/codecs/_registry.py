@@ -27,4 +27,4 @@ def get_codec(name: str, *, field: str = "") -> Codec:
         module, kind = _CLASSES[name]
     except (KeyError, TypeError):
         raise ConfigError(f"no codec for {name!r}; there are: {', '.join(CODECS)}") from None
-    return getattr(import_module(f"suture.codecs.{module}"), kind)(field)
+    return getattr(import_module(f"suture.providers.{module}.codec"), kind)(field)

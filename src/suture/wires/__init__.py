@@ -5,6 +5,7 @@ table of wires. A wire for another framework's objects goes to the integrations,
 """
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from suture.errors import ConfigError, InputError, UnknownWireError
@@ -19,12 +20,7 @@ from suture.wires._parts import RawPart, plain
 from suture.wires._wire import Call, CallEdit, Key, Piece, Record, Result, ResultEdit, View, Wire
 from suture.wires._words import Words
 from suture.wires.agentic import AgenticWire
-from suture.wires.anthropic import AnthropicWire
-from suture.wires.bedrock import BedrockWire
-from suture.wires.gemini import GeminiWire
 from suture.wires.message import MessageWire
-from suture.wires.openai_chat import OpenAIChatWire
-from suture.wires.openai_responses import OpenAIResponsesWire
 
 __all__ = [
     "GUEST_WIRES",
@@ -56,20 +52,14 @@ __all__ = [
     "typed_text",
 ]
 
-_WIRES: dict[str, Wire] = {
-    wire.name: wire
-    for wire in (
-        MessageWire(),
-        AgenticWire(),
-        OpenAIChatWire(),
-        OpenAIResponsesWire(),
-        AnthropicWire(),
-        GeminiWire(),
-        BedrockWire(),
-    )
-}
+_WIRES: dict[str, Wire] = {wire.name: wire for wire in (MessageWire(), AgenticWire())}
 
-WIRES = tuple(_WIRES)
+_PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
+"""Wires that stand with their provider in `suture.providers`; each is loaded when it is asked for."""
+
+_FOR_AGENTS = ("message", "agentic", "openai-chat")
+
+WIRES = (*_WIRES, *_PROVIDERS)
 """The names of all wires but the guests'."""
 
 
@@ -85,9 +75,11 @@ def get_wire(name: str) -> Wire:
     try:
         return _WIRES[name]
     except (KeyError, TypeError):
-        if name not in GUEST_WIRES:
+        if name not in _PROVIDERS and name not in GUEST_WIRES:
             raise ConfigError(f"unknown wire {name!r}; known: {', '.join([*WIRES, *GUEST_WIRES])}") from None
-    return _WIRES.setdefault(name, load_guest(name))
+    if name in GUEST_WIRES:
+        return _WIRES.setdefault(name, load_guest(name))
+    return _WIRES.setdefault(name, import_module(f"suture.providers.{name.replace('-', '_')}.wire").WIRE)
 
 
 def get_chat_wire(name: str) -> ChatWire:
@@ -96,11 +88,10 @@ def get_chat_wire(name: str) -> ChatWire:
     >>> get_chat_wire("message").name
     'message'
     """
-    wire = _WIRES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    wire = get_wire(name) if name in _FOR_AGENTS else None
     if isinstance(wire, ChatWire):
         return wire
-    fit = ", ".join(known.name for known in _WIRES.values() if isinstance(known, ChatWire))
-    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {fit}")
+    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {', '.join(_FOR_AGENTS)}")
 
 
 def recognise(messages: Sequence[Any]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import pytest
 
 import suture
 from suture.codecs import Loss, Lost, Request, convert, get_codec
-from suture.codecs.gemini._read import Calls
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -21,6 +20,7 @@ from suture.messages import (
     UserInputImage,
     UserInputText,
 )
+from suture.providers.gemini.read import Calls
 from tests.codecs.gemini.samples import PIXEL
 
 CODEC = get_codec("gemini")

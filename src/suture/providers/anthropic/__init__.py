@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: requests, replies and streams from and into native values."""

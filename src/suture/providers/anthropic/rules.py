@@ -1,0 +1,28 @@
+"""Anthropic's Messages API."""
+
+from suture.profiles import NEUTRAL, IdForm, Profile, rules
+
+__all__ = ["ANTHROPIC"]
+
+ANTHROPIC = Profile(
+    name="anthropic",
+    wires=("anthropic", *NEUTRAL),
+    ids=IdForm(pattern="[a-zA-Z0-9_-]+", scope="history", prefix="toolu_", length=30),
+    rules=rules(
+        "anthropic",
+        answered="400: 'tool_use ids were found without tool_result blocks immediately after'",
+        has_call="400: 'unexpected tool_use_id found in tool_result blocks'",
+        single_result="400: 'each tool_use must have a single result'",
+        adjacent="400: 'Each tool_use block must have a corresponding tool_result block in the next message'",
+        one_result_message="400: 'must have a corresponding tool_result block in the next message'",
+        results_first="400 as if the result were missing (qwen-code#8165, seen live)",
+        calls_last="400 as if the result were missing (recorded 2026-05-05)",
+        id_form="400: 'tool_use.id: String should match pattern ^[a-zA-Z0-9_-]+$'",
+        id_unique=("An id is used once in a request.", "400: 'tool_use ids must be unique'"),
+        arguments="400: tool_use.input 'Input should be a valid dictionary'",
+        call_named="400: tool_use.name 'String should have at least 1 character'",
+        text_not_blank="400: 'text content blocks must be non-empty'",
+        error_told="400: 'tool_result: content cannot be empty if is_error is true'",
+        not_empty="400: 'all messages must have non-empty content'",
+    ),
+)

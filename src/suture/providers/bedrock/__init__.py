@@ -1,0 +1,1 @@
+"""Amazon Bedrock's Converse, from and into native messages."""

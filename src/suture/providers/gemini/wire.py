@@ -1,0 +1,214 @@
+"""Google's `contents`: `functionCall` parts in model contents, `functionResponse` parts in the next user content.
+
+Ids are optional here: without them calls and responses pair by name and order. Fields may be written
+in camel case (REST) or snake case (the SDK); both are read, and a changed part keeps its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from suture.messages import Part, TextPart
+from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
+from suture.wires._contents import same_parts
+from suture.wires._fields import (
+    check_value,
+    get,
+    given,
+    has,
+    inner,
+    is_list,
+    is_map,
+    listed,
+    put,
+    text_of,
+    without,
+    word,
+)
+from suture.wires._parts import RawPart, in_words
+from suture.wires._text import json_text, json_words
+from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+
+__all__ = ["WIRE", "GeminiWire"]
+
+_ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
+_SPEAKERS = {"user": "user", "assistant": "model"}
+
+
+class GeminiWire(BlockWire):
+    """Contents as the `google-genai` package and the REST API take and return them.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("gemini").view({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}).calls
+    (Call(id='', name='f', arguments={}, kind='', alias=''),)
+    """
+
+    name = "gemini"
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is a content: it alone has parts."""
+        if is_map(message):
+            return "parts" in message
+        return has(message, "parts") and has(message, "role")
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        role = word(message, "role")
+        if role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
+        return _ROLES[role]
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the parts of `message`."""
+        parts = get(message, "parts")
+        if parts is None and has(message, "parts"):
+            return []
+        parts = listed(parts, index, "parts")
+        if index is not None:
+            check_value(parts, index, "parts")
+            for place, part in enumerate(parts):
+                text_of(part, "text", index, f"parts[{place}]")
+        return parts
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is."""
+        if _either(block, "functionCall") is not None:
+            return CALL
+        if _either(block, "functionResponse") is not None:
+            return RESULT
+        if get(block, "thought"):
+            return THINKING
+        if isinstance(get(block, "text"), str):
+            return TEXT
+        media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
+        return MEDIA if media else OTHER
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text part."""
+        return text_of(block, "text")
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` carries a thought signature."""
+        return bool(_either(block, "thoughtSignature"))
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments are an object; a call without any is fine here."""
+        return call.arguments is None or is_map(call.arguments)
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call of a `functionCall` part."""
+        call = inner(block, _own(block, "functionCall"), index, "parts")
+        return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result of a `functionResponse` part."""
+        response = inner(block, _own(block, "functionResponse"), index, "parts")
+        return Result(text_of(response, "id", index), text_of(response, "name", index), response)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        response, parts = get(result.content, "response"), get(result.content, "parts")
+        text = json_text(response)
+        if is_map(response) and len(response) == 1:
+            value = next(iter(response.values()))
+            text = value if isinstance(value, str) else text
+        return text, not parts
+
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return the response as one text, and the parts beside it as they are."""
+        return _parts(result.content)
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a `functionCall` part with `edit` done to it."""
+        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a `functionResponse` part with `edit` done to it."""
+        fields = given(id=edit.id, name=edit.name)
+        if edit.parts is not None:
+            return _rewrite(block, "functionResponse", fields, edit.parts)
+        response = None if edit.text is None else {"result": edit.text}
+        return _rewrite(block, "functionResponse", fields | given(response=response))
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return an error response for the call of `piece`."""
+        call = piece.call or Call("", "")
+        response: dict[str, Any] = {"id": call.id} if call.id else {}
+        return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text part."""
+        del role
+        return {"text": text}
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new content."""
+        return {"role": _SPEAKERS[role], "parts": list(blocks)}
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
+        if not is_map(message):
+            own: Any = next((part for part in self.blocks(message) if not is_map(part)), None)
+            if own is not None:
+                made = cast("Any", type(own))
+                try:
+                    blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
+                except ValueError:  # the SDK does not know some field: as plain data nothing is lost
+                    plain = [part if is_map(part) else part.model_dump(exclude_none=True) for part in blocks]
+                    return {"role": get(message, "role"), "parts": plain}
+        return put(message, parts=list(blocks))
+
+
+def _snake(field: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
+
+
+def _own(block: Any, field: str) -> str:
+    """Return `field` as this block writes it."""
+    return field if get(block, field) is not None else _snake(field)
+
+
+def _either(block: Any, field: str) -> Any:
+    return get(block, _own(block, field))
+
+
+def _rewrite(block: Any, field: str, fields: Mapping[str, Any], parts: Sequence[Part] | None = None) -> Any:
+    own = _own(block, field)
+    inside = put(get(block, own), **fields)
+    return put(block, **{own: inside if parts is None else _with_parts(inside, parts)})
+
+
+def _parts(response: Any) -> tuple[Part, ...] | None:
+    """Return what a `functionResponse` holds as parts: its response is one text."""
+    beside = get(response, "parts")
+    if beside is not None and not is_list(beside):
+        return None
+    text = _told(get(response, "response"))
+    return (*([TextPart(text)] if text else ()), *[RawPart(part) for part in beside or ()])
+
+
+def _told(response: Any) -> str:
+    """Return what a response says: a lone text as it is, all else as JSON."""
+    if is_map(response) and len(response) == 1:
+        value = next(iter(response.values()))
+        if isinstance(value, str):
+            return value
+    return "" if response is None or response == {} else json_words(response)
+
+
+def _with_parts(inside: Any, parts: Sequence[Part]) -> Any:
+    """Return a `functionResponse` that says `parts`: texts in its response, under their old name, the rest beside."""
+    if same_parts(parts, _parts(inside)):
+        return inside
+    texts = [in_words(part) for part in parts if not isinstance(part, RawPart)]
+    beside = [part.raw for part in parts if isinstance(part, RawPart)]
+    text, response = "\n".join(texts), get(inside, "response")
+    if text != _told(response):
+        names = list(response) if is_map(response) else []
+        name = names[0] if len(names) == 1 else "error" if "error" in names else "result"
+        inside = put(inside, response={name: text} if texts else {})
+    if beside:
+        return put(inside, parts=beside)
+    return without(inside, "parts") if get(inside, "parts") is not None else inside
+
+
+WIRE = GeminiWire()

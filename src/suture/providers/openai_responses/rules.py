@@ -1,0 +1,32 @@
+"""OpenAI Responses: pairing by call id over the whole input; reasoning and what it produced are one unit."""
+
+from suture.profiles import NEUTRAL, IdForm, Profile, rules
+
+__all__ = ["OPENAI_RESPONSES"]
+
+OPENAI_RESPONSES = Profile(
+    name="openai-responses",
+    wires=("openai-responses", *NEUTRAL),
+    ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="history"),
+    adjacent=False,
+    rules=rules(
+        "openai-responses",
+        answered="400: 'No tool output found for function call'",
+        has_call="400: 'No tool call found for function call output with call_id'",
+        single_result="400: 'Duplicate function_call_output for call_id' (hermes-agent#111443)",
+        adjacent="an output comes after its call",
+        id_form=(
+            "A call id has 1 to 64 characters.",
+            "400: call_id 'string too long. Expected a string with maximum length 64'",
+        ),
+        id_unique=(
+            "A call id is used once.",
+            "400: 'Duplicate function_call_output for call_id', ids that recur across turns (hermes-agent#111443)",
+        ),
+        item_id="400: 'Duplicate item found with id' (copilot-cli#3560, agent-framework#3295)",
+        reasoning_pair="400: 'Item of type reasoning was provided without its required following item' (recorded)",
+        call_named="400: name 'empty string'",
+        arguments="strict clones parse the arguments",
+        not_empty="an assistant message without content says nothing (billion-context#766)",
+    ),
+)

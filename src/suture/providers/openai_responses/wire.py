@@ -1,0 +1,286 @@
+"""OpenAI's Responses: a flat list of items. Each type of call pairs with its own type of output.
+
+An output may stand anywhere after its call (`set_like`). Items of the service's own tools are no calls of
+ours, and an output that names a tool but no call is an event from outside, not an orphan.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from suture.messages import Part
+from suture.wires._contents import Form, text_block, typed_text
+from suture.wires._fields import argument_text, check_value, get, is_list, put, text_of, typed, without, word
+from suture.wires._item_wire import ItemWire
+from suture.wires._kinds import MEDIA, OTHER, TEXT
+from suture.wires._text import json_text, says_nothing
+from suture.wires._wire import (
+    Call,
+    CallEdit,
+    Key,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    key_of,
+)
+from suture.wires._words import Telling
+
+__all__ = ["WIRE", "OpenAIResponsesWire"]
+
+
+class _Pair(NamedTuple):
+    """One type of call and its output: the fields that hold the id, the name and the arguments."""
+
+    kind: str
+    call: str
+    output: str
+    call_id: str = "call_id"
+    output_id: str = "call_id"
+    name: str = ""
+    arguments: str = ""
+    payload: str = "output"
+
+
+_PAIRS = (
+    _Pair("", "function_call", "function_call_output", name="name", arguments="arguments"),
+    _Pair("custom", "custom_tool_call", "custom_tool_call_output", name="name"),
+    _Pair("local_shell", "local_shell_call", "local_shell_call_output", output_id="id"),
+    _Pair("shell", "shell_call", "shell_call_output"),
+    _Pair("apply_patch", "apply_patch_call", "apply_patch_call_output"),
+    _Pair("computer", "computer_call", "computer_call_output"),
+    _Pair("tool_search", "tool_search_call", "tool_search_output", payload="tools"),
+    _Pair(
+        "mcp_approval",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        call_id="id",
+        output_id="approval_request_id",
+        name="name",
+        payload="approve",
+    ),
+)
+_CALLS = {pair.call: pair for pair in _PAIRS}
+_OUTPUTS = {pair.output: pair for pair in _PAIRS}
+_KINDS = {pair.kind: pair for pair in _PAIRS}
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+_FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
+_KINDS_OF_PARTS = {
+    "input_text": TEXT,
+    "output_text": TEXT,
+    "refusal": TEXT,
+    "input_image": MEDIA,
+    "input_file": MEDIA,
+    "input_audio": MEDIA,
+}
+_OWN_PARTS = frozenset(_KINDS_OF_PARTS)
+_TOLD = _KINDS_OF_PARTS | {
+    "text": TEXT,
+    "summary_text": TEXT,
+    "reasoning_text": TEXT,
+    "computer_screenshot": MEDIA,
+}
+_WRITTEN = frozenset(("local_shell", "apply_patch"))
+
+
+class OpenAIResponsesWire(ItemWire):
+    """Items as Responses takes and returns them.
+
+    >>> from suture.wires import get_wire
+    >>> item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    >>> get_wire("openai-responses").view(item).calls
+    (Call(id='a', name='f', arguments='{}', kind='', alias=''),)
+    """
+
+    name = "openai-responses"
+    text_arguments = True
+    set_like = True
+    form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
+
+    def first_reference(self, messages: Sequence[Any]) -> int:
+        """Return where the list first refers to an item that the service keeps."""
+        places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
+        return next(places, len(messages))
+
+    def answers(self, result: Result, call: Call) -> bool:
+        """Tell whether this is the type of output that the type of call has."""
+        return result.kind == call.kind
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
+        kind = word(message, "type")
+        if isinstance(kind, str) and kind != "message":
+            known = (
+                kind in _CALLS
+                or kind in _OUTPUTS
+                or kind in _FROM_OUTSIDE
+                or kind == "reasoning"
+                or kind.endswith("_call")
+            )
+            return known or None
+        if word(message, "role") not in _ROLES or any(
+            get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
+        ):
+            return False
+        content = get(message, "content")
+        if isinstance(content, str):
+            return True if kind == "message" else None
+        kinds = {word(part, "type") for part in content} if is_list(content) else {None}
+        if not kinds:
+            return None
+        return kinds <= _OWN_PARTS
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of one item."""
+        kind = text_of(message, "type", index) or None
+        if index is not None:
+            text_of(message, "id", index)
+        if kind in _CALLS:
+            return self._view_call(message, _CALLS[kind], index)
+        if kind in _OUTPUTS:
+            return self._view_output(message, _OUTPUTS[kind], index)
+        if kind == "reasoning":
+            return View("assistant", signed=True)
+        if kind in _FROM_OUTSIDE:
+            return View("system")
+        if isinstance(kind, str) and kind != "message":
+            return View("assistant")
+        role = word(message, "role")
+        if isinstance(message, Struct):
+            raise self.fault(index, "", "a native message stands among items of another type")
+        if role is None or role not in _ROLES:
+            raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
+        content = get(message, "content")
+        if not isinstance(content, str):
+            typed(content, index, "content", foreign=("tool_use", "tool_result"))
+        if index is not None:
+            check_value(content, index, "content")
+        return View(_ROLES[role], empty=role == "assistant" and says_nothing(content))
+
+    def _view_call(self, item: Any, pair: _Pair, index: int | None) -> View:
+        call_id = text_of(item, pair.call_id, index)
+        if pair.kind == "tool_search" and not call_id:
+            return View("assistant")  # the service's own search
+        name = text_of(item, pair.name, index) if pair.name else pair.kind
+        arguments = argument_text(item, index) if pair.arguments else None
+        alias = text_of(item, "id", index) if pair.call_id != "id" else ""
+        return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
+
+    def _view_output(self, item: Any, pair: _Pair, index: int | None) -> View:
+        call_id = text_of(item, pair.output_id, index)
+        if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or get(item, "name")):
+            return View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
+        content = get(item, pair.payload)
+        if index is not None:
+            check_value(content, index, pair.payload)
+        return View("tool", (), (Result(call_id, "", content, pair.kind),))
+
+    def key(self, thing: Call | Result) -> Key:
+        """Return the id, and for all but function calls the type of call with it."""
+        return (thing.kind, thing.id) if thing.kind else key_of(thing.id, thing.name)
+
+    def arguments_ok(self, call: Call) -> bool:
+        """Tell whether the arguments are the text of an object; only function calls have that rule."""
+        return bool(call.kind) or super().arguments_ok(call)
+
+    def can_answer(self, call: Call) -> bool:
+        """Tell whether a placeholder can be made: a screenshot and a set of tools cannot be made up."""
+        return call.kind not in {"computer", "tool_search"}
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of an output, and whether that is all of it."""
+        content = result.content
+        if content is None or isinstance(content, str):
+            return content or "", True
+        if is_list(content) and all(get(part, "text") is not None for part in content):
+            return "\n".join(text_of(part, "text") for part in content), True
+        return json_text(content), False
+
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return an output as parts: of functions and custom tools any, of others only what is a text."""
+        text = result.content is None or isinstance(result.content, str)
+        takes = result.kind in {"", "custom"} or (result.kind in _WRITTEN and text)
+        return super().result_parts(result) if takes else None
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what an item says beside the function call or the output that it may be."""
+        kind = word(message, "type")
+        if not kind or kind == "message":
+            self.tell_content(get(message, "content"), telling)
+        elif kind == "reasoning":
+            self.tell_content(get(message, "summary"), telling)
+            self.tell_content(get(message, "content"), telling)
+        elif kind == "custom_tool_call":
+            telling.say(get(message, "input"))
+        elif kind != "function_call" and not (kind in _OUTPUTS and self.view(message).results):
+            telling.show(message)
+
+    def kind(self, block: Any) -> str:
+        """Return what a part is: text, media or other."""
+        return _TOLD.get(word(block, "type") or "", OTHER)
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text or of a refusal."""
+        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return an item with its call or output changed."""
+        kind = text_of(message, "type")
+        pair = _CALLS.get(kind) or _OUTPUTS[kind]
+        fields: dict[str, Any] = {}
+        for edit in calls.values():
+            fields = {
+                pair.call_id: edit.id,
+                pair.name: edit.name,
+                pair.arguments: edit.arguments,
+            }
+        for change in results.values():
+            content = change.text
+            if change.parts is not None:
+                (result,) = self._view_output(message, pair, None).results
+                whole = self.result_parts(result) is None
+                content = None if whole else self.content_after(change, result.content)
+            fields = {pair.output_id: change.id, pair.payload: content}
+        return put(message, **{name: value for name, value in fields.items() if name and value is not None})
+
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        pair = _KINDS[call.kind]
+        item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
+        if pair.kind == "mcp_approval":
+            return {**item, "approve": False, "reason": piece.text}
+        if pair.kind == "apply_patch":
+            return {**item, "status": "failed", "output": piece.text}
+        if pair.kind == "shell":
+            outcome = {"type": "exit", "exit_code": 1}
+            return {**item, "output": [{"stdout": "", "stderr": piece.text, "outcome": outcome}]}
+        return {**item, "output": piece.text}
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message item that says `text`."""
+        return {"role": role, "content": text}
+
+    def item_id(self, message: Any) -> str:
+        """Return the id that the service gave the item; a reference repeats one on purpose."""
+        kind = word(message, "type")
+        own = kind not in _FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
+        return text_of(message, "id") if own else ""
+
+    def without_item_id(self, message: Any) -> Any:
+        """Return the item as one that the service has not stored."""
+        return without(message, "id")
+
+    def wants_follower(self, message: Any) -> bool:
+        """Tell whether the item is reasoning that the service knows by its id."""
+        return word(message, "type") == "reasoning" and bool(get(message, "id"))
+
+    def can_follow(self, message: Any) -> bool:
+        """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
+        if word(message, "type") in {None, "message"}:
+            return word(message, "role") == "assistant" and bool(get(message, "id"))
+        return self.made_by_model(message)
+
+
+WIRE = OpenAIResponsesWire()
