@@ -59,6 +59,9 @@ class Codec(ABC):
     name: ClassVar[str]
     """The wire whose messages it writes."""
 
+    messages_field: ClassVar[str] = "messages"
+    """Where the body of a request has the list of messages."""
+
     def __init__(self, field: str = "") -> None:
         self.field = field
         """The text field that the profile demands on a message with calls (`Profile.field`)."""
@@ -88,17 +91,35 @@ class Codec(ABC):
         losses = Losses()
         return Encoded(self.write_stream(message, losses), losses.found())
 
-    @abstractmethod
     def write_messages(self, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
-        """Return `messages` as this provider's list."""
+        """Return `messages` as this provider's list: what is made of each, one after the other."""
+        made: list[dict[str, Any]] = []
+        for losses.index, message in enumerate(messages):
+            made += self.write_message(message, losses)
+        losses.index = None
+        return made
+
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return what `message` is for this provider, whatever stands beside it: none, one or several of its own.
+
+        Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
+        """
+        raise NotImplementedError
+
+    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the body of a request without its messages: instruction, tools and options."""
+        raise NotImplementedError
 
     @abstractmethod
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
         """Return what `items`, plain dicts, say."""
 
-    @abstractmethod
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the body of a request."""
+        return {
+            self.messages_field: self.write_messages(request.messages, losses),
+            **self.write_settings(request, losses),
+        }
 
     @abstractmethod
     def decode_request(self, payload: Mapping[str, Any]) -> Request:

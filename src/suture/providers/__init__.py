@@ -1,3 +1,3 @@
-"""One room for each provider: its wire, its rules, its codec and its streams. They are loaded when they are asked for."""
+"""One room for each provider: its wire, its rules, its codec and its streams. Each is loaded when it is asked for."""
 
 __all__: list[str] = []
