@@ -5,7 +5,7 @@ BIN    := .venv/bin
 GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 BENCH  := .venv-bench
-PEERS  := agent-framework langchain pydantic-ai
+PEERS  := agent-framework langchain pydantic-ai sdks
 PIP    := -m pip install --disable-pip-version-check -qq
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # A model for the demo and the tests. The second names a dependency that is compiled and not needed.
@@ -69,12 +69,14 @@ $(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
 	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
 	@touch $@
 
-# A peer's pins may clash with ours or with another's, so it never shares an environment with the tests.
-$(BENCH)/installed: pyproject.toml
+# A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
+# Suture with the providers' SDKs, whose newest releases deepagents does not take.
+$(BENCH)/installed $(BENCH)-sdks/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
+$(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
 $(BENCH)-langchain/installed: WHAT := langchain
-$(BENCH)-pydantic-ai/installed: WHAT := pydantic-ai-slim
+$(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"

@@ -2,8 +2,8 @@
 
 A conversation is a row of tasks. A task is a user's text, three to eight tool rounds (one call, in every
 fifth round three at once, each with its result; in every third round the model says a word first) and the
-model's answer. About one text in twelve is not ASCII. Ids are unique, and a result holds its own copy of
-its call's id, as a history that was read from JSON does.
+model's answer. About one text in twelve is not ASCII. Ids are unique, a result holds its own copy of its
+call's id, and no two texts are one object, as in a history that was read from JSON.
 
 Every task has an even number of messages on every wire, so a history of an even length ends with an answer.
 """
@@ -22,7 +22,18 @@ from suture.messages import (
     ToolCall,
 )
 
-__all__ = ["WIRES", "Task", "broken", "history", "langchain_history", "tasks"]
+__all__ = [
+    "FOREIGN",
+    "NATIVE",
+    "WIRES",
+    "Task",
+    "broken",
+    "history",
+    "history_with_loss",
+    "langchain_history",
+    "parallel_turn",
+    "tasks",
+]
 
 _TOOLS = ("read_file", "search", "run_tests", "edit_file", "list_directory")
 _WORDS = ("the", "build", "fails", "in", "module", "parser", "because", "a", "token", "was", "lost", "when")
@@ -62,25 +73,29 @@ class Task(NamedTuple):
     answer: str
 
 
-def tasks(seed: int = 7) -> Iterator[Task]:
-    """Yield tasks without end, the same ones for the same seed."""
+def tasks(seed: int = 7, *, foreign: float = 1 / 12) -> Iterator[Task]:
+    """Yield tasks without end, the same ones for the same seed; `foreign` is the share of texts that are not ASCII."""
     random = Random(seed)
-    texts = [_text(random, 6 + 3 * size) for size in range(60)]
+    texts = [_text(random, 6 + 3 * size, foreign) for size in range(60)]
 
-    def call() -> Call:
-        call_id = "call_" + "".join(random.choices(_LETTERS, k=24))
-        query = " ".join(random.choices(_WORDS, k=5))
-        return Call(call_id, random.choice(_TOOLS), query, random.randrange(500), random.choice(texts))
+    def text() -> str:
+        return f"{random.choice(texts)} {random.randrange(1_000_000)}"
 
     while True:
         rounds = [
             Round(
-                random.choice(texts) if random.random() < 1 / 3 else "",
-                tuple(call() for _ in range(3 if random.random() < 0.2 else 1)),
+                text() if random.random() < 1 / 3 else "",
+                tuple(_call(random, text()) for _ in range(3 if random.random() < 0.2 else 1)),
             )
             for _ in range(random.randint(3, 8))
         ]
-        yield Task(random.choice(texts), tuple(rounds), random.choice(texts))
+        yield Task(text(), tuple(rounds), text())
+
+
+def _call(random: Random, result: str) -> Call:
+    call_id = "call_" + "".join(random.choices(_LETTERS, k=24))
+    query = " ".join(random.choices(_WORDS, k=5))
+    return Call(call_id, random.choice(_TOOLS), query, random.randrange(500), result)
 
 
 def history(wire: str, length: int, source: Iterator[Task] | None = None) -> list[Any]:
@@ -114,6 +129,44 @@ def broken(length: int, source: Iterator[Task] | None = None) -> list[Any]:
     return kept
 
 
+def history_with_loss(wire: str, length: int, *, lost: bool = True) -> list[Any]:
+    """Return a history of about `length` messages in whose middle one of two parallel calls has lost its result."""
+    half, source = length // 4 * 2, tasks()
+    before = history(wire, half, source)
+    group = _parallel(wire, 2, Random(5))
+    if lost:
+        _arrange(wire, group, 2, lambda results: results[:-1])
+    return [*before, *group, *history(wire, half, source)]
+
+
+def parallel_turn(wire: str, calls: int, order: str, *, with_ids: bool) -> list[Any]:
+    """Return a question, one turn of so many calls, their results in that order, and an answer."""
+    random = Random(calls)
+    messages = _parallel(wire, calls, random, with_ids=with_ids)
+    orders = {
+        "in order": lambda results: results,
+        "reversed": lambda results: results[::-1],
+        "shuffled": lambda results: random.sample(results, calls),
+    }
+    _arrange(wire, messages, calls, orders[order])
+    return messages
+
+
+def _parallel(wire: str, count: int, random: Random, *, with_ids: bool = True) -> list[Any]:
+    calls = [_call(random, f"result {number}") for number in range(count)]
+    if not with_ids:
+        calls = [call._replace(id="") for call in calls]
+    return WIRES[wire](Task("Go.", (Round("", tuple(calls)),), "Done."))
+
+
+def _arrange(wire: str, messages: list[Any], count: int, arrange: Callable[[list[Any]], list[Any]]) -> None:
+    """Arrange the results of the one turn in `messages`: they are messages before the last, or the blocks of one."""
+    if blocks := _BLOCKS.get(wire):
+        messages[-2][blocks] = arrange(messages[-2][blocks])
+    else:
+        messages[-1 - count : -1] = arrange(messages[-1 - count : -1])
+
+
 def _compose(render: Callable[[Task], list[Any]], length: int, source: Iterator[Task]) -> list[Any]:
     messages: list[Any] = []
     for task in source:
@@ -126,9 +179,9 @@ def _compose(render: Callable[[Task], list[Any]], length: int, source: Iterator[
     return messages
 
 
-def _text(random: Random, words: int) -> str:
+def _text(random: Random, words: int, foreign: float) -> str:
     text = " ".join(random.choices(_WORDS, k=words))
-    return f"{text} {random.choice(_FOREIGN)}" if random.random() < 1 / 12 else text
+    return f"{text} {random.choice(_FOREIGN)}" if random.random() < foreign else text
 
 
 def _message(task: Task) -> list[Any]:
@@ -188,9 +241,16 @@ def _gemini(task: Task) -> list[Any]:
     contents: list[Any] = [{"role": "user", "parts": [{"text": task.question}]}]
     for text, calls in task.rounds:
         parts: list[Any] = [{"text": text}] if text else []
-        parts += [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in calls]
+        # Where there is no id, Gemini's own histories have no such key.
+        parts += [
+            {"functionCall": {**({"id": call.id} if call.id else {}), "name": call.name, "args": call.arguments}}
+            for call in calls
+        ]
         contents.append({"role": "model", "parts": parts})
-        answers = [{"id": call.answered_id, "name": call.name, "response": {"result": call.result}} for call in calls]
+        answers = [
+            {**({"id": call.answered_id} if call.id else {}), "name": call.name, "response": {"result": call.result}}
+            for call in calls
+        ]
         contents.append({"role": "user", "parts": [{"functionResponse": answer} for answer in answers]})
     return [*contents, {"role": "model", "parts": [{"text": task.answer}]}]
 
@@ -217,3 +277,7 @@ WIRES: dict[str, Callable[[Task], list[Any]]] = {
     "gemini": _gemini,
     "bedrock": _bedrock,
 }
+NATIVE = ("message", "agentic")
+FOREIGN = tuple(wire for wire in WIRES if wire not in NATIVE)
+_BLOCKS = {"anthropic": "content", "gemini": "parts", "bedrock": "content"}
+"""Where the results stand that are blocks of one message."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 
 from _measure import Goal, Row, Section, Settings, Timings, say
 
@@ -15,7 +16,8 @@ _CODES = {
     "… and suture.Message": "import suture; suture.Message",
     "… and suture.repair": "import suture; suture.repair",
 }
-_LIMIT = Goal(60, unit=" ms")
+_OTHER = "import msgspec"
+_LIMIT = Goal(25, unit=" ms")
 
 
 def measure_imports(settings: Settings) -> list[Section]:
@@ -29,23 +31,18 @@ def measure_imports(settings: Settings) -> list[Section]:
             for name, code in _CODES.items():
                 times[name].append(_run(code, cache))
     timings = Timings(times)
-    rows = [
-        Row(
-            what=name,
-            ours=timings.best(name) * 1e3,
-            against="import msgspec",
-            other=timings.best("import msgspec") * 1e3,
-            ratio=timings.ratio(name, "import msgspec"),
-            middle=timings.middle(name, "import msgspec"),
-            rounds=settings.starts,
-            goal=str(_LIMIT),
-            met=_LIMIT.is_met(timings.best(name) * 1e3),
-        )
-        for name in _CODES
-        if "suture" in name
-    ]
-    notes = ("CPU of the import alone, the interpreter's start left out; bytecode in a fresh cache.",)
+    rows = [_row(name, timings) for name in _CODES if name != _OTHER]
+    notes = (
+        "CPU of the import alone, the interpreter's start left out; bytecode in a fresh cache.",
+        "The goal is for what it adds to msgspec, the only dependency: the number behind the colon.",
+    )
     return [Section("6. Importing", rows, notes)]
+
+
+def _row(name: str, timings: Timings) -> Row:
+    added = 1e3 * (timings.best(name) - timings.best(_OTHER))
+    row = timings.row(f"{name}: {added:+.1f} ms", name, _OTHER)
+    return replace(row, goal=str(_LIMIT), met=_LIMIT.is_met(added))
 
 
 def _run(code: str, cache: str) -> float:

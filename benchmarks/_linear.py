@@ -1,95 +1,74 @@
-"""Item 4: does the cost of a message depend on how long its history is?
+"""Items 4 and 16: does the cost of a message depend on how long its history is, that of a call on how many there are?
 
-The very same messages are checked as many short histories, as fewer long ones, and as one. So the work, the
-memory and its caches are the same, and only the length of a history differs.
+The very same messages are looked at as many short histories and as one. So the work, the memory and its caches
+are the same, and only the length of a history differs. With the calls of one turn it is nearly so: each turn has a
+question and an answer.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
 
-from _histories import broken, history, tasks
-from _measure import Goal, Section, Settings, interleave, say
+from _histories import WIRES, broken, history, parallel_turn, tasks
+from _measure import Goal, Row, Section, Settings, Timings, interleave, say
 
 import suture
 
-__all__ = ["measure_linearity"]
+__all__ = ["measure_linearity", "measure_parallel_calls"]
 
-
-class _Case(NamedTuple):
-    what: str
-    make: Callable[[int, Any], list[Any]]
-    run: Callable[[list[Any]], object]
-    slow: bool = False
-    """The middle length is left out, to save time."""
-
-
-_CASES = (
-    _Case(
-        "message, pairing",
-        lambda length, source: history("message", length, source),
-        lambda messages: suture.check(messages, wire="message", profile="pairing"),
-    ),
-    _Case(
-        "agentic, pairing",
-        lambda length, source: history("agentic", length, source),
-        lambda messages: suture.check(messages, wire="agentic", profile="pairing"),
-    ),
-    _Case(
-        "openai-chat, pairing",
-        lambda length, source: history("openai-chat", length, source),
-        lambda messages: suture.check(messages, wire="openai-chat", profile="pairing"),
-    ),
-    _Case(
-        "openai-chat, full",
-        lambda length, source: history("openai-chat", length, source),
-        lambda messages: suture.check(messages, wire="openai-chat"),
-        slow=True,
-    ),
-    _Case(
-        "openai-chat, repair",
-        broken,
-        lambda messages: suture.repair(messages, wire="openai-chat"),
-        slow=True,
-    ),
-)
+_ORDERS = ("in order", "reversed", "shuffled")
 
 
 def measure_linearity(settings: Settings) -> list[Section]:
-    """Measure each case at three lengths, the slow ones at two."""
-    short, middle, long = settings.linear
-    rows = []
-    for case in _CASES:
-        say(f"linearity: {case.what}")
-        longer = (long,) if case.slow else (middle, long)
-        source = tasks()
-        parts = [case.make(short, source) for _ in range(long // short)]
-        cuts = {size: _join(parts, size // short) for size in (short, *longer)}
-        timings = interleave(
-            {f"{len(cut)} x {size:,}": _each(case.run, cut) for size, cut in cuts.items()},
-            settings,
-        )
-        for size in longer:
-            this, other = f"{long // size} x {size:,}", f"{long // short} x {short:,}"
-            what = f"{case.what}, {this}"
-            rows.append(timings.row(what, this, other, messages=long, goal=Goal(1.2)))
-    many = f"{long // short} histories of {short:,}, {long // middle} of {middle:,} and one of {long:,}"
+    """Measure each wire at two lengths."""
+    short, long = settings.sizes
+    cases = [(f"{wire}, check", partial(history, wire), partial(suture.check, wire=wire)) for wire in WIRES]
+    lossy = ("openai-chat, repair", broken, partial(suture.repair, wire="openai-chat"))
     notes = (
-        f"The same {long:,} messages as {many}.",
+        f"The same {long:,} messages as {long // short} histories of {short:,}, and as one.",
         "`repair` gets histories in which every twentieth result is missing.",
     )
+    rows = [_lengths(*case, settings) for case in (*cases, lossy)]
     return [Section("4. Linearity: cost of a message in a long history over that in a short one", rows, notes)]
 
 
-def _join(parts: list[list[Any]], count: int) -> list[list[Any]]:
-    """Return the messages of `parts` as histories of `count` parts each."""
-    return [
-        [message for part in parts[start : start + count] for message in part] for start in range(0, len(parts), count)
-    ]
+def measure_parallel_calls(settings: Settings) -> list[Section]:
+    """Measure each wire with two numbers of calls in a turn."""
+    few, many = settings.parallel
+    brief = replace(settings, rounds=(1, 5), seconds=0.3)  # there are many rows, and slow ones where it is not linear
+    title = f"16. Repair of one turn of {many:,} parallel calls: cost of a call over that in turns of {few:,}"
+    rows = [_calls(*case, brief) for case in product(WIRES, (True, False), _ORDERS)]
+    return [Section(title, rows, (f"{many // few} turns against one. The order is that of the results.",))]
 
 
-def _each(run: Callable[[list[Any]], object], histories: list[list[Any]]) -> Callable[[], None]:
-    def work() -> None:
-        for messages in histories:
-            run(messages)
+def _lengths(
+    what: str, make: Callable[[int, Any], list[Any]], look: Callable[[list[Any]], object], settings: Settings
+) -> Row:
+    short, long = settings.sizes
+    say(f"linearity: {what}")
+    source = tasks()
+    parts = [make(short, source) for _ in range(long // short)]
+    whole = [message for part in parts for message in part]
+    return _compare(parts, whole, look, settings).row(what, "one", "many", messages=long, goal=Goal(1.2))
 
-    return work
+
+def _calls(wire: str, with_ids: bool, order: str, settings: Settings) -> Row:  # noqa: FBT001
+    few, many = settings.parallel
+    what = f"{wire}, {order}{'' if with_ids else ', no ids'}"
+    say(f"parallel calls: {what}")
+    parts = [parallel_turn(wire, few, order, with_ids=with_ids) for _ in range(many // few)]
+    whole = parallel_turn(wire, many, order, with_ids=with_ids)
+    look = partial(suture.repair, wire=wire)
+    return _compare(parts, whole, look, settings).row(what, "one", "many", goal=Goal(1.5))
+
+
+def _compare(
+    parts: list[list[Any]], whole: list[Any], look: Callable[[list[Any]], object], settings: Settings
+) -> Timings:
+    def many() -> None:
+        for part in parts:
+            look(part)
+
+    return interleave({"one": lambda: look(whole), "many": many}, settings)

@@ -26,7 +26,8 @@ class Settings:
 
     sizes: tuple[int, int] = (10_000, 100_000)
     """Messages in a history."""
-    linear: tuple[int, int, int] = (1_000, 10_000, 100_000)
+    parallel: tuple[int, int] = (500, 8_000)
+    """Calls in one turn."""
     grown: tuple[int, int] = (100, 10_000)
     """Messages in a history before `Repairer.extend` adds one."""
     twins: int = 8
@@ -38,6 +39,8 @@ class Settings:
     """Processes that import the package."""
     steps: tuple[int, int, int] = (100, 400, 5_000)
     """Steps of an agent's run: short, long, and very long for our own."""
+    real: int = 400
+    """Steps of an agent's run through a real SDK."""
     runs: int = 5
     """Runs of each agent that are counted."""
     replayed: int = 0

@@ -1,64 +1,66 @@
-"""Items 1 and 3: the pairing scan and the full check, against a bare pass over the same messages."""
+"""Items 1, 3 and 15: a valid history against a bare pass, and a broken one against a valid one."""
 
 from functools import partial
 from typing import Any
 
 from _bare import BARE
-from _histories import WIRES, history
-from _measure import Goal, Row, Section, Settings, Timings, interleave, say
+from _histories import FOREIGN, NATIVE, WIRES, history, history_with_loss, tasks
+from _measure import Goal, Row, Section, Settings, interleave, say
 
 import suture
 
 __all__ = ["measure_scans"]
 
-_WITH_GOAL = ("message", "agentic", "openai-chat")
-_FULL = {"message": "openai-chat", "agentic": "openai-chat"}
-"""The profile of the full check where the default one is `pairing`, which looks at no arguments."""
-_BARE, _CHECK = "bare pass", "check"
+_BARE = "bare pass"
+_PAIRING, _FULL, _LOSS = Goal(2), Goal(5), Goal(1.5)
+_LOOKS = {"check": suture.check, "repair": suture.repair}
 
 
 def measure_scans(settings: Settings) -> list[Section]:
-    """Measure all wires, each check side by side with the bare pass of its wire."""
-    scans: list[Row] = []
-    fulls: list[Row] = []
-    for wire in WIRES:
-        for size in settings.sizes:
-            messages = history(wire, size)
-            scans.append(_pairing(wire, messages, settings))
-            # Where no goal is set, the slow check is measured at one size only, to save time.
-            if size == settings.sizes[0] or wire in _WITH_GOAL:
-                fulls.append(_full(wire, messages, settings))
+    """Measure all wires, each look side by side with the bare pass of its wire."""
+    size = settings.sizes[0]
+    plain = [row for wire in FOREIGN for row in _valid(wire, history(wire, size), settings)]
+    texts = [
+        row for wire in FOREIGN for row in _valid(wire, history(wire, size, tasks(foreign=1)), settings, ", not ASCII")
+    ]
+    pairing = [row for size in settings.sizes for wire in NATIVE for row in _valid(wire, history(wire, size), settings)]
     return [
         Section(
-            "1. Pairing scan of a valid history: check(messages, wire=…, profile='pairing')",
-            scans,
-            ("The bare pass reads each role, each call's id and each result's id; it checks nothing.",),
+            "1. A valid history of native messages, whose own profile is `pairing`",
+            pairing,
+            ("The bare pass reads each role and pairs each result with its call by a dict; it looks at nothing else.",),
         ),
         Section(
-            "3. Full check, arguments parsed: check(messages, wire=…) with the wire's own profile",
-            fulls,
-            ("Native messages, whose own profile is `pairing`, are checked with `openai-chat`.",),
+            "3. A valid history of plain dicts, with the provider's own profile",
+            [*plain, *texts],
+            ("`not ASCII`: every text holds letters beyond ASCII, otherwise one in twelve does.",),
+        ),
+        Section(
+            "15. A history with one lost result in its middle, against the same one without the loss",
+            [row for wire in WIRES for row in _lossy(wire, size, settings)],
         ),
     ]
 
 
-def _pairing(wire: str, messages: list[Any], settings: Settings) -> Row:
-    say(f"pairing scan: {wire}, {len(messages):,} messages")
-    goal = Goal(3) if wire in _WITH_GOAL else None
-    timings = _compare(wire, messages, "pairing", settings)
-    return timings.row(wire, _CHECK, _BARE, messages=len(messages), goal=goal)
+def _valid(wire: str, messages: list[Any], settings: Settings, variant: str = "") -> list[Row]:
+    say(f"valid history: {wire}{variant}, {len(messages):,} messages")
+    report = suture.check(messages, wire=wire)
+    if report.findings or not BARE[wire](messages):
+        raise SystemExit(f"the {wire} history is not valid: {report.findings}")
+    looks = {name: partial(look, messages, wire=wire) for name, look in _LOOKS.items()}
+    timings = interleave({_BARE: partial(BARE[wire], messages), **looks}, settings)
+    goal = _PAIRING if wire in NATIVE else _FULL
+    return [timings.row(f"{wire}, {name}{variant}", name, _BARE, messages=len(messages), goal=goal) for name in looks]
 
 
-def _full(wire: str, messages: list[Any], settings: Settings) -> Row:
-    say(f"full check: {wire}, {len(messages):,} messages")
-    timings = _compare(wire, messages, _FULL.get(wire), settings)
-    return timings.row(wire, _CHECK, _BARE, messages=len(messages))
-
-
-def _compare(wire: str, messages: list[Any], profile: str | None, settings: Settings) -> Timings:
-    bare = BARE[wire]
-    report = suture.check(messages, wire=wire, profile=profile)
-    if report.findings:
-        raise SystemExit(f"the {wire} history is not valid: {report.findings[0]}")
-    check = partial(suture.check, messages, wire=wire, profile=profile)
-    return interleave({_BARE: lambda: bare(messages), _CHECK: check}, settings)
+def _lossy(wire: str, size: int, settings: Settings) -> list[Row]:
+    say(f"one lost result: {wire}")
+    valid, broken = history_with_loss(wire, size, lost=False), history_with_loss(wire, size)
+    if suture.check(valid, wire=wire).findings or not suture.check(broken, wire=wire).findings:
+        raise SystemExit(f"the {wire} histories are not one valid and one broken")
+    rows: list[Row] = []
+    for name, look in _LOOKS.items():
+        work = {"broken": partial(look, broken, wire=wire), "valid": partial(look, valid, wire=wire)}
+        timings = interleave(work, settings)
+        rows.append(timings.row(f"{wire}, {name}", "broken", "valid", messages=len(broken), goal=_LOSS))
+    return rows

@@ -19,33 +19,36 @@ from pathlib import Path
 
 from _growth import measure_growth
 from _imports import measure_imports
-from _linear import measure_linearity
+from _linear import measure_linearity, measure_parallel_calls
 from _measure import Row, Section, Settings, say
 from _peer import deepagents_version, measure_peer
 from _scan import measure_scans
 from guests import measure_guests
-from loops import measure_agents
+from loops import measure_agents, measure_models
 from reduction import measure_reduction
 
 _PARTS = {
     "scans": measure_scans,
     "peer": measure_peer,
     "linearity": measure_linearity,
+    "parallel": measure_parallel_calls,
     "growth": measure_growth,
     "imports": measure_imports,
     "agents": measure_agents,
+    "models": measure_models,
     "reduction": measure_reduction,
     "guests": measure_guests,
 }
 _QUICK = Settings(
     sizes=(200, 600),
-    linear=(100, 200, 400),
+    parallel=(20, 40),
     grown=(20, 100),
     twins=2,
     rounds=(2, 3),
     seconds=0.0,
     starts=2,
     steps=(10, 20, 40),
+    real=50,
     runs=2,
     replayed=3,
     looked=(20, 40, 80),

@@ -7,38 +7,124 @@ python docs/generate.py > docs/profiles.md
 import sys
 from collections.abc import Iterable, Iterator
 
-from suture.profiles import PROFILES, IdForm, Operation, Profile, Rule, default_profile, get_profile
-from suture.wires import WIRES
+from suture.profiles import (
+    GUESTS,
+    PROBLEMS,
+    PROFILES,
+    IdForm,
+    Operation,
+    Profile,
+    Rule,
+    default_profile,
+    get_profile,
+)
+from suture.wires import WIRES, get_wire
 
 HEAD = """\
-<!-- Made by docs/generate.py from the profiles in src/suture/profiles. Change those, not this page. -->
+<!-- Made by docs/generate.py from src/suture/profiles.py and src/suture/providers/. Change those, not this page. -->
 
 # Profiles
 
 A profile is what one provider accepts, as data. `suture.repair` and `suture.check` take its name as `profile=`,
 the command line as `--profile`. Without one, a wire's own provider is meant. `message` and `agentic` have no
-provider of their own: for them it is `pairing`, the rules of structure alone.
+provider of their own: they are held to `pairing`, the rules of structure alone. A model encodes them and fits what it
+sends, see [models.md](models.md#what-is-sent). `suture.check(messages, profile="anthropic")` does the same, and only
+says what it finds.
 
 Each rule has an id, which findings cite, a sentence, the operation that mends it, and a source: the provider's
 own error, its reference, its validator, or a report that shows it. What a profile does not say is in
 [limits.md](limits.md). What happens to each kind of breakage is in [repair.md](repair.md).
 """
 
+EXTEND = """\
+## A profile of your own
+
+A server of your own, a gateway, a stricter clone: `Profile.extend` takes a profile and changes what is different.
+`ids` is another form of ids (`None` asks nothing of them), `names` the pattern of a tool's name, `rules` are more
+rules, `without` are the ids of rules that do not hold.
+
+```python
+import suture
+from suture.profiles import IdForm, Operation, Profile, Rule
+
+bridge = Rule(
+    id="gateway.tool-then-user",
+    problems=("tool-then-user",),
+    says="A user message does not follow a tool message.",
+    operation=Operation.BRIDGE,
+    source="400 of our gateway",
+)
+gateway = Profile.extend(
+    "openai-chat",
+    name="gateway",
+    ids=IdForm(pattern="[a-z0-9]{8}", limit=8, scope="turn", prefix="", length=8),
+    rules=[bridge],
+    without={"openai-chat.text-results"},
+)
+
+call = {"id": "c1x9k2m4", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+history = [
+    {"role": "user", "content": "When is high tide?"},
+    {"role": "assistant", "content": None, "tool_calls": [call]},
+    {"role": "tool", "tool_call_id": "c1x9k2m4", "content": "06:12"},
+    {"role": "user", "content": "Thanks."},
+]
+fixed = suture.repair(history, profile=gateway)
+print([message["role"] for message in fixed.messages])
+print(suture.check(history).acceptable, fixed.report.findings[0].rule)
+```
+
+```text
+['user', 'assistant', 'tool', 'assistant', 'user']
+True gateway.tool-then-user
+```
+
+`repair`, `check`, `Repairer` and [models](models.md#settings) take a `Profile` wherever they take a name. A rule names
+problems from [the table](#operations), with their operation or with `unrepairable`: then it is told, and nothing is
+done. A rule with the id of an old one takes its place.
+
+What cannot be is an error when the profile is made:
+
+```python
+def attempt(**changes):
+    try:
+        Profile.extend("anthropic", **changes)
+    except suture.ConfigError as error:
+        print(str(error).partition(";")[0])
+
+
+attempt(name="mine", without={"anthropic.answered"})
+attempt(name="mine", without={"anthropic.nonsense"})
+attempt(name="mine", rules=[Rule(id="a", problems=("split-turn",), says="", operation=Operation.SPLIT)])
+attempt(name="mistral")
+```
+
+```text
+rule anthropic.answered is structural: pairing always runs
+anthropic has no rule 'anthropic.nonsense'
+rule a: the wire anthropic cannot do split (split-turn)
+a profile of your own needs a name of its own, not 'mistral'
+```
+"""
+
 MEANINGS = {
     Operation.ANSWER: "A placeholder is put where a result is missing.",
     Operation.MOVE: "A result is put behind its call.",
-    Operation.COLLAPSE: "One of several results is kept.",
-    Operation.RETELL: "A result without a call is kept as user text, or dropped.",
+    Operation.COLLAPSE: "One of several results is kept; parts of different kinds are joined.",
+    Operation.RETELL: "A result without a call becomes user text, or is dropped. A refused role becomes another.",
     Operation.RENAME_ID: "An id is replaced, on the call and on its result. An item id is left out.",
     Operation.EMPTY_ARGUMENTS: "Arguments that are no object become `{}`.",
     Operation.NAME_CALL: "A call without a name gets `unknown_tool`.",
     Operation.NAME_RESULT: "A result gets the name of its call.",
     Operation.MERGE: "Neighbouring messages become one.",
-    Operation.SPLIT: "A message becomes two.",
+    Operation.SPLIT: "A message becomes two; each step of a turn has its own results behind it.",
     Operation.TEXT_FIRST: "Everything but the calls is put before the calls.",
     Operation.RESULTS_FIRST: "Results are put before everything else in their message.",
     Operation.PROMOTE_MEDIA: "Media in a result go into a user message after the last result of the turn.",
     Operation.DROP_EMPTY: "What says nothing is left out.",
+    Operation.DROP_THINKING: "Thinking that a cut stream left behind is left out.",
+    Operation.ORDER_RESULTS: "Results are put in the order of their calls.",
+    Operation.REPLACE_TEXT: "Half a character becomes U+FFFD.",
     Operation.BRIDGE: "A short message is put between two that may not touch.",
     Operation.FILL: "A field that must be there is filled.",
     Operation.UNREPAIRABLE: "Nothing can be done. The finding is in `unresolved`.",
@@ -47,7 +133,8 @@ MEANINGS = {
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, *_overview(), *_operations(), *(line for name in PROFILES for line in _profile(name))])
+    rows = (line for name in PROFILES for line in _profile(name))
+    return "\n".join([HEAD, *_overview(), EXTEND, *_operations(), *rows])
 
 
 def _overview() -> Iterator[str]:
@@ -63,12 +150,13 @@ def _overview() -> Iterator[str]:
 def _operations() -> Iterator[str]:
     yield "## Operations"
     yield ""
-    yield "The list is closed. A rule names one of these."
+    yield "The list is closed. A rule names problems, and each problem has one operation."
     yield ""
-    yield "| operation | what it does |"
-    yield "|---|---|"
+    yield "| operation | what it does | problems |"
+    yield "|---|---|---|"
     for operation in Operation:
-        yield f"| `{operation}` | {MEANINGS[operation]} |"
+        problems = [problem for problem, mended_by in PROBLEMS.items() if mended_by is operation]
+        yield f"| `{operation}` | {MEANINGS[operation]} | {_codes(problems)} |"
     yield ""
 
 
@@ -92,6 +180,8 @@ def _facts(profile: Profile) -> Iterator[str]:
         yield f"- Tool names: `{_cell(profile.names)}`"
     if profile.field:
         yield f"- Field on a message with calls: `{profile.field}`"
+    if profile.system_outside:
+        yield "- System messages are sent outside of the list."
     if not profile.adjacent:
         yield "- On `openai-responses` an output may stand anywhere after its call."
     yield ""
@@ -105,8 +195,10 @@ def _ids(form: IdForm) -> str:
 
 
 def _row(rule: Rule, profile: Profile) -> str:
-    wires = [wire for wire in profile.wires if not rule.wires or wire in rule.wires]
-    says = _cell(rule.says) + (f" (On {_codes(wires)}.)" if len(wires) < len(profile.wires) else "")
+    own = [wire for wire in profile.wires if wire not in GUESTS]
+    wires = [wire for wire in own if rule in profile.rules_for(get_wire(wire)).values()]
+    where = _codes(wires) if wires else "messages of other frameworks"
+    says = _cell(rule.says) + (f" (On {where}.)" if len(wires) < len(own) else "")
     return f"| `{rule.id}` | {says} | {_codes(rule.problems)} | `{rule.operation}` | {_cell(rule.source)} |"
 
 

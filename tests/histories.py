@@ -6,6 +6,7 @@ A history is a list of steps:
     ("turn", [(id, name, arguments), ...])                                 an assistant message with calls
     ("result", id, name, text)                                             one result
     ("mixed", [(id, name, text), ...], text)                               results and text in one message
+    ("inner", [calls], [results], text)                                    all in one message of the model's
 """
 
 import json
@@ -202,7 +203,21 @@ WRITERS: dict[str, Callable[[Step], list[Any]]] = {
 
 def write(wire: str, steps: Sequence[Step]) -> list[Any]:
     """Return the history `steps` as messages of `wire`."""
-    return [message for step in steps for message in WRITERS[wire](step)]
+    return [message for step in steps for message in _written(wire, step)]
+
+
+def _written(wire: str, step: Step) -> list[Any]:
+    if step[0] != "inner":
+        return WRITERS[wire](step)
+    _, calls, results, text = step
+    parts: list[Step] = [("turn", calls), *[("result", *result) for result in results], ("say", text)]
+    messages = [message for part in parts for message in WRITERS[wire](part)]
+    if wire == "agentic":
+        return [AgenticMessage("assistant", tuple(block for m in messages for block in m.content_blocks))]
+    if wire not in {"anthropic", "gemini", "bedrock"}:
+        return messages  # one message holds one of them
+    key = "parts" if wire == "gemini" else "content"
+    return [{**messages[0], key: [block for message in messages for block in message[key]]}]
 
 
 def atoms(message: Any) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Items 7 to 9: what a step of an agent costs, in our agent, in three others and in a loop written by hand.
+"""Items 7 to 9, 17 and 18: what a step of an agent costs, in our agent, in others and in a loop written by hand.
 
 **What is measured.** A step is one model turn that asks for one call, and the tool's run. The model is fake:
 in process, without network or waiting, its replies are prepared before the clock starts. The tool is an async
@@ -15,9 +15,13 @@ shorter than 20 ms are repeated within a sample, which is then their mean. The f
 of its calls: that gives the cost of the first 20 steps and of the last 20. A run that did not make all its
 steps is an error.
 
+**Through an SDK** (items 17 and 18, `_models.py`) the model is real up to its socket: `server.py`, a process of its
+own, answers as each provider does. There the tool notes the time, and the first request is not counted.
+
 A peer that is not installed, or fails, is named in the table and left out.
 """
 
 from loops._compare import measure_agents
+from loops._models import measure_models
 
-__all__ = ["measure_agents"]
+__all__ = ["measure_agents", "measure_models"]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-__all__ = ["ANSWER", "NOOPS", "WINDOW", "Script", "serve"]
+__all__ = ["ANSWER", "NOOPS", "WINDOW", "Script", "call", "sdk_client", "serve"]
 
 ANSWER = "done"
 """What the model says in the end."""
@@ -25,6 +25,7 @@ WINDOW = 20
 
 _LEAST_SAMPLE = 0.02
 """CPU seconds of a sample; shorter runs are repeated within it, and their mean is the sample."""
+_OUTPUT = "it was read, and nothing in it speaks against the plan; " * 6
 
 
 class Script:
@@ -40,8 +41,8 @@ class Script:
         self.asked = 0
         self.ran = 0
 
-    def stamp(self, index: int) -> None:
-        self.stamps[index] = time.process_time()
+    def stamp(self, index: int, seconds: float | None = None) -> None:
+        self.stamps[index] = time.process_time() if seconds is None else seconds
 
     def reply(self) -> Any:
         """Return the next reply. What is stamped is the moment the model is asked."""
@@ -56,6 +57,22 @@ class Script:
         self.ran += 1
         return f"step {n} is done"
 
+    def work(self, n: object, seconds: float | None = None) -> str:
+        """Do the tool's work, of some more text, where the model cannot be stamped: the tool is."""
+        if self.ran in self.marks:
+            self.stamp(self.ran, seconds)
+        return f"{self.run(n)}: {_OUTPUT}"
+
+    def skip(self) -> list[tuple[str, dict[str, Any], str]]:
+        """Return id, arguments and result of each step up to the last ones; they count as made, and are not run."""
+        skipped = range(self.ran, self.steps - self.window - 1)
+        return [(*call(n), self.work(n)) for n in skipped]
+
+
+def call(number: int) -> tuple[str, dict[str, Any]]:
+    """Return id and arguments of the call that a real model asks for in a step."""
+    return f"call_{number}", {"n": number, "path": f"src/module_{number}.py"}
+
 
 Run = Callable[[], Awaitable[object]]
 """Runs the agent to its end and returns the text of its last message."""
@@ -64,6 +81,26 @@ Prepare = Callable[[Script], Run]
 
 Another run may be prepared, and run, before this one: where the model or the tool is shared, the run itself gives them
 their script."""
+
+
+def sdk_client(wire: str, url: str) -> Any:
+    """Return a client of a provider's SDK, to ask the server at `url`."""
+    if wire.startswith("openai"):
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0)
+    if wire == "anthropic":
+        from anthropic import AsyncAnthropic
+
+        return AsyncAnthropic(api_key="none", base_url=url, max_retries=0)
+    if wire == "gemini":
+        from google import genai
+
+        return genai.Client(api_key="none", http_options={"base_url": url})
+    import boto3
+
+    keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none", "region_name": "us-east-1"}
+    return boto3.client("bedrock-runtime", endpoint_url=url, **keys)
 
 
 def serve(name: str, version: str, variants: Mapping[str, Prepare]) -> None:

@@ -83,13 +83,13 @@ if TYPE_CHECKING:
     from suture.messages import ToolContext as ToolContext
     from suture.messages import ToolInfo as ToolInfo
     from suture.messages import ToolResult as ToolResult
-    from suture.pairing import Cause as Cause
-    from suture.pairing import Displaced as Displaced
-    from suture.pairing import Finding as Finding
-    from suture.pairing import Pending as Pending
-    from suture.pairing import Report as Report
+    from suture.repair import Cause as Cause
+    from suture.repair import Displaced as Displaced
+    from suture.repair import Finding as Finding
+    from suture.repair import Pending as Pending
     from suture.repair import Repaired as Repaired
     from suture.repair import Repairer as Repairer
+    from suture.repair import Report as Report
     from suture.repair import check as check
     from suture.repair import repair as repair
     from suture.tools import Injected as Injected
@@ -97,179 +97,32 @@ if TYPE_CHECKING:
     from suture.tools import exit_tool as exit_tool
     from suture.tools import tool as tool
 
-_HOMES = {
-    "AgentMiddleware": "kernel",
-    "AgenticMessage": "messages",
-    "AmbiguousWireError": "errors",
-    "Approval": "kernel",
-    "Budget": "kernel",
-    "BudgetExceeded": "errors",
-    "Callbacks": "kernel",
-    "Cause": "pairing",
-    "ChatModelAgent": "agent",
-    "ChatModelAgentContext": "kernel",
-    "ChatModelAgentMiddleware": "kernel",
-    "ChatModelAgentState": "kernel",
-    "Component": "kernel",
-    "ConfigError": "errors",
-    "ContextLengthError": "errors",
-    "Delta": "messages",
-    "Displaced": "pairing",
-    "FailoverContext": "kernel",
-    "Finding": "pairing",
-    "History": "messages",
-    "HistoryError": "errors",
-    "Injected": "tools",
-    "InputError": "errors",
-    "MaxIterationsExceeded": "errors",
-    "Message": "messages",
-    "Model": "kernel",
-    "ModelAuthError": "errors",
-    "ModelConnectionError": "errors",
-    "ModelContext": "kernel",
-    "ModelError": "errors",
-    "ModelFailoverConfig": "kernel",
-    "ModelRequest": "kernel",
-    "ModelRequestError": "errors",
-    "ModelRetryConfig": "kernel",
-    "ModelServerError": "errors",
-    "ModelTimeoutError": "errors",
-    "ModelWrapper": "kernel",
-    "NotInRunError": "errors",
-    "OffloadError": "errors",
-    "Outcome": "kernel",
-    "OutputError": "errors",
-    "Pending": "pairing",
-    "RateLimitError": "errors",
-    "Repaired": "repair",
-    "Repairer": "repair",
-    "Report": "pairing",
-    "ResumeError": "errors",
-    "RetryContext": "kernel",
-    "RetryDecision": "kernel",
-    "RetryExhausted": "errors",
-    "Run": "kernel",
-    "RunError": "errors",
-    "RunResult": "kernel",
-    "SchemaVersionError": "errors",
-    "StreamCutError": "errors",
-    "SutureError": "errors",
-    "TokenUsage": "messages",
-    "Tool": "tools",
-    "ToolArgument": "messages",
-    "ToolCall": "messages",
-    "ToolContext": "messages",
-    "ToolInfo": "messages",
-    "ToolResult": "messages",
-    "ToolsConfig": "kernel",
-    "UnknownWireError": "errors",
-    "UnregisteredTypeError": "kernel",
-    "check": "repair",
-    "delete_run_local_value": "kernel",
-    "exit_tool": "tools",
-    "get_run_local_value": "kernel",
-    "get_session_value": "kernel",
-    "interrupt": "kernel",
-    "interrupt_state": "kernel",
-    "note_on_result": "kernel",
-    "register_type": "kernel",
-    "repair": "repair",
-    "replace": "kernel",
-    "run_scratch": "kernel",
-    "send_event": "kernel",
-    "set_language": "language",
-    "set_run_local_value": "kernel",
-    "set_session_value": "kernel",
-    "tool": "tools",
-    "using_language": "language",
+_NAMES = {
+    "agent": "ChatModelAgent",
+    "errors": (
+        "AmbiguousWireError BudgetExceeded ConfigError ContextLengthError HistoryError InputError "
+        "MaxIterationsExceeded ModelAuthError ModelConnectionError ModelError ModelRequestError ModelServerError "
+        "ModelTimeoutError NotInRunError OffloadError OutputError RateLimitError ResumeError RetryExhausted RunError "
+        "SchemaVersionError StreamCutError SutureError UnknownWireError"
+    ),
+    "kernel": (
+        "AgentMiddleware Approval Budget Callbacks ChatModelAgentContext ChatModelAgentMiddleware ChatModelAgentState "
+        "Component FailoverContext Model ModelContext ModelFailoverConfig ModelRequest ModelRetryConfig ModelWrapper "
+        "Outcome RetryContext RetryDecision Run RunResult ToolsConfig UnregisteredTypeError delete_run_local_value "
+        "get_run_local_value get_session_value interrupt interrupt_state note_on_result register_type replace "
+        "run_scratch send_event set_run_local_value set_session_value"
+    ),
+    "language": "set_language using_language",
+    "messages": (
+        "AgenticMessage Delta History Message TokenUsage ToolArgument ToolCall ToolContext ToolInfo ToolResult"
+    ),
+    "repair": "Cause Displaced Finding Pending Repaired Repairer Report check repair",
+    "tools": "Injected Tool exit_tool tool",
 }
+_HOMES = dict(sorted((name, room) for room, names in _NAMES.items() for name in names.split()))
 
-__all__ = [
-    "AgentMiddleware",
-    "AgenticMessage",
-    "AmbiguousWireError",
-    "Approval",
-    "Budget",
-    "BudgetExceeded",
-    "Callbacks",
-    "Cause",
-    "ChatModelAgent",
-    "ChatModelAgentContext",
-    "ChatModelAgentMiddleware",
-    "ChatModelAgentState",
-    "Component",
-    "ConfigError",
-    "ContextLengthError",
-    "Delta",
-    "Displaced",
-    "FailoverContext",
-    "Finding",
-    "History",
-    "HistoryError",
-    "Injected",
-    "InputError",
-    "MaxIterationsExceeded",
-    "Message",
-    "Model",
-    "ModelAuthError",
-    "ModelConnectionError",
-    "ModelContext",
-    "ModelError",
-    "ModelFailoverConfig",
-    "ModelRequest",
-    "ModelRequestError",
-    "ModelRetryConfig",
-    "ModelServerError",
-    "ModelTimeoutError",
-    "ModelWrapper",
-    "NotInRunError",
-    "OffloadError",
-    "Outcome",
-    "OutputError",
-    "Pending",
-    "RateLimitError",
-    "Repaired",
-    "Repairer",
-    "Report",
-    "ResumeError",
-    "RetryContext",
-    "RetryDecision",
-    "RetryExhausted",
-    "Run",
-    "RunError",
-    "RunResult",
-    "SchemaVersionError",
-    "StreamCutError",
-    "SutureError",
-    "TokenUsage",
-    "Tool",
-    "ToolArgument",
-    "ToolCall",
-    "ToolContext",
-    "ToolInfo",
-    "ToolResult",
-    "ToolsConfig",
-    "UnknownWireError",
-    "UnregisteredTypeError",
-    "check",
-    "delete_run_local_value",
-    "exit_tool",
-    "get_run_local_value",
-    "get_session_value",
-    "interrupt",
-    "interrupt_state",
-    "note_on_result",
-    "register_type",
-    "repair",
-    "replace",
-    "run_scratch",
-    "send_event",
-    "set_language",
-    "set_run_local_value",
-    "set_session_value",
-    "tool",
-    "using_language",
-]
+if not TYPE_CHECKING:  # type checkers go by the imports above
+    __all__ = list(_HOMES)
 
 
 class _Lazy(ModuleType):

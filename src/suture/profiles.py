@@ -4,20 +4,34 @@ Code that acts on it lives in `suture.repair`; each provider's own profile stand
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from suture.errors import ConfigError
+from suture.wires import Wire, get_wire
 
-__all__ = ["NEUTRAL", "PROFILES", "IdForm", "Operation", "Profile", "Rule", "default_profile", "get_profile", "rules"]
+__all__ = [
+    "GUESTS",
+    "PRINTABLE",
+    "PROBLEMS",
+    "PROFILES",
+    "IdForm",
+    "Operation",
+    "Profile",
+    "Rule",
+    "default_profile",
+    "get_profile",
+    "rules",
+]
 
-NEUTRAL = ("message", "agentic", "langchain", "pydantic-ai", "agent-framework")
-"""The wires of no provider in particular: every profile speaks of them besides its own."""
+GUESTS = ("langchain", "pydantic-ai", "agent-framework")
+"""The wires of other frameworks: every profile speaks of them besides its own."""
 
 
 class Operation(StrEnum):
@@ -45,6 +59,9 @@ class Operation(StrEnum):
     RESULTS_FIRST = "results-first"
     PROMOTE_MEDIA = "promote-media"
     DROP_EMPTY = "drop-empty"
+    DROP_THINKING = "drop-thinking"
+    ORDER_RESULTS = "order-results"
+    REPLACE_TEXT = "replace-text"
     BRIDGE = "bridge"
     FILL = "fill"
     UNREPAIRABLE = "unrepairable"
@@ -55,6 +72,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     >>> Rule(id="x.y", problems=("orphan",), says="…", source="…", operation=Operation.RETELL).id
     'x.y'
+    >>> Rule(id="x.z", problems=("orphans",), says="…", operation=Operation.RETELL)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: rule x.z: unknown problem 'orphans'; known: dangling, orphan, ...
     """
 
     id: str
@@ -62,10 +83,25 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """The findings that break it."""
     says: str
     operation: Operation
+    """What runs where it is broken; `unrepairable` only reports it."""
     source: str = ""
     """Where it is known from."""
     wires: tuple[str, ...] = ()
-    """Where it can be broken; empty: on all wires of its profile."""
+    """Where it can be broken; empty: on all wires of its profile that have such a thing."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        for problem in self.problems:
+            if problem not in PROBLEMS:
+                raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
+            if self.operation not in {PROBLEMS[problem], Operation.UNREPAIRABLE}:
+                raise ConfigError(f"rule {self.id}: {self.operation} does not mend {problem}; {PROBLEMS[problem]} does")
+            if problem in STRUCTURAL and self.operation is Operation.UNREPAIRABLE:
+                raise ConfigError(f"rule {self.id}: {problem} is always mended; it cannot be unrepairable")
+
+
+PRINTABLE = r"[^\x00-\x1f\x7f]+"
+"""The pattern of an id that may be anything but control characters."""
 
 
 class IdForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,12 +118,72 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     length: int = 29
     """How long a made id is, its prefix included."""
 
+    @property
+    def match(self) -> Callable[[str], object]:
+        """A quick test that only takes what fits the pattern; of printable ids it may refuse some that do."""
+        return str.isprintable if self.pattern == PRINTABLE else _matcher(self.pattern)
+
     def accepts(self, text: str) -> bool:
         """Tell whether `text` may be an id."""
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
 
-_STRUCTURAL = (Operation.ANSWER, Operation.MOVE, Operation.COLLAPSE, Operation.RETELL)
+PROBLEMS: Mapping[str, Operation] = {
+    "dangling": Operation.ANSWER,
+    "orphan": Operation.RETELL,
+    "duplicate": Operation.COLLAPSE,
+    "late": Operation.MOVE,
+    "early": Operation.MOVE,
+    "out-of-order": Operation.MOVE,
+    "result-in-model-message": Operation.MOVE,
+    "illegal-id": Operation.RENAME_ID,
+    "missing-id": Operation.RENAME_ID,
+    "wrong-id": Operation.RENAME_ID,
+    "repeated-id": Operation.RENAME_ID,
+    "repeated-item": Operation.RENAME_ID,
+    "illegal-item-id": Operation.RENAME_ID,
+    "repeated-document": Operation.RENAME_ID,
+    "missing-name": Operation.NAME_CALL,
+    "illegal-name": Operation.UNREPAIRABLE,
+    "bad-arguments": Operation.EMPTY_ARGUMENTS,
+    "result-name": Operation.NAME_RESULT,
+    "illegal-result-name": Operation.NAME_RESULT,
+    "missing-result-name": Operation.NAME_RESULT,
+    "results-not-first": Operation.RESULTS_FIRST,
+    "results-order": Operation.ORDER_RESULTS,
+    "media-in-result": Operation.PROMOTE_MEDIA,
+    "media-in-error": Operation.PROMOTE_MEDIA,
+    "no-content": Operation.FILL,
+    "bad-response": Operation.FILL,
+    "empty-error": Operation.FILL,
+    "missing-field": Operation.FILL,
+    "empty-message": Operation.DROP_EMPTY,
+    "empty-calls": Operation.DROP_EMPTY,
+    "blank-text": Operation.DROP_EMPTY,
+    "unsigned-thinking": Operation.DROP_THINKING,
+    "trailing-thinking": Operation.DROP_THINKING,
+    "lone-reasoning": Operation.DROP_THINKING,
+    "same-role": Operation.MERGE,
+    "split-results": Operation.MERGE,
+    "trailing-text": Operation.SPLIT,
+    "split-turn": Operation.SPLIT,
+    "turn-order": Operation.SPLIT,
+    "text-after-calls": Operation.TEXT_FIRST,
+    "text-between-calls": Operation.TEXT_FIRST,
+    "model-first": Operation.BRIDGE,
+    "tool-then-user": Operation.BRIDGE,
+    "late-system": Operation.RETELL,
+    "developer-role": Operation.RETELL,
+    "custom-call": Operation.UNREPAIRABLE,
+    "split-server-tool": Operation.UNREPAIRABLE,
+    "lone-surrogate": Operation.REPLACE_TEXT,
+}
+"""Every problem that a rule can name, and the operation that mends it: a closed list."""
+
+STRUCTURAL = frozenset(
+    ("dangling", "orphan", "duplicate", "late", "early", "out-of-order", "result-in-model-message", "wrong-id")
+)
+"""The problems that pairing mends, whatever the profile."""
 
 
 @cache
@@ -117,10 +213,51 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     system_outside: bool = False
     """System messages are sent outside of the list: the first of the others is the first."""
 
+    @staticmethod
+    def extend(
+        base: "str | Profile",
+        *,
+        name: str,
+        ids: "IdForm | UnsetType | None" = UNSET,
+        names: str | None = None,
+        rules: "Sequence[Rule]" = (),
+        without: Collection[str] = (),
+    ) -> "Profile":
+        """Return a profile of your own: `base` with other ids, more rules, and without some of its rules by their id.
+
+        What cannot be is an error here, not a surprise later: unknown rule ids, a structural rule that is to go, a name
+        that is taken, a rule that no wire of the profile can keep. `ids=None` asks nothing of ids.
+
+        >>> from suture.profiles import Profile
+        >>> mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.text-results"})
+        >>> mine.speaks_of("openai-chat"), len(mine.rules) < len(get_profile("openai-chat").rules)
+        (True, True)
+        """
+        parent = get_profile(base)
+        if not isinstance(name, str) or not name or name in PROFILES:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a profile of your own needs a name of its own, not {name!r}")
+        known = {rule.id: rule for rule in parent.rules}
+        for rule_id in [without] if isinstance(without, str) else without:
+            if rule_id not in known:
+                raise ConfigError(f"{parent.name} has no rule {rule_id!r}; it has: {', '.join(known)}")
+            if STRUCTURAL & set(known[rule_id].problems):
+                raise ConfigError(f"rule {rule_id} is structural: pairing always runs")
+        kept = [rule for rule in parent.rules if rule.id not in without]
+        return _checked(
+            replace(
+                parent,
+                name=name,
+                rules=(*[rule for rule in kept if rule.id not in {new.id for new in rules}], *rules),
+                ids=parent.ids if isinstance(ids, UnsetType) else ids,
+                names=parent.names if names is None else names,
+            ),
+            rules,
+        )
+
     @property
     def has_fit(self) -> bool:
         """Whether it demands anything beyond structure."""
-        return any(rule.operation not in _STRUCTURAL for rule in self.rules)
+        return any(not set(rule.problems) <= STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
         """Tell whether this profile has something to say about `wire`."""
@@ -130,194 +267,93 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether a tool may be called `name`."""
         return not self.names or _matcher(self.names)(name) is not None
 
-    def rules_for(self, wire: str) -> dict[str, Rule]:
-        """Return the rule that each problem breaks on `wire`."""
+    def rules_for(self, wire: Wire) -> dict[str, Rule]:
+        """Return the rule that each problem breaks on `wire`: of those that there can be on it."""
+        operations = wire.operations
         return {
-            problem: rule for rule in self.rules if not rule.wires or wire in rule.wires for problem in rule.problems
+            problem: rule
+            for rule in self.rules
+            if not rule.wires or wire.name in rule.wires
+            for problem in rule.problems
+            if problem in operations
         }
 
 
-BLOCK_WIRES = ("agentic", "anthropic", "gemini", "bedrock")
-ORDERED_WIRES = (*BLOCK_WIRES, "pydantic-ai", "agent-framework")
-"""Where the order of the blocks in a message is the order in which they are sent."""
+def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
+    """Return `profile`; raise `ConfigError` where a new rule names a wire, or an operation, that there is not."""
+    for rule in new:
+        for name in rule.wires:
+            if name not in profile.wires:
+                raise ConfigError(f"rule {rule.id}: {profile.name} does not speak of the wire {name!r}")
+        wires = [get_wire(name) for name in rule.wires or profile.wires if name not in GUESTS]
+        for problem in rule.problems:
+            unable = [wire.name for wire in wires if problem not in wire.operations]
+            if unable and (rule.wires or len(unable) == len(wires)):
+                raise ConfigError(f"rule {rule.id}: the wire {unable[0]} cannot do {rule.operation} ({problem})")
+    return profile
 
-_TABLE = (
-    Rule(
-        id="answered",
-        problems=("dangling",),
-        says="Every tool call has a result.",
-        operation=Operation.ANSWER,
+
+_TABLE: Mapping[str, tuple[str, ...]] = {
+    "answered": ("Every tool call has a result.", "dangling"),
+    "has-call": ("Every tool result has a call before it.", "orphan"),
+    "same-id": ("A tool result carries the id of its call.", "wrong-id"),
+    "single-result": ("A tool call has one result.", "duplicate"),
+    "adjacent": (
+        "The results of a turn follow it, with nothing between.",
+        "late",
+        "early",
+        "out-of-order",
+        "result-in-model-message",
     ),
-    Rule(
-        id="has-call",
-        problems=("orphan",),
-        says="Every tool result has a call before it.",
-        operation=Operation.RETELL,
+    "id-form": ("An id is made of letters, digits, _ and -.", "illegal-id", "missing-id"),
+    "id-unique": ("Ids differ within one message.", "repeated-id"),
+    "call-named": ("A call names its tool.", "missing-name"),
+    "arguments": ("The arguments of a call are a JSON object.", "bad-arguments"),
+    "results-first": ("In a message with tool results, these come first.", "results-not-first"),
+    "text-results": (
+        "A tool message is text; media go into a user message after the last result of the turn.",
+        "media-in-result",
     ),
-    Rule(
-        id="single-result",
-        problems=("duplicate",),
-        says="A tool call has one result.",
-        operation=Operation.COLLAPSE,
+    "result-content": ("A tool message has content, which may be empty.", "no-content"),
+    "not-empty": ("A message has content or calls, and a list of calls is not empty.", "empty-message", "empty-calls"),
+    "item-id": ("An item id is used once.", "repeated-item"),
+    "reasoning-pair": ("A reasoning item is followed by the item it produced.", "lone-reasoning"),
+    "one-result-message": ("All results of a turn are in the next message.", "split-results"),
+    "calls-last": ("In a message with tool calls, these come last.", "text-after-calls"),
+    "text-not-blank": ("A text block is not blank.", "blank-text"),
+    "error-told": ("A result that reports an error has content.", "empty-error"),
+    "roles-alternate": ("Two neighbouring messages have different roles.", "same-role"),
+    "user-first": ("The conversation starts with the user.", "model-first"),
+    "result-named": ("A response carries the name of its call.", "result-name"),
+    "name-form": ("A tool's name has 1 to 64 letters, digits, _ and -.", "illegal-name"),
+    "tool-then-user": ("A user message does not follow a tool message.", "tool-then-user"),
+    "results-alone": ("A tool message holds nothing but its result.", "trailing-text"),
+    "system-place": ("A system message does not follow an assistant or tool message.", "late-system"),
+    "calls-together": ("The calls of one turn stand together.", "text-between-calls"),
+    "reasoning-field": (
+        "The messages of a turn with tool calls have reasoning_content, which may be empty.",
+        "missing-field",
     ),
-    Rule(
-        id="adjacent",
-        problems=("late", "early", "out-of-order"),
-        says="The results of a turn follow it, with nothing between.",
-        operation=Operation.MOVE,
+    "own-results": ("The results of each assistant message follow it, before the next one.", "split-turn"),
+    "one-turn": (
+        "Neighbouring assistant messages are one turn: nothing but calls stands behind its first call.",
+        "turn-order",
     ),
-    Rule(
-        id="id-form",
-        problems=("illegal-id", "missing-id", "wrong-id"),
-        says="An id is made of letters, digits, _ and -.",
-        operation=Operation.RENAME_ID,
-    ),
-    Rule(
-        id="id-unique",
-        problems=("repeated-id",),
-        says="Ids differ within one message.",
-        operation=Operation.RENAME_ID,
-    ),
-    Rule(
-        id="call-named",
-        problems=("missing-name",),
-        says="A call names its tool.",
-        operation=Operation.NAME_CALL,
-    ),
-    Rule(
-        id="arguments",
-        problems=("bad-arguments",),
-        says="The arguments of a call are a JSON object.",
-        operation=Operation.EMPTY_ARGUMENTS,
-    ),
-    Rule(
-        id="results-first",
-        problems=("results-not-first",),
-        says="In a message with tool results, these come first.",
-        operation=Operation.RESULTS_FIRST,
-        wires=(*BLOCK_WIRES, "pydantic-ai"),
-    ),
-    Rule(
-        id="text-results",
-        problems=("media-in-result",),
-        says="A tool message is text; media go into a user message after the last result of the turn.",
-        operation=Operation.PROMOTE_MEDIA,
-        wires=("agentic", "message", "openai-chat"),
-    ),
-    Rule(
-        id="result-content",
-        problems=("no-content",),
-        says="A tool message has content, which may be empty.",
-        operation=Operation.FILL,
-        wires=("openai-chat",),
-    ),
-    Rule(
-        id="not-empty",
-        problems=("empty-message", "empty-calls"),
-        says="A message has content or calls, and a list of calls is not empty.",
-        operation=Operation.DROP_EMPTY,
-    ),
-    Rule(
-        id="item-id",
-        problems=("repeated-item",),
-        says="An item id is used once.",
-        operation=Operation.RENAME_ID,
-        wires=("openai-responses",),
-    ),
-    Rule(
-        id="reasoning-pair",
-        problems=("lone-reasoning",),
-        says="A reasoning item is followed by the item it produced.",
-        operation=Operation.UNREPAIRABLE,
-        wires=("openai-responses",),
-    ),
-    Rule(
-        id="one-result-message",
-        problems=("split-results",),
-        says="All results of a turn are in the next message.",
-        operation=Operation.MERGE,
-        wires=("agentic", "anthropic", "agent-framework"),
-    ),
-    Rule(
-        id="calls-last",
-        problems=("text-after-calls",),
-        says="In a message with tool calls, these come last.",
-        operation=Operation.TEXT_FIRST,
-        wires=ORDERED_WIRES,
-    ),
-    Rule(
-        id="text-not-blank",
-        problems=("blank-text",),
-        says="A text block is not blank.",
-        operation=Operation.DROP_EMPTY,
-        wires=ORDERED_WIRES,
-    ),
-    Rule(
-        id="error-told",
-        problems=("empty-error",),
-        says="A result that reports an error has content.",
-        operation=Operation.FILL,
-    ),
-    Rule(
-        id="roles-alternate",
-        problems=("same-role",),
-        says="Two neighbouring messages have different roles.",
-        operation=Operation.MERGE,
-        wires=BLOCK_WIRES,
-    ),
-    Rule(
-        id="user-first",
-        problems=("model-first",),
-        says="The conversation starts with the user.",
-        operation=Operation.BRIDGE,
-    ),
-    Rule(
-        id="result-named",
-        problems=("result-name",),
-        says="A response carries the name of its call.",
-        operation=Operation.NAME_RESULT,
-    ),
-    Rule(
-        id="name-form",
-        problems=("illegal-name",),
-        says="A tool's name has 1 to 64 letters, digits, _ and -.",
-        operation=Operation.UNREPAIRABLE,
-    ),
-    Rule(
-        id="tool-then-user",
-        problems=("tool-then-user",),
-        says="A user message does not follow a tool message.",
-        operation=Operation.BRIDGE,
-    ),
-    Rule(
-        id="results-alone",
-        problems=("trailing-text",),
-        says="A tool message holds nothing but its result.",
-        operation=Operation.SPLIT,
-        wires=("agentic", "anthropic", "pydantic-ai"),
-    ),
-    Rule(
-        id="system-place",
-        problems=("late-system",),
-        says="A system message does not follow an assistant or tool message.",
-        operation=Operation.UNREPAIRABLE,
-    ),
-    Rule(
-        id="calls-together",
-        problems=("text-between-calls",),
-        says="The calls of one turn stand together.",
-        operation=Operation.TEXT_FIRST,
-        wires=("openai-responses",),
-    ),
-    Rule(
-        id="reasoning-field",
-        problems=("missing-field",),
-        says="A message with tool calls has reasoning_content, which may be empty.",
-        operation=Operation.FILL,
-        wires=("openai-chat",),
-    ),
-)
-_RULES = {rule.id: rule for rule in _TABLE}
+    "results-in-order": ("The responses stand in the order of their calls.", "results-order"),
+    "thinking-signed": ("A thinking block has a signature.", "unsigned-thinking"),
+    "thinking-not-last": ("The last block of an assistant turn is no thinking.", "trailing-thinking"),
+    "text-errors": ("A result that reports an error is text.", "media-in-error"),
+    "server-tools": ("The result of a server's tool stands in one message with its use.", "split-server-tool"),
+    "response-object": ("A response is an object.", "bad-response"),
+    "document-names": ("Documents have different names.", "repeated-document"),
+    "item-id-form": ("An item id begins with the letters of its type.", "illegal-item-id"),
+    "no-developer": ("There is no role developer.", "developer-role"),
+    "functions-only": ("A call is a function's.", "custom-call"),
+    "result-name-form": ("The name in a tool message has 1 to 64 letters, digits, _ and -.", "illegal-result-name"),
+    "function-named": ("A function message carries the name of its function.", "missing-result-name"),
+    "sendable": ("A text can be written as UTF-8.", "lone-surrogate"),
+}
+"""What a rule says, and the problems that break it."""
 
 
 def rules(profile: str, **sources: str | tuple[str, str]) -> tuple[Rule, ...]:
@@ -328,15 +364,19 @@ def rules(profile: str, **sources: str | tuple[str, str]) -> tuple[Rule, ...]:
     """
     made: list[Rule] = []
     for name, source in sources.items():
-        rule = _RULES[name.replace("_", "-")]
-        says, known_from = (rule.says, source) if isinstance(source, str) else source
-        made.append(replace(rule, id=f"{profile}.{rule.id}", says=says, source=known_from))
+        rule = name.replace("_", "-")
+        says, *problems = _TABLE[rule]
+        says, known_from = (says, source) if isinstance(source, str) else source
+        operation = PROBLEMS[problems[0]]
+        made.append(
+            Rule(id=f"{profile}.{rule}", problems=tuple(problems), says=says, source=known_from, operation=operation)
+        )
     return tuple(made)
 
 
 PAIRING = Profile(
     name="pairing",
-    wires=(*NEUTRAL, "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
+    wires=("message", "agentic", *GUESTS, "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
     adjacent=False,
     rules=rules(
         "pairing",
@@ -344,6 +384,7 @@ PAIRING = Profile(
         has_call="common to all providers",
         single_result="common to all providers",
         adjacent="common to all providers",
+        same_id="common to all providers",
     ),
 )
 

@@ -15,7 +15,7 @@ from tests.guest_modules import is_guest
 
 SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = sorted(init.parent.name for init in (SOURCE / "suture").glob("*/__init__.py"))
-PUBLIC = sorted(suture.__all__)
+PUBLIC: list[str] = vars(suture)["__all__"]
 
 
 def module_name(file: Path) -> str:
@@ -60,11 +60,24 @@ def is_documentable(thing: object) -> bool:
 
 
 def test_the_public_names_are_sorted_and_unique():
-    assert list(suture.__all__) == in_order(list(set(suture.__all__)))
+    assert in_order(list(set(PUBLIC))) == PUBLIC
+
+
+def test_type_checkers_are_shown_what_is_offered_and_its_home():
+    tree = ast.parse((SOURCE / "suture" / "__init__.py").read_bytes())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    shown = {
+        alias.name: importlib.import_module(str(node.module))
+        for node in imports
+        for alias in node.names
+        if alias.name == alias.asname
+    }
+    assert sorted(shown) == PUBLIC
+    assert [name for name, home in shown.items() if getattr(suture, name) is not getattr(home, name)] == []
 
 
 def test_dir_shows_every_public_name():
-    assert set(suture.__all__) <= set(dir(suture))
+    assert set(PUBLIC) <= set(dir(suture))
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -17,7 +17,6 @@ ROOMS = (
     "language",
     "messages",
     "wires",
-    "pairing",
     "profiles",
     "providers",
     "repair",

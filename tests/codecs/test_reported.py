@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from suture.codecs import CODECS, Loss, Lost, Request, get_codec
+from suture.codecs import CODECS, Loss, Lost, Request, convert, get_codec
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -34,14 +34,6 @@ BROKEN: dict[str, dict[str, Any]] = {"none": {}, "a number": {"value": 5}, "null
 def test_a_kept_block_that_holds_none_is_reported(role: Any, held: dict[str, Any], wire: str):
     block = Opaque({"type": f"{wire}.block", **held})
     assert Lost.BLOCK in [loss.name for loss in reported(wire, AgenticMessage(role, [block]))]
-
-
-@each_wire
-@pytest.mark.parametrize("held", BROKEN.values(), ids=BROKEN)
-def test_a_kept_block_that_holds_none_is_reported_in_a_reply(held: dict[str, Any], wire: str):
-    block = Opaque({"type": f"{wire}.block", **held})
-    losses = get_codec(wire).encode_reply(AgenticMessage.assistant([block])).losses
-    assert [loss.name for loss in losses] == [Lost.BLOCK]
 
 
 def carrying(extra: dict[str, Any], wire: str) -> dict[str, AgenticMessage]:
@@ -86,3 +78,12 @@ def test_what_a_thought_carries_that_its_provider_never_said_is_reported(wire: s
     thought = Reasoning("Hm.", "c2ln", extension={"wire": wire, "mine": 1})
     losses = reported(wire, AgenticMessage("assistant", [thought, AssistantGenText("hi")]))
     assert (Lost.FIELD, "extension 'mine'") in [(loss.name, loss.what) for loss in losses]
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "gemini", "bedrock"])
+def test_what_the_system_says_first_crosses_as_the_users_where_a_list_has_no_place_for_it(wire: str):
+    history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    messages, losses = convert(history, "openai-chat", wire)
+    assert [loss.name for loss in losses] == [Lost.SYSTEM]
+    assert messages[0]["role"] == "user"
+    assert "Be brief." in str(messages[0])

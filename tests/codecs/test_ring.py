@@ -101,15 +101,14 @@ KINDS = {
 
 
 def hand_over(history: Sequence[AgenticMessage], wire: str) -> tuple[list[AgenticMessage], tuple[Loss, ...]]:
-    """Send a conversation to a provider as an agent does, see that it is acceptable, and read it back."""
+    """Encode a conversation and repair the payload, as an agent does, see that it is acceptable, and read it back."""
     codec = get_codec(wire)
-    fitted = suture.repair(list(history), wire="agentic", profile=wire)
-    assert not fitted.unresolved
-    payload, losses = codec.encode_request(Request(fitted.messages))
-    held = next(payload[name] for name in ("messages", "input", "contents") if name in payload)
-    report = suture.check(held, wire=wire, profile=wire)
+    payload, losses = codec.encode_request(Request(history))
+    field = next(name for name in ("messages", "input", "contents") if name in payload)
+    fixed = suture.repair(payload[field], wire=wire, profile=wire)
+    report = suture.check(fixed.messages, wire=wire, profile=wire)
     assert report.acceptable, report
-    return list(codec.decode_request(payload).messages), losses
+    return list(codec.decode_request({**payload, field: fixed.messages}).messages), losses
 
 
 @pytest.mark.parametrize("ring", [CODECS, CODECS[::-1], *list(permutations(CODECS))[7::23]], ids=" ".join)

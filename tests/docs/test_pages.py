@@ -10,10 +10,12 @@ import pytest
 
 import suture
 from suture import messages
+from suture.codecs import convert
 from suture.language import Language
-from suture.pairing import Cause, is_builtin_text, placeholder_text
-from suture.profiles import PROFILES, get_profile
-from suture.wires import WIRES
+from suture.profiles import PROBLEMS, PROFILES, get_profile
+from suture.repair import Cause, placeholder_text
+from suture.repair.texts import FILLERS, is_builtin_text
+from suture.wires import WIRES, get_wire
 from tests.docs.pages import DOCS, PAGES, ROOT, anchors, code, links, name, prose, table
 
 TEXTS: tuple[tuple[int, Language], ...] = ((1, "en"), (2, "zh"))
@@ -75,45 +77,82 @@ def test_every_problem_that_a_rule_names_is_explained():
     assert told == problems_of_profiles()
 
 
-def step(symbol: str, place: int) -> dict[str, Any]:
-    """Return the message that a symbol stands for."""
+def test_every_problem_is_shown_with_the_operation_that_runs():
+    shown = {code(row[0]): code(row[1]) for row in table(REPAIR, "problem")}
+    assert shown == {problem: str(PROBLEMS[problem]) for problem in shown}
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+RESULTS: dict[str, Any] = {"R": "one", "R'": "another", "I": [IMAGE], "F": min(FILLERS)}
+
+
+def steps(cell: str) -> list[str]:
+    return re.findall(r"[A-Z]+['+]?(?:\[[^\]]*\])?", code(cell))
+
+
+def step(symbol: str) -> dict[str, Any]:
+    """Return the message of Chat Completions that a symbol stands for."""
     kind, _, ids = symbol.rstrip("]").partition("[")
     match kind:
         case "U":
-            return {"role": "user", "content": f"u{place}"}
+            return {"role": "user", "content": "hi"}
         case "S":
-            return {"role": "system", "content": f"s{place}"}
-        case "A":
+            return {"role": "system", "content": "be brief"}
+        case "A" if not ids:
+            return {"role": "assistant", "content": "so"}
+        case "A" | "A+":
             made = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids.split()]
-            return {"role": "assistant", "content": None, "tool_calls": made}
-        case "R" | "R'":
-            return {"role": "tool", "tool_call_id": ids, "content": f"{kind}[{ids}]"}
+            return {"role": "assistant", "content": "so" if kind == "A+" else None, "tool_calls": made}
         case "P":
             return {"role": "tool", "tool_call_id": ids, "content": placeholder_text(Cause.UNKNOWN, "f", ids, "en")}
-    raise AssertionError(symbol)
+    return {"role": "tool", "tool_call_id": ids, "content": RESULTS[kind]}
 
 
 def symbol_of(message: dict[str, Any]) -> str:
-    text = message["content"]
+    content, calls = message["content"], message.get("tool_calls") or []
     match message["role"]:
-        case "user" if "no longer in this conversation" in text:
-            return "T[" + re.findall(r"\(id (\w+)\)", text)[0] + "]"
+        case "user" if "no longer in this conversation" in content:
+            return "T[" + "".join(re.findall(r"\(id (\w+)\)", content)) + "]"
         case "assistant":
-            return "A[" + " ".join(call["id"] for call in message["tool_calls"]) + "]"
+            return "A[" + " ".join(call["id"] for call in calls) + "]" if calls else "A"
+        case "tool" if isinstance(content, list):
+            return f"RI[{message['tool_call_id']}]"
         case "tool":
-            made = is_builtin_text(text, "f", message["tool_call_id"])
-            return text if made is None else f"P[{message['tool_call_id']}]"
+            made = is_builtin_text(content, "f", message["tool_call_id"]) is not None
+            kind = "P" if made else next(kind for kind, said in RESULTS.items() if said == content)
+            return f"{kind}[{message['tool_call_id']}]"
         case role:
             return {"user": "U", "system": "S"}[role]
 
 
 @pytest.mark.parametrize("row", table(REPAIR, "before"), ids=lambda row: row[0])
 def test_a_breakage_becomes_what_the_page_says(row: list[str]):
-    before, after = (re.findall(r"[A-Z]'?(?:\[[^\]]*\])?", code(cell)) for cell in row[:2])
-    history = [step(symbol, place) for place, symbol in enumerate(before)]
+    history = [step(symbol) for symbol in steps(row[0])]
     fixed = suture.repair(history, wire="openai-chat", profile="pairing")
-    assert [symbol_of(message) for message in fixed.messages] == after
+    assert [symbol_of(message) for message in fixed.messages] == steps(row[1])
     assert {finding.problem for finding in fixed.report.findings} == set(re.findall("`([^`]+)`", row[2]))
+
+
+def shape_of(wire: str, message: Any) -> str:
+    """Return the symbol of a message of any wire."""
+    view = get_wire(wire).view(message)
+    if view.results:
+        return "R[" + " ".join(result.id for result in view.results) + "]"
+    if view.role != "assistant":
+        return "U"
+    speaks = "so" in get_wire(wire).words(message).texts
+    calls = " ".join(call.id for call in view.calls)
+    return f"A{'+' if speaks else ''}[{calls}]" if calls else "A"
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+@pytest.mark.parametrize("row", table(REPAIR, "history"), ids=lambda row: row[0])
+def test_a_turn_in_several_messages_becomes_what_the_page_says(row: list[str], place: int):
+    wire = ("openai-chat", "anthropic", "gemini", "bedrock")[place - 1]
+    history = convert([step(symbol) for symbol in steps(row[0])], "openai-chat", wire).messages
+    fixed = suture.repair(history, wire=wire)
+    assert [shape_of(wire, message) for message in fixed.messages] == steps(row[place])
+    assert fixed.unresolved == ()
 
 
 def test_the_texts_on_the_page_are_the_texts_that_are_put_in():

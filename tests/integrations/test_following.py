@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import suture
 from suture.integrations._following import Following
-from suture.messages import Message, ToolCall
-from suture.wires.message import MessageWire
+from suture.wires import get_wire
 from tests.histories import Step, write
 from tests.repair.test_properties import histories
 
 PAIRS = [
-    ("message", "anthropic"),
+    ("message", "pairing"),
+    ("openai-chat", "mistral"),
     ("openai-chat", "openai-chat"),
     ("openai-responses", "openai-responses"),
     ("anthropic", "anthropic"),
@@ -55,30 +55,36 @@ def test_a_list_that_needs_nothing_is_the_very_same():
 
 def test_a_step_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch):
     seen: list[int] = []
-    view = MessageWire.view
+    kind = type(get_wire("openai-chat"))
+    view, glance = kind.view, kind.glance
 
-    def counted(self: MessageWire, message: Any, index: int | None = None) -> Any:
+    def viewing(self: Any, message: Any, index: int | None = None) -> Any:
         seen[-1] += 1
         return view(self, message, index)
 
-    monkeypatch.setattr(MessageWire, "view", counted)
-    following = Following("message")
-    history: list[Any] = []
+    def glancing(self: Any, messages: Any, start: int, demands: Any) -> int:
+        reached = glance(self, messages, start, demands)
+        seen[-1] += reached - start + 1
+        return reached
+
+    monkeypatch.setattr(kind, "view", viewing)
+    monkeypatch.setattr(kind, "glance", glancing)
+    following = Following("openai-chat")
+    steps: list[Step] = []
     for number in range(200):
-        call = ToolCall(f"call_{number}", "f", "{}")
-        history = [*history, Message.user("go"), Message.assistant(tool_calls=[call]), Message.tool("42", call.id)]
+        steps += [("user", "go"), ("turn", [(f"call_{number}", "f", "{}")]), ("result", f"call_{number}", "f", "42")]
         seen.append(0)
-        following.mend(history, "anthropic")
+        following.mend(write("openai-chat", steps), "openai-chat")
     assert seen[0] > 0
     assert max(seen[1:]) == min(seen[1:])
 
 
 def test_two_profiles_of_one_conversation_do_not_mix():
     turn = ("turn", [("fn.read:0", "f", "{}")])
-    history = write("message", [("user", "go"), turn, ("result", "fn.read:0", "f", "42")])
-    following = Following("message")
+    history = write("openai-chat", [("user", "go"), turn, ("result", "fn.read:0", "f", "42")])
+    following = Following("openai-chat")
     assert following.mend(history, "openai-chat") is history
-    assert list(following.mend(history, "anthropic")) == mended("message", "anthropic", history) != history
+    assert list(following.mend(history, "mistral")) == mended("openai-chat", "mistral", history) != history
 
 
 def test_a_generator_says_what_a_placeholder_says():

@@ -1,7 +1,9 @@
 """A history is a tuple that grows at no cost, whatever grows out of it."""
 
+import copy
+import pickle
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import suture
 from suture.errors import InputError
 from suture.messages import History, Message
-from suture.messages._history import Log
+from suture.messages.history import Log
 
 ASK, ANSWER, THANKS = Message.user("ask"), Message.assistant("answer"), Message.user("thanks")
 
@@ -101,6 +103,23 @@ def test_growing_the_newest_shares_the_log_and_growing_an_older_one_forks_it():
     assert not first.follows(second)
     assert not fork.follows(first)
     assert not first.follows([ASK])
+
+
+def test_what_is_known_of_a_log_is_shared_by_its_histories_and_left_behind_by_a_fork():
+    first = History([ASK])
+    first.log.memo["engine"] = 1
+    assert first.append(ANSWER).log.memo == {"engine": 1}
+    assert first.append(THANKS).log.memo == {}
+    assert first.extend([THANKS, ASK]).log.memo == {}
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda history: pickle.loads(pickle.dumps(history))])
+def test_a_copy_of_a_history_has_its_messages_and_nothing_that_is_known_of_them(duplicate: Callable[[Any], Any]):
+    history = History([ASK]).append(ANSWER)
+    history.log.memo["engine"] = threading.Lock()
+    duplicated = duplicate(history)
+    assert duplicated == history
+    assert duplicated.log.memo == {}
 
 
 def test_several_messages_fork_an_older_history_too():

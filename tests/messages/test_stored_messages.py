@@ -288,6 +288,13 @@ def test_a_piece_is_unknown_by_the_place_it_stands_in():
     assert from_json(to_json([message])) == [message]
 
 
+def test_a_piece_that_is_unknown_where_it_stands_is_kept_with_all_that_is_in_it():
+    result = {"type": "function_tool_result", "content": [HOLOGRAM]}
+    message = message_from_dict({"kind": "message", "role": "user", "user_input_multi_content": [result]})
+    assert message == Message.user([Opaque(result)])
+    assert message_to_dict(message)["user_input_multi_content"] == [result]
+
+
 def test_an_opaque_of_a_known_type_cannot_be_stored_because_it_would_change():
     for write in (to_json, to_msgpack):
         with pytest.raises(InputError, match=r"message 0, content_blocks\[1\]: .* known type 'reasoning'"):

@@ -1,10 +1,9 @@
 """The five models over HTTP, each with its official SDK, and what their providers say in their own manner."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from suture.codecs import get_codec
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -23,6 +22,11 @@ from suture.models import (
     OpenAIChatModel,
     OpenAIResponsesModel,
 )
+from tests.codecs.anthropic import server as anthropic
+from tests.codecs.bedrock import server as bedrock
+from tests.codecs.gemini import server as gemini
+from tests.codecs.openai_chat import server as openai_chat
+from tests.codecs.openai_responses import server as openai_responses
 from tests.models.loopback import Answer
 
 WIRES = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
@@ -33,6 +37,14 @@ KINDS: dict[str, Any] = {
     "gemini": GeminiModel,
     "bedrock": BedrockModel,
 }
+WRITERS: dict[str, Any] = {
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "bedrock": bedrock,
+}
+"""What writes replies and streams as each provider does."""
 CONTENT_TYPES = {"bedrock": "application/vnd.amazon.eventstream"}
 REQUEST_IDS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 HISTORIES = {"openai-responses": "input", "gemini": "contents"}
@@ -69,8 +81,13 @@ def call_reply(*calls: tuple[str, str, str], text: str = "", thought: str = "", 
 
 def frames(wire: str, message: AgenticMessage) -> list[bytes]:
     """Return the events of a stream that says `message`, each as its bytes."""
-    codec = get_codec(wire)
-    return [codec.frame(event) for event in codec.encode_stream(message).payload]
+    writer = WRITERS[wire]
+    return [writer.frame(event) for event in writer.write_stream(writer.write_reply(message))]
+
+
+def frame(wire: str, event: Mapping[str, Any]) -> bytes:
+    """Return one event of a stream as its bytes."""
+    return WRITERS[wire].frame(event)
 
 
 def stream_headers(wire: str) -> dict[str, str]:
@@ -82,7 +99,7 @@ def streamed(wire: str, message: AgenticMessage, **how: Any) -> Answer:
 
 
 def whole(wire: str, message: AgenticMessage) -> Answer:
-    body = get_codec(wire).encode_reply(message).payload
+    body = WRITERS[wire].write_reply(message)
     return Answer([json.dumps(body).encode()], headers={"content-type": "application/json"})
 
 

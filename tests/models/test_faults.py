@@ -8,11 +8,21 @@ from typing import Any
 
 import pytest
 
-from suture.codecs import _sse, get_codec
+from suture.codecs import sse
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, StreamCutError
 from suture.models import _provider
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import HELLO, WIRES, error_body, frames, make_model, stream_headers, text_reply, whole
+from tests.models.providers import (
+    HELLO,
+    WIRES,
+    error_body,
+    frame,
+    frames,
+    make_model,
+    stream_headers,
+    text_reply,
+    whole,
+)
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 OURS = (ModelError, StreamCutError)
@@ -38,7 +48,7 @@ def stream_of(wire: str, *pieces: bytes) -> Answer:
 def event_of(wire: str, event: Any) -> bytes:
     """Return an event that may be of any type."""
     if wire == "bedrock":
-        return get_codec(wire).frame({"contentBlockDelta": event})
+        return frame(wire, {"contentBlockDelta": event})
     return b"data: %s\n\n" % _json(event)
 
 
@@ -188,7 +198,7 @@ def test_an_error_in_the_middle_of_a_stream_has_its_kind(wire: str):
     elif wire == "openai-chat":
         event = {"error": {"message": said, "type": "server_error", "code": "server_error"}}
     events = frames(wire, text_reply())
-    error = asyncio.run(fails(wire, stream_of(wire, events[0], get_codec(wire).frame(event))))
+    error = asyncio.run(fails(wire, stream_of(wire, events[0], frame(wire, event))))
     assert isinstance(error, ModelServerError)
     assert error.retryable
     assert said in str(error)
@@ -222,7 +232,7 @@ def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyP
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_provider, "MAX_REPLY", 300_000)
     monkeypatch.setattr(_provider, "MAX_ERROR", 50_000)
-    monkeypatch.setattr(_sse, "MAX_EVENT", 100_000)
+    monkeypatch.setattr(sse, "MAX_EVENT", 100_000)
 
 
 async def floods(wire: str, answer: Answer, **settings: Any) -> tuple[int, int, ModelError | StreamCutError]:

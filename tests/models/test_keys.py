@@ -12,13 +12,12 @@ import msgspec
 import pytest
 
 from suture import ChatModelAgent
-from suture.codecs import get_codec
 from suture.errors import SutureError
 from suture.kernel import ModelRetryConfig
 from suture.models import ModelRequest
 from suture.stores import SQLiteStore
 from tests.models.loopback import Answer, Asked, loopback
-from tests.models.providers import HELLO, WIRES, error_body, make_model, refusal, stream_headers
+from tests.models.providers import HELLO, WIRES, error_body, frame, make_model, refusal, stream_headers
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 KEY = "sk-secret-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -55,7 +54,7 @@ def in_an_event(wire: str, asked: Asked) -> Answer:
         event = {"throttlingException": {"message": message}}
     if wire == "openai-responses":
         event = {"type": "error", "message": message, "code": KEY, "sequence_number": 0}
-    return Answer([get_codec(wire).frame(event)], headers=stream_headers(wire))
+    return Answer([frame(wire, event)], headers=stream_headers(wire))
 
 
 def in_a_broken_event(wire: str, _asked: Asked) -> Answer:

@@ -10,6 +10,7 @@ import pytest
 
 import suture
 from suture import ChatModelAgent, tool
+from suture.codecs import convert
 from suture.errors import ConfigError, InputError
 from suture.events import Custom, MessageFinished
 from suture.messages import (
@@ -229,6 +230,20 @@ def test_nothing_is_stored_at_openai_unless_it_is_asked_for():
 def test_reasoning_comes_back_encrypted_where_nothing_is_stored_by_ones_own_choice():
     body = payload("openai-responses", request_with(store=False))
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+
+
+def test_ids_of_items_are_sent_only_to_a_service_that_stores_them():
+    items = [
+        {"role": "user", "content": "High tide?"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+        {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "tides", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "06:12"},
+    ]
+    history = convert(items, "openai-responses", "message").messages
+    bare = payload("openai-responses", ModelRequest("", history))
+    assert bare["input"] == [{name: value for name, value in item.items() if name != "id"} for item in items]
+    stored = payload("openai-responses", ModelRequest("", history, options={"store": True}))
+    assert stored["input"] == items
 
 
 # Cache marks

@@ -23,10 +23,23 @@ from mistral_common.protocol.instruct.validator import (
 
 import suture
 from tests.histories import Step, write
-from tests.repair.test_exhaustive import ALPHABET, history
-from tests.repair.test_properties import histories
+from tests.repair.test_properties import all_histories
 
 FINAL: Step = ("user", "go on")
+ALPHABET: tuple[Step, ...] = (
+    ("user", "u"),
+    ("say", "s"),
+    ("say", ""),
+    ("turn", [("a", "f", "{}")]),
+    ("turn", [("b", "f", "{}")]),
+    ("turn", [("a", "f", "{}"), ("b", "g", "{}")]),
+    ("turn", [("a", "f", "{}"), ("a", "f", "{}")]),
+    ("turn", [("", "f", "{}")]),
+    ("result", "a", "", "r"),
+    ("result", "b", "", "r"),
+    ("result", "", "", "r"),
+    ("result", "z", "", "r"),
+)
 
 
 def convert(message: dict[str, Any]) -> Any:
@@ -70,16 +83,14 @@ def test_every_small_history_passes_after_repair(covered: Callable[[str], None])
     count = 0
     for length in range(4):
         for symbols in product(ALPHABET, repeat=length):
-            fixed = suture.repair(
-                write("openai-chat", [*history(symbols), FINAL]), wire="openai-chat", profile="mistral"
-            )
+            fixed = suture.repair(write("openai-chat", [*symbols, FINAL]), wire="openai-chat", profile="mistral")
             assert not verdict(list(fixed.messages)), symbols
             count += 1
     covered(f"mistral-common accepts {count} repaired histories of up to 3 messages and a question")
     assert count > len(ALPHABET) ** 3
 
 
-@given(steps=histories)
+@given(steps=all_histories)
 @settings(max_examples=300, deadline=None)
 def test_generated_histories_pass_after_repair(steps: list[Step]) -> None:
     """Illegal ids, broken arguments, missing names and all."""

@@ -38,19 +38,6 @@ def test_block_arguments_end_as_an_object(given: object, expected: object) -> No
     assert [finding.problem for finding in fixed.report.findings] == ["bad-arguments"]
 
 
-def test_an_escaped_lone_surrogate_is_no_ground_to_throw_arguments_away() -> None:
-    """The text is JSON; only a strict reader stumbles over it."""
-    messages = chat('{"q": "\\ud83d"}')
-    assert suture.repair(messages).messages is messages
-
-
-def test_a_lone_surrogate_itself_is_refused() -> None:
-    """It cannot be sent at all."""
-    with pytest.raises(suture.InputError) as caught:
-        suture.repair(chat('{"q": "\ud83d"}'))
-    assert caught.value.index == 0
-
-
 def test_a_cache_point_behind_a_call_is_no_text() -> None:
     """It marks a place and stays there."""
     messages = [

@@ -176,13 +176,6 @@ def test_arguments_that_cannot_be_read_as_an_object_become_empty(arguments: str)
     assert str(fixed.messages[0]).endswith("'input': {}}]}")
 
 
-def test_an_object_of_arguments_with_a_lone_surrogate_is_refused_with_its_place() -> None:
-    """It could not be sent in any form."""
-    with pytest.raises(suture.InputError) as caught:
-        suture.repair([{"role": "user", "content": "hi"}, call("a", arguments={"k": "\ud800"})])
-    assert caught.value.index == 1
-
-
 def test_a_part_that_the_sdk_does_not_know_is_kept_as_plain_data() -> None:
     """Merging it into the SDK's own content would lose it or fail."""
     contents = [

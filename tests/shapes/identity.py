@@ -1,4 +1,4 @@
-"""Shapes F30 to F33 and F37: ids that are reused, constant, empty or answered twice."""
+"""Ids that are reused, constant, empty or answered twice."""
 
 from tests.shapes.notation import Fresh, becomes, call, result, retold, says, shape, stays, turn, user
 from tests.shapes.texts import Placeheld, answered
@@ -12,7 +12,6 @@ NAMED = ("message", "agentic", "gemini")  # a result carries its tool's name
 
 IDENTITY = (
     shape(
-        "F30",
         "ids start again in every round",
         [GO, X, result("x", "1"), X, result("x", "2"), says("done")],
         stays(),
@@ -29,7 +28,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F30",
         "an answered call does not hide a later one of its id",
         [GO, X, result("x", "1"), X, user("stop")],
         becomes(
@@ -55,7 +53,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F30",
         "a result is that of the latest turn with its id",
         [GO, X, user("no"), X, result("x", "1"), says("done")],
         becomes(
@@ -83,7 +80,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F30",
         "a second result may be that of an earlier call, so nobody gets it",
         [GO, X, user("no"), X, result("x", "1"), result("x", "2"), says("done")],
         becomes(
@@ -113,7 +109,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F31",
         "two calls of one turn have one id, and two results",
         [
             GO,
@@ -135,7 +130,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F31",
         "two calls of one turn have one id, and the results name their tools in another order",
         [GO, turn(call("x"), call("x", "fetch")), result("x", "2", "fetch"), user("next")],
         becomes(
@@ -149,7 +143,6 @@ IDENTITY = (
         wires=NAMED,
     ),
     shape(
-        "F31 F35",
         "one call stands twice in a turn and has one result",
         [GO, turn(call("x"), call("x")), result("x", "1"), user("next")],
         becomes(
@@ -173,21 +166,21 @@ IDENTITY = (
         },
     ),
     shape(
-        "F24 F31",
         "two pieces of one turn have calls of one id",
         [GO, X, X, result("x", "1"), result("x", "2"), says("done")],
-        becomes(
-            GO,
-            X,
-            result("x", "1"),
-            turn(call(ID)),
-            result(ID, "2"),
-            says("done"),
-            found=[("late", 3, "x"), ("late", 4, "x")],
-            fit=["repeated-id"],
-        ),
+        stays(),
         on={
-            "openai-responses": becomes(
+            "openai-chat": becomes(
+                GO,
+                X,
+                result("x", "1"),
+                turn(call(ID)),
+                result(ID, "2"),
+                says("done"),
+                fit=["repeated-id", "split-turn"],
+            ),
+            "gemini": stays(fit=["same-role"]),
+            ONCE_ONLY: becomes(
                 GO,
                 X,
                 turn(call(ID)),
@@ -195,12 +188,10 @@ IDENTITY = (
                 result(ID, "2"),
                 says("done"),
                 fit=["repeated-id"],
-            )
+            ),
         },
-        wires=tuple(ONCE_ONLY.split()),
     ),
     shape(
-        "F32",
         "every call of the conversation has the same id",
         [GO, X, result("x", "1"), X, result("x", "2"), user("more"), X, result("x", "3"), says("done")],
         stays(),
@@ -220,7 +211,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F33",
         "calls and results have empty ids",
         [
             GO,
@@ -242,14 +232,13 @@ IDENTITY = (
         },
     ),
     shape(
-        "F33",
         "calls have empty ids, and only one has a result",
         [GO, turn(call(""), call("")), result("", "1"), user("next")],
         becomes(
             GO,
             turn(call(""), call("")),
             result("", "1"),
-            result("", Placeheld("interrupted"), error=True),
+            answered("interrupted", ""),
             user("next"),
             found=[("dangling", (1, 1), "")],
         ),
@@ -266,13 +255,12 @@ IDENTITY = (
         },
     ),
     shape(
-        "F33",
         "without ids, the name decides whose a result is",
         [GO, turn(call(""), call("", "fetch")), result("", "2", "fetch"), user("next")],
         becomes(
             GO,
             turn(call(""), call("", "fetch")),
-            result("", Placeheld("interrupted"), error=True),
+            answered("interrupted", ""),
             result("", "2", "fetch"),
             user("next"),
             found=[("dangling", (1, 0), "")],
@@ -280,14 +268,22 @@ IDENTITY = (
         wires=NAMED,
     ),
     shape(
-        "F33",
         "one of two calls has no id, and the named results stand in another order",
         [GO, turn(call("a"), call("", "fetch")), result("", "2", "fetch"), result("a", "1", "search"), says("done")],
         stays(),
+        on={
+            "gemini": becomes(
+                GO,
+                turn(call("a"), call("", "fetch")),
+                result("a", "1"),
+                result("", "2"),
+                says("done"),
+                fit=["results-order"],
+            )
+        },
         wires=NAMED,
     ),
     shape(
-        "F33",
         "a surplus result without an id is an orphan",
         [GO, turn(call("")), result("", "1"), result("", "2"), says("done")],
         becomes(
@@ -311,19 +307,16 @@ IDENTITY = (
         },
     ),
     shape(
-        "F37",
         "a call has the same result twice",
         [GO, X, result("x", "1"), result("x", "1"), says("done")],
         becomes(GO, X, result("x", "1"), says("done"), found=[("duplicate", 3, "x")]),
     ),
     shape(
-        "F37",
         "a call has two different results",
         [GO, X, result("x", "1"), result("x", "2"), says("done")],
         becomes(GO, X, result("x", "2"), says("done"), found=[("duplicate", 2, "x")], displaced=["1"]),
     ),
     shape(
-        "F37 F51",
         "a resumed session adds a result again, after the user",
         [GO, X, result("x", "1"), user("again"), result("x", "2"), says("done")],
         becomes(
@@ -348,7 +341,6 @@ IDENTITY = (
         },
     ),
     shape(
-        "F37",
         "one of two calls has two results",
         [GO, turn(call("x"), call("y")), result("x", "1"), result("y", "2"), result("x", "3"), says("done")],
         becomes(

@@ -1,4 +1,4 @@
-"""Shapes F13 to F29 and F57: results without a call, and results in the wrong place."""
+"""Results without a call, and results in the wrong place."""
 
 from tests.shapes.notation import becomes, call, result, retold, says, shape, stays, system, turn, user
 from tests.shapes.texts import answered, placeholder
@@ -11,13 +11,11 @@ WITH_SYSTEM = ("message", "agentic", "openai-chat", "openai-responses", "anthrop
 
 MISPLACED = (
     shape(
-        "F13",
         "a cut fell between a call and its result",
         [result("x", "1"), says("done"), user("next")],
         becomes(retold("1"), says("done"), user("next"), found=[("orphan", 0, "x")]),
     ),
     shape(
-        "F13",
         "a cut fell inside a group, and a whole group follows",
         [result("q", "1"), result("r", "2"), X, result("x", "3"), says("done")],
         becomes(
@@ -30,7 +28,6 @@ MISPLACED = (
         ),
     ),
     shape(
-        "F13 F18",
         "a cut left a result whose id the next turn has again, answered",
         [result("x", "old"), user("and?"), X, result("x", "new"), says("done")],
         becomes(
@@ -43,7 +40,6 @@ MISPLACED = (
         ),
     ),
     shape(
-        "F13",
         "a run of results spans two turns, one of which was cut",
         [GO, Y, result("x", "1"), result("y", "2"), says("done")],
         becomes(GO, Y, result("y", "2"), retold("1"), says("done"), found=[("orphan", 2, "x"), ("late", 3, "y")]),
@@ -52,7 +48,6 @@ MISPLACED = (
         },
     ),
     shape(
-        "F14",
         "an orphan inside a group carries something of its own",
         [GO, XY, result("x", "1"), result("q", "the user says no"), result("y", "2"), user("next")],
         becomes(
@@ -77,13 +72,11 @@ MISPLACED = (
         },
     ),
     shape(
-        "F14",
         "an orphan behind a whole group leaves the group alone",
         [GO, X, result("x", "1"), result("q", "surplus"), user("next")],
         becomes(GO, X, result("x", "1"), retold("surplus"), user("next"), found=[("orphan", 3, "q")]),
     ),
     shape(
-        "F14",
         "an orphan is dropped if the caller asks for it",
         [GO, X, result("q", "surplus"), result("x", "1"), user("next")],
         becomes(
@@ -102,28 +95,24 @@ MISPLACED = (
         orphans="drop",
     ),
     shape(
-        "F15",
         "a result came after the user's next message",
         [GO, X, user("and?"), result("x", "1"), says("done")],
         becomes(GO, X, result("x", "1"), user("and?"), says("done"), found=[("late", 3, "x")]),
         on={"openai-responses": stays()},
     ),
     shape(
-        "F15",
         "one of two results came after the user's next message",
         [GO, XY, result("x", "1"), user("and?"), result("y", "2"), says("done")],
         becomes(GO, XY, result("x", "1"), result("y", "2"), user("and?"), says("done"), found=[("late", 4, "y")]),
         on={"openai-responses": stays()},
     ),
     shape(
-        "F16 F57",
         "a result came after the model had spoken again",
         [GO, X, user("and?"), says("waiting"), result("x", "1")],
         becomes(GO, X, result("x", "1"), user("and?"), says("waiting"), found=[("late", 4, "x")]),
         on={"openai-responses": stays()},
     ),
     shape(
-        "F16",
         "a result came after another group",
         [GO, X, user("and?"), Y, result("y", "2"), result("x", "1"), says("done")],
         becomes(
@@ -139,7 +128,6 @@ MISPLACED = (
         on={"openai-responses": stays()},
     ),
     shape(
-        "F17",
         "a real result came after its placeholder",
         [GO, X, result("x", placeholder("interrupted", "x")), user("and?"), result("x", "1"), says("done")],
         becomes(
@@ -157,13 +145,11 @@ MISPLACED = (
         },
     ),
     shape(
-        "F17 F53",
         "a placeholder came after the real result",
         [GO, X, result("x", "1"), result("x", placeholder("unknown", "x")), says("done")],
         becomes(GO, X, result("x", "1"), says("done"), found=[("duplicate", 3, "x")]),
     ),
     shape(
-        "F18",
         "a result stands before its call",
         [GO, result("x", "1"), X, says("done")],
         becomes(GO, X, result("x", "1"), says("done"), found=[("early", 1, "x")]),
@@ -171,13 +157,11 @@ MISPLACED = (
         on={"openai-responses": becomes(GO, X, says("done"), result("x", "1"), found=[("early", 1, "x")])},
     ),
     shape(
-        "F18",
         "a result stands before its call, with the user between",
         [GO, result("x", "1"), user("and?"), X, user("next")],
         becomes(GO, user("and?"), X, result("x", "1"), user("next"), found=[("early", 1, "x")]),
     ),
     shape(
-        "F18",
         "a result stands a whole turn before its call",
         [GO, result("x", "1"), says("hm"), user("and?"), X, user("next")],
         becomes(
@@ -192,7 +176,6 @@ MISPLACED = (
         ),
     ),
     shape(
-        "F19",
         "a notice of the system stands between a call and its result",
         [GO, X, system("resized"), result("x", "1"), says("done")],
         becomes(GO, X, result("x", "1"), system("resized"), says("done"), found=[("late", 3, "x")]),
@@ -200,92 +183,77 @@ MISPLACED = (
         wires=WITH_SYSTEM,
     ),
     shape(
-        "F24",
         "one turn was stored in two pieces",
         [GO, X, Y, result("x", "1"), result("y", "2"), says("done")],
-        becomes(
-            GO,
-            X,
-            result("x", "1"),
-            Y,
-            result("y", "2"),
-            says("done"),
-            found=[("late", 3, "x"), ("late", 4, "y")],
-        ),
-        on={"openai-responses": stays()},
+        stays(),
+        on={
+            "openai-chat": becomes(GO, X, result("x", "1"), Y, result("y", "2"), says("done"), fit=["split-turn"]),
+            "anthropic": stays(fit=["split-results"]),
+            "gemini bedrock": stays(fit=["same-role"]),
+        },
     ),
     shape(
-        "F24 F31",
-        "two pieces of one turn have calls of one id",
-        [GO, X, X, result("x", "1"), result("x", "2"), says("done")],
-        becomes(
-            GO,
-            X,
-            result("x", "1"),
-            X,
-            result("x", "2"),
-            says("done"),
-            found=[("late", 3, "x"), ("late", 4, "x")],
-        ),
-        wires=(
-            "message",
-            "agentic",
-            "openai-chat",
-            "gemini",
-        ),  # elsewhere the second id is renamed, see identity
-    ),
-    shape(
-        "F24",
         "text and calls of one turn were stored apart",
         [GO, says("I will look."), X, result("x", "1"), says("done")],
         stays(),
         on={"gemini bedrock": stays(fit=["same-role"])},
     ),
     shape(
-        "F25",
         "the results of one turn came as separate messages",
         [GO, XY, result("x", "1"), result("y", "2"), says("done")],
         stays(),
         on={"anthropic": stays(fit=["split-results"]), "gemini bedrock": stays(fit=["same-role"])},
     ),
     shape(
-        "F25",
         "the results of one turn came in another order than the calls",
         [GO, XY, result("y", "2"), result("x", "1"), says("done")],
         stays(),
-        on={"anthropic": stays(fit=["split-results"]), "gemini bedrock": stays(fit=["same-role"])},
+        on={
+            "anthropic": stays(fit=["split-results"]),
+            "gemini": becomes(GO, XY, result("x", "1"), result("y", "2"), says("done"), fit=["results-order"]),
+            "bedrock": stays(fit=["same-role"]),
+        },
     ),
     shape(
-        "F26",
         "the turns of a sub-agent are written into its parent's log",
         [GO, X, Y, result("y", "2"), says("sub-agent is done"), result("x", "1"), user("next")],
         becomes(
             GO,
             X,
-            result("x", "1"),
             Y,
+            result("x", "1"),
             result("y", "2"),
             says("sub-agent is done"),
             user("next"),
             found=[("late", 5, "x")],
         ),
-        on={"openai-responses": stays()},
+        on={
+            "openai-chat": becomes(
+                GO,
+                X,
+                result("x", "1"),
+                Y,
+                result("y", "2"),
+                says("sub-agent is done"),
+                user("next"),
+                found=[("late", 5, "x")],
+                fit=["split-turn"],
+            ),
+            "openai-responses": stays(),
+        },
     ),
     shape(
-        "F27",
         "a summary was written between a call and its result",
         [GO, X, user("summary: so far so good"), result("x", "1"), says("done")],
         becomes(GO, X, result("x", "1"), user("summary: so far so good"), says("done"), found=[("late", 3, "x")]),
         on={"openai-responses": stays()},
     ),
     shape(
-        "F28",
         "a side request prunes the call and sends its result",
         [GO, result("x", "1")],
         becomes(GO, retold("1"), found=[("orphan", 1, "x")]),
     ),
     shape(
-        "F57",
         "a result of a background call comes when its call is gone",
         [GO, says("started"), user("and?"), says("not yet"), result("x", "finished at last"), user("ah")],
         becomes(

@@ -1,4 +1,4 @@
-"""Shapes F1 to F12: calls whose result is missing."""
+"""Calls whose result is missing."""
 
 from tests.shapes.notation import becomes, call, result, retold, says, shape, stays, turn, user
 from tests.shapes.texts import answered
@@ -10,13 +10,11 @@ CUT = '{"q": "par'  # the stream ended here
 
 MISSING = (
     shape(
-        "F1",
         "the user interrupts a call",
         [GO, X, user("stop"), says("ok")],
         becomes(GO, X, answered("interrupted", "x"), user("stop"), says("ok"), found=[("dangling", (1, 0), "x")]),
     ),
     shape(
-        "F1",
         "the user interrupts a call that the model announced",
         [GO, turn(call("x"), text="I will look."), user("stop")],
         becomes(
@@ -28,7 +26,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F1",
         "two turns in a row are interrupted",
         [GO, X, user("no"), turn(call("y")), user("stop")],
         becomes(
@@ -43,10 +40,9 @@ MISSING = (
         ),
     ),
     shape(
-        "F1",
         "the model speaks on without the result",
         [GO, X, says("continued")],
-        becomes(GO, X, answered("interrupted", "x"), says("continued"), found=[("dangling", (1, 0), "x")]),
+        becomes(GO, X, answered("unknown", "x"), says("continued"), found=[("dangling", (1, 0), "x")]),
         # A turn is a maximal run of items the model made, so nothing comes behind this one.
         on={
             "openai-responses": becomes(
@@ -55,21 +51,18 @@ MISSING = (
         },
     ),
     shape(
-        "F2 F10",
         "a call stands at the end",
         [GO, X],
         becomes(GO, X, answered("unknown", "x"), found=[("dangling", (1, 0), "x")]),
     ),
     shape(
-        "F2 F10",
         "one of two calls at the end threw and left no result",
         [GO, XY, result("y", "2")],
         becomes(GO, XY, answered("unknown", "x"), result("y", "2"), found=[("dangling", (1, 0), "x")]),
     ),
-    shape("F2", "a call at the end is still running", [GO, X], stays(), tail="keep"),
-    shape("F2", "one of two calls at the end is still running", [GO, XY, result("x", "1")], stays(), tail="keep"),
+    shape("a call at the end is still running", [GO, X], stays(), tail="keep"),
+    shape("one of two calls at the end is still running", [GO, XY, result("x", "1")], stays(), tail="keep"),
     shape(
-        "F2",
         "calls at the end run, one before it was interrupted",
         [GO, X, user("no"), turn(call("y"))],
         becomes(
@@ -83,7 +76,6 @@ MISSING = (
         tail="keep",
     ),
     shape(
-        "F3",
         "one of three parallel calls is answered",
         [GO, turn(call("x"), call("y"), call("z")), result("x", "1"), user("next")],
         becomes(
@@ -97,7 +89,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F3",
         "only the second of two calls is answered",
         [GO, XY, result("y", "2"), user("next")],
         becomes(
@@ -110,7 +101,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F3",
         "the middle one of three calls is not answered, and the others stand in another order",
         [GO, turn(call("x"), call("y"), call("z")), result("z", "3"), result("x", "1"), user("next")],
         becomes(
@@ -124,7 +114,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F4",
         "a process died between a call's effect and its record",
         [GO, XY, result("x", "1"), user("are you there?")],
         becomes(
@@ -138,13 +127,11 @@ MISSING = (
         causes={(1, 1): "unknown"},
     ),
     shape(
-        "F5",
         "the turn was never written, its result was",
         [GO, result("x", "1"), says("done"), user("next")],
         becomes(GO, retold("1"), says("done"), user("next"), found=[("orphan", 1, "x")]),
     ),
     shape(
-        "F6",
         "a stream was cut inside the arguments",
         [GO, turn(call("x", arguments=CUT)), user("again")],
         becomes(
@@ -156,7 +143,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F6",
         "a stream was cut inside the arguments and nothing follows",
         [GO, turn(call("x", arguments=CUT), call("y"))],
         becomes(
@@ -168,13 +154,11 @@ MISSING = (
         ),
     ),
     shape(
-        "F6",
         "a call with cut arguments has a real error result",
         [GO, turn(call("x", arguments=CUT)), result("x", "bad JSON", error=True), user("again")],
         stays(),
     ),
     shape(
-        "F7",
         "an aborted turn was kept, its results were not",
         [GO, turn(call("x"), call("y"), text="Let me"), user("again"), says("sorry")],
         becomes(
@@ -188,7 +172,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F7",
         "an aborted turn was dropped, its results were not",
         [GO, result("x", "1"), result("y", "2"), user("again")],
         becomes(
@@ -200,17 +183,12 @@ MISSING = (
         ),
     ),
     shape(
-        "F8",
         "an empty assistant message stands between a call and its result",
         [GO, X, says(""), result("x", "1"), user("next")],
-        becomes(GO, X, result("x", "1"), user("next"), found=[("late", 3, "x")], fit=["empty-message"]),
-        on={
-            "message agentic": becomes(GO, X, result("x", "1"), says(""), user("next"), found=[("late", 3, "x")]),
-            "openai-responses": becomes(GO, X, result("x", "1"), user("next"), fit=["empty-message"]),
-        },
+        becomes(GO, X, result("x", "1"), user("next"), fit=["empty-message"]),
+        on={"message agentic": stays()},
     ),
     shape(
-        "F9",
         "one call was rejected, its approved sibling was skipped",
         [GO, XY, result("x", "rejected by user: too costly"), user("next")],
         becomes(
@@ -223,7 +201,6 @@ MISSING = (
         ),
     ),
     shape(
-        "F9 F54",
         "one call was rejected, its sibling was stopped, and the caller says so",
         [GO, XY, user("next")],
         becomes(
@@ -237,41 +214,40 @@ MISSING = (
         causes={(1, 0): "rejected", (1, 1): "stopped"},
     ),
     shape(
-        "F11",
         "a hand-over leaves the calls beside it unanswered",
         [GO, turn(call("t", "transfer"), call("a", "add")), result("t", "moved"), says("I am the other one")],
         becomes(
             GO,
             turn(call("t", "transfer"), call("a", "add")),
             result("t", "moved"),
-            answered("interrupted", "a", "add"),
+            answered("unknown", "a", "add"),
             says("I am the other one"),
             found=[("dangling", (1, 1), "a")],
         ),
     ),
     shape(
-        "F12 F54",
         "compaction removed the results and kept the calls",
         [GO, X, turn(call("y")), result("y", "2"), says("done")],
         becomes(
             GO,
             X,
-            answered("compacted", "x"),
             turn(call("y")),
+            answered("compacted", "x"),
             result("y", "2"),
             says("done"),
             found=[("dangling", (1, 0), "x")],
         ),
-        # Two turns that stand together are one on this wire.
+        # Neighbouring messages of the model are one turn; here each wants its results behind it.
         on={
-            "openai-responses": becomes(
+            "openai-chat": becomes(
                 GO,
                 X,
-                turn(call("y")),
                 answered("compacted", "x"),
+                turn(call("y")),
                 result("y", "2"),
                 says("done"),
                 found=[("dangling", (1, 0), "x")],
+                fit=["split-turn"],
             )
         },
         causes={(1, 0): "compacted"},

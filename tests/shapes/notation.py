@@ -159,7 +159,6 @@ class Shape:
     """A way in which histories break: `given` becomes `outcome`, on some wires another one."""
 
     name: str
-    numbers: tuple[str, ...]
     given: tuple[Step, ...]
     outcome: Outcome
     on: dict[str, Outcome]
@@ -168,7 +167,7 @@ class Shape:
     causes: dict[tuple[int, int], str]
 
     def __str__(self) -> str:
-        return f"{'+'.join(self.numbers)}: {self.name}"
+        return self.name
 
     def outcome_on(self, wire: str) -> Outcome:
         return self.on.get(wire, self.outcome)
@@ -188,7 +187,6 @@ def stays(*, fit: Sequence[str] = ()) -> Outcome:
 
 
 def shape(
-    numbers: str,
     name: str,
     given: Sequence[Step],
     outcome: Outcome,
@@ -200,4 +198,4 @@ def shape(
 ) -> Shape:
     """`on` maps wires, several apart by spaces, to what becomes of the history there."""
     split = {wire: other for wires_, other in (on or {}).items() for wire in wires_.split()}
-    return Shape(name, tuple(numbers.split()), tuple(given), outcome, split, tuple(wires), options, causes or {})
+    return Shape(name, tuple(given), outcome, split, tuple(wires), options, causes or {})

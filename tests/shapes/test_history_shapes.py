@@ -23,10 +23,14 @@ CASES = [pytest.param(shape, form, id=f"{shape} | {form}") for shape, form in PA
 
 
 def options_of(shape: Shape, form: Form, rendered: Rendered) -> dict[str, Any]:
-    """Return the options of `repair`; causes are keyed by (where the turn begins, number of the call in it)."""
+    """Return the options of `repair`; causes are keyed by (where the message stands, position of the call in it)."""
     options = dict(shape.options, wire=form.wire)
     if shape.causes:
-        options["causes"] = {(rendered.at[step], n): suture.Cause(cause) for (step, n), cause in shape.causes.items()}
+        separate = form.wire == "openai-responses"
+        options["causes"] = {
+            (rendered.at[step, n], 0 if separate else n): suture.Cause(cause)
+            for (step, n), cause in shape.causes.items()
+        }
     return options
 
 
@@ -67,7 +71,7 @@ def test_a_broken_history_becomes_exactly_what_it_should_and_then_it_holds(shape
 
 @pytest.mark.parametrize(("shape", "form"), CASES)
 def test_the_findings_say_what_was_wrong_and_where(shape: Shape, form: Form):
-    """F56: what is bound to be refused is known before it is sent."""
+    """What is bound to be refused is known before it is sent."""
     rendered = render(form, shape.given)
     outcome = shape.outcome_on(form.wire)
 
@@ -98,7 +102,7 @@ def test_the_findings_say_what_was_wrong_and_where(shape: Shape, form: Form):
 
 @pytest.mark.parametrize("shape", HISTORY_SHAPES, ids=str)
 def test_the_wire_is_recognised_and_one_message_at_a_time_gives_the_same(shape: Shape):
-    """F51: a session that is stored and resumed after every message."""
+    """A session that is stored and resumed after every message."""
     for form in forms_of(shape):
         rendered = render(form, shape.given)
         options = options_of(shape, form, rendered)

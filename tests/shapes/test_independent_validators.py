@@ -11,7 +11,7 @@ import suture
 from tests.shapes.notation import Step, call, flat, result, says, turn, user
 from tests.shapes.test_history_shapes import PAIRS, options_of
 from tests.shapes.texts import ENGLISH
-from tests.shapes.validators import VALIDATORS, gemini_by_ids
+from tests.shapes.validators import VALIDATORS
 from tests.shapes.wires import FORMS, Form, read, render
 
 ALPHABET: tuple[Step, ...] = (
@@ -57,7 +57,7 @@ def test_every_short_history_is_acceptable_to_a_validator_of_its_own(form: Form)
 @pytest.mark.parametrize("form", FOREIGN, ids=str)
 def test_a_short_history_that_the_validator_accepts_comes_back_as_the_same_list(form: Form):
     """No false alarms: what a provider takes is not touched."""
-    validate = gemini_by_ids if form.wire == "gemini" else VALIDATORS[form.wire]
+    validate = VALIDATORS[form.wire]
     accepted = 0
     for steps in histories(4):
         messages = render(form, [user("go"), *steps]).messages

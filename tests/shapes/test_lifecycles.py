@@ -1,28 +1,17 @@
-"""Shapes F51 to F57: what happens to a history over its life, not in one message of it."""
+"""What happens to a history over its life, not in one message of it."""
 
 from typing import Any
 
 import pytest
 
 import suture
-from suture.messages import Message, TextPart, ToolCall
+from suture.profiles import PROFILES, get_profile
 from tests.shapes.notation import call, flat, result, says, turn, user
 from tests.shapes.texts import placeholder
 from tests.shapes.wires import WIRES, read, render
 
 GO = user("go")
-PROFILES = (
-    "pairing",
-    "openai-chat",
-    "openai-responses",
-    "anthropic",
-    "gemini",
-    "bedrock",
-    "mistral",
-    "deepseek",
-    "kimi",
-    "minimax",
-)
+PAIRS = [(profile, wire) for profile in PROFILES for wire in get_profile(profile).wires if wire in WIRES]
 NASTY = [
     result("lost", "before the cut"),
     GO,
@@ -42,7 +31,7 @@ def results(wire: str, messages: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_session_that_is_resumed_again_and_again_stays_as_it_was_repaired(wire: str):
-    """F51: what was repaired once is not repaired anew, byte for byte."""
+    """What was repaired once is not repaired anew, byte for byte."""
     stored: list[Any] = []
     for steps in ([GO, turn(call("a"))], [user("no")], [turn(call("b"), call("c")), result("c", "3")], [user("no")]):
         stored = list(suture.repair(stored + render(wire, steps).messages, wire=wire).messages)
@@ -53,7 +42,7 @@ def test_a_session_that_is_resumed_again_and_again_stays_as_it_was_repaired(wire
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_history_that_grows_keeps_its_repaired_beginning(wire: str):
-    """F51, and prompt caches: block by block, up to what the new messages concern."""
+    """Prompt caches: block by block, up to what the new messages concern."""
     steps = [GO, turn(call("a"), call("a")), user("no"), result("q", "lost"), says("hm"), user("next"), says("ok")]
     for length in range(4, len(steps)):
         short = flat(read(wire, suture.repair(render(wire, steps[:length]).messages, wire=wire).messages))
@@ -63,7 +52,7 @@ def test_a_history_that_grows_keeps_its_repaired_beginning(wire: str):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_after_a_rollback_nothing_of_the_later_edits_is_left(wire: str):
-    """F52: the later result replaced a placeholder, and is gone again."""
+    """The later result replaced a placeholder, and is gone again."""
     rendered = render(wire, [GO, turn(call("x")), user("no"), result("x", "1"), says("done")])
     repairer = suture.Repairer(rendered.messages, wire=wire)
     assert results(wire, repairer.messages) == [("x", "1")]
@@ -77,7 +66,7 @@ def test_after_a_rollback_nothing_of_the_later_edits_is_left(wire: str):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_second_layer_finds_nothing_to_do_and_invents_no_second_result(wire: str):
-    """F53: two-pass poison."""
+    """Two-pass poison."""
     first = suture.repair(
         render(wire, [GO, turn(call("x"), call("y")), result("q", "lost"), user("no")]).messages, wire=wire
     )
@@ -86,7 +75,6 @@ def test_a_second_layer_finds_nothing_to_do_and_invents_no_second_result(wire: s
 
 
 def test_the_text_of_another_layer_gives_way_to_ours_and_to_the_real_result():
-    """F53."""
     theirs = "[Tool execution was interrupted]"
     for wire in WIRES:
         steps = [GO, turn(call("x")), result("x", theirs), result("x", placeholder("unknown", "x")), says("done")]
@@ -99,10 +87,9 @@ def test_the_text_of_another_layer_gives_way_to_ours_and_to_the_real_result():
         assert fixed.report.displaced == ()
 
 
-@pytest.mark.parametrize("wire", ["message", "agentic"])
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(("profile", "wire"), PAIRS)
 def test_one_history_is_made_acceptable_to_whichever_provider_comes_next(profile: str, wire: str):
-    """F55: latent until the model is switched."""
+    """Latent until the model is switched."""
     messages = render(wire, NASTY).messages
     fixed = suture.repair(messages, wire=wire, profile=profile)
     assert not fixed.unresolved, str(fixed.report)
@@ -115,35 +102,18 @@ def test_one_history_is_made_acceptable_to_whichever_provider_comes_next(profile
     assert "before the cut" in str(events)
 
 
-@pytest.mark.parametrize("first", PROFILES)
-def test_a_history_repaired_for_one_provider_can_be_repaired_for_every_other(first: str):
-    """F53, F55: and each time it holds."""
-    once = suture.repair(render("message", NASTY).messages, wire="message", profile=first)
-    for second in PROFILES:
-        fixed = suture.repair(once.messages, wire="message", profile=second)
-        assert suture.check(fixed.messages, wire="message", profile=second).acceptable, second
-
-
-def test_what_is_fine_for_one_provider_is_told_for_the_next():
-    """F55."""
-    history = [
-        Message.user("go"),
-        Message.assistant("", [ToolCall("functions.search:0", "search", "{}")]),
-        Message.tool([TextPart("1")], "functions.search:0", "search"),
-        Message.user("next"),
-    ]
-    problems = {
-        profile: {each.problem for each in suture.check(history, wire="message", profile=profile).findings}
-        for profile in ("pairing", "kimi", "anthropic", "mistral", "deepseek")
-    }
-    assert problems["pairing"] == set()
-    assert problems["anthropic"] == {"illegal-id"}
-    assert problems["mistral"] == {"illegal-id", "tool-then-user"}
+@pytest.mark.parametrize(("first", "wire"), PAIRS)
+def test_a_history_repaired_for_one_provider_can_be_repaired_for_every_other_of_its_wire(first: str, wire: str):
+    """And each time it holds."""
+    once = suture.repair(render(wire, NASTY).messages, wire=wire, profile=first)
+    for second in [profile for profile, other in PAIRS if other == wire]:
+        fixed = suture.repair(once.messages, wire=wire, profile=second)
+        assert suture.check(fixed.messages, wire=wire, profile=second).acceptable, second
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_check_before_sending_changes_nothing_and_says_why_it_would_be_refused(wire: str):
-    """F56: a request that is bound to fail is not sent eleven times."""
+    """A request that is bound to fail is not sent eleven times."""
     messages = render(wire, [GO, turn(call("x")), user("no")]).messages
     given = list(messages)
     for _ in range(2):
@@ -154,7 +124,6 @@ def test_a_check_before_sending_changes_nothing_and_says_why_it_would_be_refused
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_result_that_comes_hours_later_finds_its_call_or_is_told_as_news(wire: str):
-    """F57."""
     opening = [GO, turn(call("x")), result("x", placeholder("unknown", "x")), says("started")]
     middle = [step for n in range(30) for step in (user(f"q{n}"), says(f"a{n}"))]
     fixed = suture.repair(render(wire, [*opening, *middle, result("x", "finished")]).messages, wire=wire)

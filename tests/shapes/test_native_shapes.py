@@ -1,6 +1,5 @@
-"""What providers demand, on Suture's own messages; and images between sibling results, on every wire."""
+"""What only Suture's own messages have, and that no provider's demands are made of them."""
 
-import re
 from typing import Any
 
 import pytest
@@ -12,221 +11,225 @@ from suture.messages import (
     FunctionToolCall,
     FunctionToolResult,
     ImagePart,
+    MCPToolApprovalRequest,
+    MCPToolCall,
+    MCPToolResult,
     Message,
+    Opaque,
     Reasoning,
-    ReasoningPart,
+    ServerToolCall,
+    ServerToolResult,
     TextPart,
     ToolCall,
+    ToolInfo,
+    ToolSearchResult,
     UserInputImage,
     UserInputText,
 )
-from tests.shapes.holding import found, left_alone, mended, unmendable
-from tests.shapes.notation import call, flat, result, says, turn, user
-from tests.shapes.wires import WIRES, arguments_of, read, render
+from tests.shapes.holding import mended
+from tests.shapes.notation import call, flat, result, says, system, turn, user
+from tests.shapes.texts import answered, placeholder
+from tests.shapes.wires import expect, read, render
 
 BOTH = pytest.mark.parametrize("wire", ["message", "agentic"])
-GO = user("go")
-LEGAL = {
-    "openai-chat": r".{1,40}",
-    "openai-responses": r".{1,64}",
-    "anthropic": r"[a-zA-Z0-9_-]+",
-    "bedrock": r"[a-zA-Z0-9_-]{1,64}",
-    "mistral": r"[a-zA-Z0-9]{9}",
-    "minimax": r"[a-zA-Z0-9_-]+",
-}
-IMAGES: dict[str, Any] = {
-    "message": Message("user", user_input_multi_content=(ImagePart(url="https://example.com/a.png"),)),
-    "agentic": AgenticMessage("user", (UserInputImage(url="https://example.com/a.png"),)),
-    "openai-chat": {
-        "role": "user",
-        "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}],
-    },
-    "openai-responses": {
-        "role": "user",
-        "content": [{"type": "input_image", "image_url": "https://example.com/a.png"}],
-    },
-    "anthropic": {
-        "role": "user",
-        "content": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a"}}],
-    },
-    "gemini": {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
-    "bedrock": {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": b"AAAA"}}}]},
-}
-
-
-@pytest.mark.parametrize("wire", WIRES)
-def test_an_image_between_sibling_results_stands_behind_them_and_is_not_lost(wire: str):
-    """F20."""
-    asked, first, second = turn(call("x"), call("y")), result("x", "1"), result("y", "2")
-    before = render(wire, [GO, asked, first]).messages
-    messages = [*before, IMAGES[wire], *render(wire, [second, says("done")]).messages]
-    if wire == "openai-responses":
-        left_alone(messages, wire)
-        return
-    fixed = mended(messages, wire)
-    events = [event[:2] for event in flat(read(wire, fixed.messages)) if event[0] in {"result", "failed"}]
-    assert events == [("result", "x"), ("result", "y")]
-    if wire in {"gemini", "bedrock"}:  # merged into one message, the image last
-        key = "parts" if wire == "gemini" else "content"
-        assert fixed.messages[2][key][-1] == IMAGES[wire][key][0]
-    else:
-        assert any(message is IMAGES[wire] for message in fixed.messages[-2:])
+ASK = user("hello")
+TWO = turn(call("call_1", "tool_a"), call("call_2", "tool_b"))
+ONE = turn(call("call_1", "tool_a"))
 
 
 @BOTH
-@pytest.mark.parametrize("profile", LEGAL)
-def test_ids_are_renamed_on_both_sides_and_stay_distinct(profile: str, wire: str):
-    """F34."""
-    ids = ["functions.search:0" + "x" * 60, "functions.search:0" + "y" * 60]
-    history = render(wire, [GO, turn(*map(call, ids)), *(result(id_, id_[-1]) for id_ in ids), says("done")]).messages
-    fixed = mended(history, wire, profile=profile)
-    events = flat(read(wire, fixed.messages))
-    calls = [event[1] for event in events if event[0] == "call"]
-    assert all(re.fullmatch(LEGAL[profile], id_) for id_ in calls)
-    assert len(set(calls)) == 2
-    assert [event[1:] for event in events if event[0] == "result"] == [(calls[0], "x"), (calls[1], "y")]
+def test_native_messages_are_held_to_structure_alone_and_the_wire_is_recognised(wire: str):
+    messages = render(wire, [turn(call("a.b" * 30, "", "[]")), result("a.b" * 30, "", error=True), says("")]).messages
+    assert suture.repair(messages).messages is messages
+    report = suture.check(messages)
+    assert (report.wire, report.profile) == (wire, "pairing")
+    with pytest.raises(suture.ConfigError, match="mistral"):
+        suture.repair(messages, profile="mistral")
 
 
 @BOTH
-@pytest.mark.parametrize("profile", ["gemini", "kimi", "deepseek", "pairing"])
-def test_ids_that_a_provider_does_not_look_at_are_kept(profile: str, wire: str):
-    """F34, F30."""
-    one = turn(call("functions.search:0"))
-    answer = result("functions.search:0", "1")
-    messages = render(wire, [GO, one, answer, one, answer, says("done")]).messages
-    if profile in {"kimi", "deepseek"}:
-        assert not [
-            each for each in suture.check(messages, wire=wire, profile=profile).findings if "id" in each.problem
-        ]
-    else:
-        left_alone(messages, wire, profile=profile)
+def test_a_check_for_a_provider_judges_what_it_would_be_sent(wire: str):
+    history = [ASK, turn(call("functions.search:0")), result("functions.search:0", "1"), user("next")]
+    messages = render(wire, history).messages
+    told = {
+        profile: [(each.problem, each.index) for each in suture.check(messages, profile=profile).findings]
+        for profile in ("pairing", "openai-chat", "anthropic", "mistral", "deepseek")
+    }
+    assert told == {
+        "pairing": [],
+        "openai-chat": [],
+        "anthropic": [("illegal-id", 1)],
+        "mistral": [("illegal-id", 1), ("tool-then-user", 3)],
+        "deepseek": [("missing-field", 1)],
+    }
 
 
 @BOTH
-@pytest.mark.parametrize("profile", [*LEGAL, "gemini", "deepseek", "kimi"])
-def test_arguments_and_names_are_made_readable(profile: str, wire: str):
-    """F39, F40."""
-    bad = turn(call("aaaaaaaaa", "", '{"q": "par'))
-    fixed = mended(render(wire, [GO, bad, result("aaaaaaaaa", "1"), says("done")]).messages, wire, profile=profile)
-    assert arguments_of(wire, fixed.messages) == ["{}"]
-    assert [event[2] for event in flat(read(wire, fixed.messages)) if event[0] == "call"] == ["unknown_tool"]
-    assert {"bad-arguments", "missing-name"} <= {problem for problem, _ in found(fixed)}
+@pytest.mark.parametrize("profile", ["gemini", "bedrock", "mistral", "openai-chat", "anthropic"])
+def test_behind_a_system_message_the_model_is_first_where_that_is_kept_outside(wire: str, profile: str):
+    messages = render(wire, [system("Be brief."), says("Hello!"), user("Hi.")]).messages
+    found = [(each.problem, each.index) for each in suture.check(messages, profile=profile).findings]
+    assert found == ([("model-first", 1)] if profile in {"gemini", "bedrock"} else [])
 
 
 @BOTH
-@pytest.mark.parametrize("profile", ["anthropic", "bedrock", "minimax"])
-def test_an_empty_error_result_is_given_a_text(profile: str, wire: str):
-    """F41."""
-    messages = render(wire, [GO, turn(call("x")), result("x", "", error=True), says("done")]).messages
-    fixed = mended(messages, wire, profile=profile)
-    assert flat(read(wire, fixed.messages))[2][2].strip()
-
-
-@pytest.mark.parametrize("profile", ["anthropic", "bedrock"])
-def test_blocks_are_put_in_the_order_that_a_provider_wants(profile: str):
-    """F21, F23, F25."""
-    history = [
-        AgenticMessage.user("go"),
-        AgenticMessage.assistant(
-            [FunctionToolCall("x", "f", "{}"), AssistantGenText("late words"), FunctionToolCall("y", "f", "{}")]
-        ),
-        AgenticMessage("user", (UserInputText("by the way"), FunctionToolResult("x", "f", (UserInputText("1"),)))),
-        AgenticMessage.tool_result("y", "f", "2"),
-        AgenticMessage.assistant("done"),
-    ]
-    fixed = mended(history, "agentic", profile=profile)
-    assert read("agentic", fixed.messages)[1] == (
-        "assistant",
-        (("text", "late words"), ("call", "x", "f"), ("call", "y", "f")),
-    )
-    assert flat(read("agentic", fixed.messages))[4:] == [
-        ("result", "x", "1"),
-        ("result", "y", "2"),
-        ("text", "by the way"),
-        ("text", "done"),
-    ]
-
-
-def test_for_minimax_text_is_split_off_from_results():
-    """F22."""
-    mixed = AgenticMessage("user", (FunctionToolResult("x", "f", (UserInputText("1"),)), UserInputText("next")))
-    asked = AgenticMessage.assistant([FunctionToolCall("x", "f", "{}")])
-    fixed = mended([AgenticMessage.user("go"), asked, mixed], "agentic", profile="minimax")
-    assert read("agentic", fixed.messages)[2:] == [("user", (("result", "x", "1"),)), ("user", (("text", "next"),))]
+def test_a_check_for_a_provider_leads_back_to_the_native_message(wire: str):
+    """One native message may be several of the provider's."""
+    messages = render(wire, [ASK, turn(call("x"), call("y"), text="I will look."), user("stop")]).messages
+    found = suture.check(messages, profile="openai-responses").findings
+    assert [(each.problem, each.index, each.call_id) for each in found] == [("dangling", 1, "x"), ("dangling", 1, "y")]
 
 
 @BOTH
-def test_for_mistral_a_short_assistant_message_stands_between_a_result_and_the_user(wire: str):
-    messages = render(wire, [GO, turn(call("aaaaaaaaa")), result("aaaaaaaaa", "1"), user("next")]).messages
-    fixed = mended(messages, wire, profile="mistral")
-    assert len(fixed.messages) == 5
-    assert read(wire, fixed.messages)[3][0] == "assistant"
-    assert found(fixed) == [("tool-then-user", 3)]
-
-
-@BOTH
-@pytest.mark.parametrize("profile", ["gemini", "bedrock"])
-def test_a_history_that_starts_with_the_model_is_given_a_user_turn(profile: str, wire: str):
-    """F29."""
-    messages = render(wire, [turn(call("x")), result("x", "1"), says("done")]).messages
-    fixed = mended(messages, wire, profile=profile)
-    assert list(fixed.messages[1:]) == messages
-    assert fixed.messages[0].role == "user"
-
-
-@pytest.mark.parametrize("profile", ["openai-chat", "deepseek", "kimi"])
-def test_media_in_results_is_shown_behind_them_where_a_tool_message_is_text(profile: str):
-    """F20."""
-    image = ImagePart(url="https://example.com/a.png")
-    history = [
-        Message.user("go"),
-        Message.assistant("", [ToolCall("x", "f", "{}"), ToolCall("y", "f", "{}")]),
-        Message.tool([TextPart("see"), image], "x", "f"),
-        Message.tool("2", "y", "f"),
-        Message.assistant("done"),
-    ]
-    fixed = mended(history, "message", profile=profile)
-    assert [message.role for message in fixed.messages] == ["user", "assistant", "tool", "tool", "user", "assistant"]
-    assert image in fixed.messages[4].user_input_multi_content
-    assert not any(isinstance(part, ImagePart) for part in fixed.messages[2].user_input_multi_content)
-    assert TextPart("see") in fixed.messages[2].user_input_multi_content
-    left_alone(history, "message", profile="anthropic")
-
-
-def test_a_signed_turn_is_not_touched_and_what_is_wrong_with_it_is_told():
-    """F48."""
-    signed = [Reasoning("hm", "c2ln"), FunctionToolCall("x", "f", "{}"), AssistantGenText("late words")]
-    history = [AgenticMessage.user("go"), AgenticMessage.assistant(signed), AgenticMessage.tool_result("x", "f", "1")]
-    assert unmendable(history, "agentic", "text-after-calls", profile="anthropic").messages is history
-
-    thinking = Message(
-        "assistant",
-        assistant_gen_multi_content=(ReasoningPart("hm", "c2ln"),),
-        tool_calls=(ToolCall("x", "f", '{"q'),),
-    )
-    history = [Message.user("go"), thinking, Message.tool("1", "x", "f")]
-    assert unmendable(history, "message", "bad-arguments", profile="anthropic").messages is history
-
-
-def test_in_a_signed_turn_only_ids_change():
-    """F34, F48."""
-    signed = AgenticMessage.assistant([Reasoning("hm", "c2ln"), FunctionToolCall("a.b", "f", "{}")])
-    fixed = mended(
-        [AgenticMessage.user("go"), signed, AgenticMessage.tool_result("a.b", "f", "1")], "agentic", profile="anthropic"
-    )
-    thought, asked = fixed.messages[1].content_blocks
-    assert thought == Reasoning("hm", "c2ln")
-    assert (asked.name, asked.arguments) == ("f", "{}")
-    assert asked.call_id != "a.b"
-    assert fixed.messages[2].content_blocks[0].call_id == asked.call_id
-
-
-def test_what_a_message_carries_beside_is_kept_when_it_changes():
+def test_what_a_message_carries_beside_is_kept_when_it_changes(wire: str):
     """Unknown data, metadata and `extra` belong to the user."""
-    asked = Message(
-        "assistant", "hi", tool_calls=(ToolCall("a.b", "f", "{}", index=3, extra={"k": 1}),), extra={"m": 2}, name="bob"
+    if wire == "message":
+        answer: Any = Message("tool", "1", tool_call_id="other", name="tool_a", extra={"k": 1})
+    else:
+        block = FunctionToolResult("other", "tool_a", (UserInputText("1"),), extra={"k": 1})
+        answer = AgenticMessage("user", (block,))
+    fixed = mended([*render(wire, [ASK, ONE]).messages, answer, *render(wire, [user("next")]).messages], wire)
+    adopted = fixed.messages[2]
+    assert read(wire, [adopted])[0][1] == (("result", "call_1", "1"),)
+    holder = adopted if wire == "message" else adopted.content_blocks[0]
+    assert dict(holder.extra) == {"k": 1}
+
+
+def test_no_messages_are_no_messages():
+    """And the very same list."""
+    for wire in ("message", "agentic", None):
+        messages: list[Any] = []
+        assert suture.repair(messages, wire=wire).messages is messages
+        assert messages == []
+        assert suture.check(messages, wire=wire).acceptable
+
+
+def test_the_result_of_a_tool_search_is_a_result():
+    """Nothing is added and the block keeps its type."""
+    messages = [
+        AgenticMessage.user("hello"),
+        AgenticMessage.assistant([FunctionToolCall("call_1", "tool_search", "{}")]),
+        AgenticMessage("user", (ToolSearchResult("call_1", "tool_search", (ToolInfo("found"),)),)),
+    ]
+    fixed = suture.repair(messages)
+    assert fixed.messages is messages
+    assert isinstance(fixed.messages[2].content_blocks[0], ToolSearchResult)
+
+
+def test_a_late_result_of_a_tool_search_keeps_its_type_as_it_moves():
+    found = AgenticMessage("user", (ToolSearchResult("call_1", "tool_search", (ToolInfo("found"),)),))
+    asked = AgenticMessage.assistant([FunctionToolCall("call_1", "tool_search", "{}")])
+    fixed = suture.repair([asked, AgenticMessage.user("and?"), found])
+    assert fixed.messages[1] == found
+
+
+def test_a_block_that_nobody_knows_is_passed_over():
+    """A call block without a payload cannot be built here."""
+    turn_ = AgenticMessage.assistant(
+        [Opaque({"type": "hologram", "beam": 7}), FunctionToolCall("call_1", "tool_a", "{}")]
     )
-    fixed = mended([Message.user("go"), asked, Message.tool("1", "a.b", "f")], "message", profile="anthropic")
-    changed = fixed.messages[1]
-    assert (changed.content, changed.name, dict(changed.extra)) == ("hi", "bob", {"m": 2})
-    assert (changed.tool_calls[0].index, dict(changed.tool_calls[0].extra)) == (3, {"k": 1})
+    fixed = suture.repair([AgenticMessage.user("hello"), turn_])
+    assert len(fixed.messages) == 3
+    assert fixed.messages[1] is turn_
+    block = fixed.messages[2].content_blocks[0]
+    assert isinstance(block, FunctionToolResult)
+    assert (block.call_id, block.name, block.is_error) == ("call_1", "tool_a", True)
+
+
+def test_a_block_that_is_none_is_refused_with_its_place():
+    """Never a crash."""
+    with pytest.raises(suture.InputError):
+        AgenticMessage("assistant", (None, FunctionToolCall("call_1", "tool_a")))  # pyright: ignore[reportArgumentType]
+
+
+@BOTH
+def test_an_empty_user_message_is_no_result(wire: str):
+    empty: Any = AgenticMessage("user", ()) if wire == "agentic" else Message.user("")
+    messages = [*render(wire, [ASK, ONE]).messages, empty]
+    fixed = suture.repair(messages, wire=wire)
+    assert len(fixed.messages) == 4
+    assert read(wire, fixed.messages[2:3]) == expect(wire, [answered("interrupted", "call_1", "tool_a")])
+    assert fixed.messages[3] is empty
+
+
+def test_a_message_of_text_and_a_result_is_a_result():
+    """What is foreign in it stands behind the group, unless it already does."""
+    asked = render("agentic", [ASK, TWO]).messages
+    words, first = UserInputText("by the way"), FunctionToolResult("call_1", "tool_a", (UserInputText("1"),))
+    other = AgenticMessage.tool_result("call_2", "tool_b", "2")
+    whole = [*asked, other, AgenticMessage("user", (first, words))]
+    assert suture.repair(whole, wire="agentic").messages is whole
+
+    for following in ([other], []):
+        fixed = suture.repair(
+            [*asked, AgenticMessage("user", (words, first)), *following, AgenticMessage.user("next")],
+            wire="agentic",
+        )
+        second = (
+            ("result", "call_2", "2")
+            if following
+            else ("failed", "call_2", placeholder("interrupted", "call_2", "tool_b"))
+        )
+        assert flat(read("agentic", fixed.messages))[3:] == [
+            ("result", "call_1", "1"),
+            second,
+            ("text", "by the way"),
+            ("text", "next"),
+        ]
+        assert suture.check(fixed.messages, wire="agentic").acceptable
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (ServerToolCall("srv_1", "web_search", arguments={"q": "x"}),),
+        (ServerToolCall("srv_1", "web_search"), ServerToolResult("srv_1", "web_search", content=["a"])),
+        (MCPToolCall("mcp_1", "echo", arguments="{}", server_label="s"),),
+        (MCPToolCall("mcp_1", "echo"), MCPToolResult("mcp_1", "echo", content="a")),
+        (MCPToolApprovalRequest(id="apr_1", name="echo", arguments="{}", server_label="s"),),
+        (Reasoning("hm", "c2ln"), AssistantGenText("hi")),
+    ],
+    ids=["server call", "server pair", "mcp call", "mcp pair", "approval", "reasoning"],
+)
+def test_blocks_of_the_providers_side_are_no_client_calls(blocks: tuple[Any, ...]):
+    messages = [
+        AgenticMessage.user("hello"),
+        AgenticMessage("assistant", blocks),
+        AgenticMessage.user("next"),
+    ]
+    assert suture.repair(messages).messages is messages
+
+    turn_ = AgenticMessage("assistant", (*blocks, FunctionToolCall("call_1", "tool_a", "{}")))
+    fixed = suture.repair([messages[0], turn_, messages[2]])
+    assert fixed.messages[1] is turn_
+    assert [each.call_id for each in fixed.report.findings] == ["call_1"]
+    assert len(fixed.messages) == 4
+
+
+@BOTH
+def test_a_call_of_another_role_is_no_call(wire: str):
+    """Tool calls on non-assistant roles are ignored or refused, never answered."""
+    if wire == "message":
+        make = lambda: Message("user", "hi", tool_calls=(ToolCall("call_1", "tool_a", "{}"),))  # noqa: E731
+    else:
+        make = lambda: AgenticMessage("user", (FunctionToolCall("call_1", "tool_a", "{}"),))  # noqa: E731
+    try:
+        messages = [make(), *render(wire, [says("done")]).messages]
+        fixed = suture.repair(messages, wire=wire)
+    except suture.InputError:
+        return
+    assert fixed.messages is messages
+
+
+@BOTH
+def test_a_results_parts_survive_the_move(wire: str):
+    """A multimodal result is moved whole."""
+    asked, between = render(wire, [ONE, user("and?")]).messages
+    if wire == "message":
+        late: Any = Message.tool([TextPart("see"), ImagePart(url="https://example.com/a.png")], "call_1", "tool_a")
+    else:
+        late = AgenticMessage.tool_result(
+            "call_1", "tool_a", [UserInputText("see"), UserInputImage(url="https://example.com/a.png")]
+        )
+    fixed = suture.repair([asked, between, late], wire=wire)
+    assert fixed.messages[1] == late

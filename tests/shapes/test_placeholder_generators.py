@@ -88,7 +88,6 @@ def test_an_empty_text_means_the_built_in_one():
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_error_of_a_generator_is_the_callers_and_nothing_has_changed(wire: str):
-    """P1."""
 
     def generate(_name: str, call_id: str) -> str:
         if call_id == "y":
@@ -133,7 +132,6 @@ def test_a_generator_is_not_asked_where_nothing_is_missing():
 
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 def test_on_native_wires_a_generators_text_is_marked_and_gives_way_to_the_real_result(wire: str):
-    """F17."""
     fixed = suture.repair(
         render(wire, [GO, X, user("next")]).messages, wire=wire, generator=lambda _name, _id: "[skipped]"
     )
@@ -143,7 +141,6 @@ def test_on_native_wires_a_generators_text_is_marked_and_gives_way_to_the_real_r
 
 
 def test_on_foreign_wires_the_caller_tells_which_texts_only_stand_for_a_result():
-    """F17, F53."""
     steps = [GO, X, result("x", "[skipped]"), user("next"), result("x", "42")]
     for wire in WIRES:
         told = repaired(wire, steps, is_placeholder=lambda text: text == "[skipped]")

@@ -8,7 +8,7 @@ import pytest
 
 import suture
 from suture.messages import Message, ToolCall
-from tests.shapes.notation import Step, call, result, says, turn, user
+from tests.shapes.notation import Step, call, result, says, system, turn, user
 from tests.shapes.repairing import GO, XY, X, repaired, results
 from tests.shapes.texts import CAUSES, TEXTS, answered, placeholder
 from tests.shapes.wires import WIRES, expect, read, render
@@ -28,7 +28,7 @@ def _english() -> Iterator[None]:
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("cause", CAUSES)
 def test_a_cause_that_the_caller_knows_is_told_in_his_language(cause: str, language: str, wire: str):
-    """F4, F9, F12, F54: with error status where the wire has one."""
+    """With error status where the wire has one."""
     rendered = render(wire, [GO, X, user("next")])
     fixed = suture.repair(
         rendered.messages, wire=wire, causes={(rendered.at[1], 0): suture.Cause(cause)}, language=language
@@ -44,9 +44,9 @@ def test_a_cause_may_be_given_by_its_name():
     assert fixed.messages[2]["content"] == placeholder("rejected", "x")
 
 
-def test_causes_are_keyed_by_the_turn_and_the_number_of_the_call():
+def test_causes_are_keyed_by_the_message_and_the_position_of_the_call():
     steps = [GO, XY, user("no"), XY, user("next")]
-    causes = {(1, 1): suture.Cause.REJECTED, (3, 0): suture.Cause.STOPPED, (9, 9): suture.Cause.COMPACTED}
+    causes = {(1, 1): suture.Cause.REJECTED, (3, 0): suture.Cause.STOPPED}
     assert repaired("message", steps, causes=causes) == [
         ("x", placeholder("interrupted", "x")),
         ("y", placeholder("rejected", "y", "fetch")),
@@ -72,8 +72,9 @@ def test_an_unknown_cause_is_refused():
     ("steps", "cause"),
     [
         ([GO, X, user("next")], "interrupted"),
-        ([GO, X, says("on")], "interrupted"),
-        ([GO, X, X, result("x", "1")], "interrupted"),
+        ([GO, X, says("on")], "unknown"),
+        ([GO, X, system("note"), says("on"), user("next")], "unknown"),
+        ([GO, X, system("note"), user("next")], "interrupted"),
         ([GO, X], "unknown"),
         ([GO, XY, result("y", "2")], "unknown"),
         ([GO, turn(call("x", arguments='{"q')), user("next")], "malformed"),
@@ -81,7 +82,7 @@ def test_an_unknown_cause_is_refused():
     ],
 )
 def test_without_a_known_cause_the_history_decides(steps: list[Step], cause: str, language: str):
-    """F54: interrupted only if something came in, malformed if the arguments are, else unknown."""
+    """Interrupted only if the user speaks next, malformed if the arguments are, else unknown."""
     told = dict(reversed(repaired("message", steps, language=language)))
     assert told["x"] == placeholder(cause, "x", language=language)
 
@@ -137,7 +138,7 @@ def test_an_unknown_language_is_refused(unknown: str):
 
 
 def test_a_text_in_one_language_is_not_rewritten_into_another():
-    """F51: the same bytes in every request."""
+    """The same bytes in every request."""
     for wire in WIRES:
         first = suture.repair(render(wire, [GO, X, user("next")]).messages, wire=wire, language="zh")
         again = suture.repair(first.messages, wire=wire, language="en")
@@ -184,7 +185,7 @@ SYNTHETIC = [pytest.param(text, id=f"{cause} {n}") for cause in CAUSES for n, te
 
 @pytest.mark.parametrize("text", SYNTHETIC)
 def test_a_real_result_beats_a_placeholder_in_any_order(text: str):
-    """F17, openclaw#84134: keep-first drops the real one."""
+    """Keep-first drops the real one."""
     orders: list[list[Step]] = [
         [GO, X, result("x", text), result("x", "42"), user("next")],
         [GO, X, result("x", "42"), result("x", text), user("next")],
@@ -203,14 +204,14 @@ def test_a_real_result_beats_a_placeholder_in_any_order(text: str):
 
 @pytest.mark.parametrize("text", SYNTHETIC)
 def test_a_placeholder_alone_is_an_answer(text: str):
-    """F51: it stays as it is."""
+    """It stays as it is."""
     for wire in WIRES:
         messages = render(wire, [GO, X, result("x", text), says("done")]).messages
         assert suture.repair(messages, wire=wire).messages is messages
 
 
 def test_two_placeholders_for_one_call_are_one_too_many():
-    """F37: double repair."""
+    """Double repair."""
     first, second = placeholder("interrupted", "x"), placeholder("unknown", "x", language="zh")
     for wire in WIRES:
         told = repaired(wire, [GO, X, result("x", first), result("x", second), says("done")])

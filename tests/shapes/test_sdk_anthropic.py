@@ -70,7 +70,7 @@ def test_a_whole_history_of_dicts_and_blocks_comes_back_as_the_same_list_and_is_
 
 
 def test_an_interrupted_call_of_blocks_is_answered_and_accepted(talk: Talk):
-    """F1, F3: and the signed turn is the same object."""
+    """And the signed turn is the same object."""
     asked = turn(talk.ask([GO], THINKING, use("toolu_1"), use("toolu_2")))
     messages: list[Any] = [GO, asked, {"role": "user", "content": [res("toolu_1")]}, STOP]
     fixed = suture.repair(messages)
@@ -86,7 +86,6 @@ def test_an_interrupted_call_of_blocks_is_answered_and_accepted(talk: Talk):
 
 
 def test_blocks_that_must_change_their_order_or_id_are_copied_and_arrive_changed(talk: Talk):
-    """F23, F31."""
     asked = turn(talk.ask([GO], use("a"), text("late words"), use("a", "fetch")))
     before = [block.model_dump() for block in asked["content"]]
     fixed = suture.repair([GO, asked, {"role": "user", "content": [res("a", "1"), res("a", "2")]}])
@@ -125,16 +124,15 @@ def test_a_whole_reply_may_stand_in_the_list_itself(talk: Talk):
 
 
 def test_late_and_orphan_results_find_their_place(talk: Talk):
-    """F15, F14, F21."""
     asked = turn(talk.ask([GO], use("toolu_1")))
     said = turn(talk.ask([GO], text("hm")))
     fixed = suture.repair(
-        [GO, asked, said, {"role": "user", "content": [text("by the way"), res("toolu_1"), res("q", "lost")]}]
+        [GO, asked, STOP, said, {"role": "user", "content": [text("by the way"), res("toolu_1"), res("q", "lost")]}]
     )
     assert fixed.messages[1] is asked
-    assert fixed.messages[3] is said
+    assert fixed.messages[4] is said
     arrived = talk.arrived(fixed.messages)
     assert arrived[2]["content"] == [res("toolu_1")]
-    rest = str(arrived[4:])
+    rest = str(arrived[5:])
     assert "by the way" in rest
     assert "lost" in rest

@@ -10,7 +10,7 @@ from google.genai import types
 
 import suture
 from tests.shapes.loopback import Provider, gemini_answer, provider
-from tests.shapes.texts import Placeheld, placeholder
+from tests.shapes.texts import placeholder
 
 GO = types.Content(role="user", parts=[types.Part(text="go")])
 STOP = {"role": "user", "parts": [{"text": "stop"}]}
@@ -68,7 +68,7 @@ def test_a_whole_history_of_dicts_and_contents_comes_back_as_the_same_list_and_i
 
 
 def test_an_interrupted_call_without_an_id_is_answered_and_accepted(talk: Talk):
-    """F1, F3: and a signature stays in its part."""
+    """And a signature stays in its part."""
     asked = talk.ask([GO], {**call("search"), "thoughtSignature": SIGNATURE}, call("fetch"))
     fixed = suture.repair([GO, asked, answer("fetch", "2"), STOP])
     assert fixed.messages[0] is GO
@@ -77,7 +77,7 @@ def test_an_interrupted_call_without_an_id_is_answered_and_accepted(talk: Talk):
     assert arrived[1]["parts"][0]["thoughtSignature"] == SIGNATURE
     first, second, words = arrived[2]["parts"]
     assert first["functionResponse"]["name"] == "search"
-    assert first["functionResponse"]["response"] == {"error": Placeheld("interrupted")}
+    assert first["functionResponse"]["response"] == {"error": placeholder("interrupted", "")}
     assert second["functionResponse"]["response"] == {"output": "2"}
     assert words == {"text": "stop"}
     assert suture.check(fixed.messages).acceptable
@@ -94,7 +94,6 @@ def test_a_call_with_an_id_is_answered_under_it(talk: Talk):
 
 
 def test_answers_in_separate_contents_are_merged_and_the_objects_are_not_changed(talk: Talk):
-    """F25, F15."""
     asked = talk.ask([GO], call("search", id="x"), call("fetch", id="y"))
     late, first = answer("search", "1", id="x"), answer("fetch", "2", id="y")
     before = late.model_dump(), first.model_dump()
@@ -107,7 +106,6 @@ def test_answers_in_separate_contents_are_merged_and_the_objects_are_not_changed
 
 
 def test_a_name_that_an_object_lacks_is_filled_in_a_copy(talk: Talk):
-    """F38."""
     asked = talk.ask([GO], call("search", id="x"))
     nameless = types.Content(
         role="user", parts=[types.Part(function_response=types.FunctionResponse(id="x", response={"output": "1"}))]
@@ -120,7 +118,6 @@ def test_a_name_that_an_object_lacks_is_filled_in_a_copy(talk: Talk):
 
 
 def test_a_history_that_starts_with_the_models_object_is_given_a_user_turn(talk: Talk):
-    """F29."""
     asked = talk.ask([GO], call("search"))
     fixed = suture.repair([asked, answer("search")])
     assert fixed.messages[1] is asked
@@ -129,7 +126,6 @@ def test_a_history_that_starts_with_the_models_object_is_given_a_user_turn(talk:
 
 
 def test_an_orphan_object_is_kept_as_text(talk: Talk):
-    """F14."""
     fixed = suture.repair([GO, talk.ask([GO]), answer("search", "precious"), talk.ask([GO])])
     arrived = talk.arrived(fixed.messages)
     assert "functionResponse" not in str(arrived)

@@ -71,7 +71,6 @@ def test_a_whole_history_of_dicts_and_objects_comes_back_as_the_same_list_and_is
 
 
 def test_an_interrupted_call_of_an_object_is_answered_and_accepted(talk: Talk):
-    """F1, F3."""
     asked = talk.chat([GO], content="I will look.", tool_calls=[call("x"), call("y")])
     messages: list[Any] = [GO, asked, tool("y", "2"), STOP]
     fixed = suture.repair(messages)
@@ -83,31 +82,30 @@ def test_an_interrupted_call_of_an_object_is_answered_and_accepted(talk: Talk):
 
 
 def test_late_doubled_and_orphan_results_among_objects_find_their_place(talk: Talk):
-    """F15, F14, F37."""
     first = talk.chat([GO], tool_calls=[call("x")])
     second = talk.chat([GO], tool_calls=[call("z")])
     said = talk.chat([GO], content="hm")
-    fixed = suture.repair([GO, first, said, tool("x"), tool("q", "lost"), second, tool("z", "a"), tool("z", "b")])
+    fixed = suture.repair([GO, first, STOP, said, tool("x"), tool("q", "lost"), second, tool("z", "a"), tool("z", "b")])
     assert fixed.messages[1] is first
-    assert fixed.messages[3] is said
+    assert fixed.messages[4] is said
     arrived = talk.arrived(fixed.messages)
     assert [message["role"] for message in arrived] == [
         "user",
         "assistant",
         "tool",
+        "user",
         "assistant",
         "user",
         "assistant",
         "tool",
     ]
     assert arrived[2] == tool("x")
-    assert "lost" in arrived[4]["content"]
-    assert arrived[6] == tool("z", "b")
+    assert "lost" in arrived[5]["content"]
+    assert arrived[7] == tool("z", "b")
 
 
 @pytest.mark.parametrize("profile", ["mistral", "openai-chat"])
 def test_an_object_whose_call_must_change_is_copied_and_arrives_changed(talk: Talk, profile: str):
-    """F34, F40."""
     long = "call_" + "9" * 60
     asked = talk.chat([GO], content="hi", tool_calls=[call(long, '{"q": "par')])
     before = asked.model_dump()
@@ -122,7 +120,7 @@ def test_an_object_whose_call_must_change_is_copied_and_arrives_changed(talk: Ta
 
 
 def test_deepseeks_reasoning_content_is_kept_on_an_object_and_added_where_it_is_missing(talk: Talk):
-    """F50: the field is not one that the package knows."""
+    """The field is not one that the package knows."""
     thought = talk.chat([GO], reasoning_content="hm", tool_calls=[call("x")])
     silent = talk.chat([GO], tool_calls=[call("y")])
     fixed = suture.repair([GO, thought, tool("x"), silent, tool("y")], profile="deepseek")
@@ -211,7 +209,6 @@ def test_a_whole_list_of_output_items_comes_back_as_the_same_list_and_is_sent(ta
 
 
 def test_calls_of_output_items_are_answered_in_their_own_types_and_accepted(talk: Talk):
-    """F1, F3."""
     thought, asked, custom = talk.respond("go", THOUGHT, CALL, CUSTOM)
     fixed = suture.repair([GO, thought, asked, custom, STOP])
     assert all(one is other for one, other in zip(fixed.messages[1:4], (thought, asked, custom), strict=True))
@@ -224,7 +221,6 @@ def test_calls_of_output_items_are_answered_in_their_own_types_and_accepted(talk
 
 
 def test_an_output_item_that_must_change_is_copied_and_arrives_changed(talk: Talk):
-    """F30, F40."""
     (first,) = talk.respond("go", CALL)
     (second,) = talk.respond("go", {**CALL, "id": "fc_2", "arguments": '{"q": "par'})
     before = second.model_dump()

@@ -30,7 +30,13 @@ TEXTS = {"en": ENGLISH, "zh": CHINESE}
 
 
 def placeholder(cause: str, id_: Any, name: str = "search", language: str = "en") -> str:
-    return TEXTS[language][cause].format(name=name, id=id_)
+    text = TEXTS[language][cause] if id_ else without_id(TEXTS[language][cause])
+    return text.format(name=name, id=id_)
+
+
+def without_id(text: str) -> str:
+    """A call without an id is told without one."""
+    return text.replace(" with id {id}", "").replace("(ID 为 {id})", "")
 
 
 def answered(cause: str, id_: Any, name: str = "search", *, language: str = "en") -> Result:

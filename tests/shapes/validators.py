@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.shapes.notation import Outline
 from tests.shapes.wires import read
 
 Events = tuple[tuple[Any, ...], ...]
@@ -29,7 +30,7 @@ def _object(arguments: Any) -> bool:
 
 
 def chat(messages: Sequence[dict[str, Any]]) -> list[str]:
-    """1.1: the results of a turn are the contiguous run right behind it."""
+    """The results of a turn are the contiguous run right behind it."""
     wrong: list[str] = []
     open_: Counter[str] = Counter()
     for n, message in enumerate(messages):
@@ -53,7 +54,7 @@ def chat(messages: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def responses(items: Sequence[dict[str, Any]]) -> list[str]:
-    """1.2: one output for each call, somewhere behind it."""
+    """One output for each call, somewhere behind it."""
     wrong: list[str] = []
     seen: set[str] = set()
     answered: set[str] = set()
@@ -72,21 +73,38 @@ def responses(items: Sequence[dict[str, Any]]) -> list[str]:
     return wrong + [f"no output for {id_!r}" for id_ in seen - answered]
 
 
+def _turns(outline: Outline) -> Outline:
+    """Neighbouring messages of the model are one turn."""
+    turns: Outline = []
+    for role, events in outline:
+        if role == "assistant" and events and turns and turns[-1][0] == role:
+            turns[-1] = (role, turns[-1][1] + events)
+        else:
+            turns.append((role, events))
+    return turns
+
+
+def _in_order(given: list[str], wanted: list[str]) -> bool:
+    """A result may leave out its id."""
+    return len(given) == len(wanted) and all(one in {"", other} for one, other in zip(given, wanted, strict=True))
+
+
 def _blocks(
-    wire: str, messages: Sequence[Any], *, alternate: bool, ids: str, unique: bool, by_count: bool = False
+    wire: str, messages: Sequence[Any], *, alternate: bool, ids: str, unique: bool, in_order: bool = False
 ) -> list[str]:
-    """1.3 to 1.5: all results of a turn come first in the next message, and nowhere else."""
+    """All results of a turn come first in the next message, and nowhere else."""
     wrong: list[str] = []
-    wanted: Counter[str] = Counter()
+    wanted: list[str] = []
     all_ids: Counter[str] = Counter()
     previous = ""
-    for n, (role, events) in enumerate(read(wire, messages)):
+    outline = read(wire, messages) if alternate else _turns(read(wire, messages))
+    for n, (role, events) in enumerate(outline):
         kinds = [event[0] for event in events]
         given = _ids(events, RESULTS)
         calls = _ids(events, {"call"})
-        matched = len(given) == wanted.total() if by_count else Counter(given) == wanted
+        matched = _in_order(given, wanted) if in_order else Counter(given) == Counter(wanted)
         if not matched:
-            wrong.append(f"{n}: results {given}, wanted {dict(wanted)}")
+            wrong.append(f"{n}: results {given}, wanted {wanted}")
         if any(kind in RESULTS for kind in kinds[len(given) :]):
             wrong.append(f"{n}: results are not first")
         if not alternate and calls and "call" in kinds and kinds != sorted(kinds, key=lambda kind: kind == "call"):
@@ -97,10 +115,10 @@ def _blocks(
             wrong.append(f"{n}: empty")
         wrong += [f"{n}: bad id {id_!r}" for id_ in calls if not re.fullmatch(ids, id_)]
         wrong += [f"{n}: no name" for event in events if event[0] == "call" and not event[2]]
-        wanted, previous = Counter(calls), role
+        wanted, previous = calls, role
         all_ids += Counter(calls)
     if wanted:
-        wrong.append(f"end: no results for {dict(wanted)}")
+        wrong.append(f"end: no results for {wanted}")
     if unique:
         wrong += [f"id {id_!r} {count} times" for id_, count in all_ids.items() if count > 1]
     if alternate and messages and read(wire, messages)[0][0] != "user":
@@ -121,12 +139,15 @@ def anthropic(messages: Sequence[Any]) -> list[str]:
 
 
 def gemini(messages: Sequence[Any]) -> list[str]:
-    """1.4: results are matched by name and order, so what counts is their number."""
-    return _blocks("gemini", messages, alternate=True, ids=r"(?s).*", unique=False, by_count=True)
-
-
-def gemini_by_ids(messages: Sequence[Any]) -> list[str]:
-    return _blocks("gemini", messages, alternate=True, ids=r"(?s).*", unique=False)
+    """Results are matched by name and order."""
+    wrong = _blocks("gemini", messages, alternate=True, ids=r"(?s).*", unique=False, in_order=True)
+    names: list[str] = []
+    for n, message in enumerate(messages):
+        given = [part["functionResponse"]["name"] for part in message["parts"] if "functionResponse" in part]
+        if given != names:
+            wrong.append(f"{n}: results of {given}, wanted {names}")
+        names = [part["functionCall"]["name"] for part in message["parts"] if "functionCall" in part]
+    return wrong
 
 
 def bedrock(messages: Sequence[Any]) -> list[str]:

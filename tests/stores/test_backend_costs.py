@@ -96,6 +96,7 @@ def seconds(write: Callable[[Path], object], path: Path) -> float:
     return taken
 
 
+@pytest.mark.soak
 def test_streaming_100_mib_in_pieces_of_8_kib_is_about_as_fast_as_writing_the_file(tmp_path: Path):
     path = tmp_path / "file"
     # One after the other, so that whatever else this machine does slows down both.

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from suture.errors import ConfigError
 from suture.messages import ImagePart, Message
-from suture.tokens import ExactCounter
-from suture.tokens._exact import _PIECE, _pieces
+from suture.tokens import _PIECE, ExactCounter, _pieces
 
 EXACT = ExactCounter()
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -281,7 +281,12 @@ WORDS: list[tuple[Wire, Any, list[str], int]] = [
         ["tool", '{"stdout":"a","stderr":""}'],
         0,
     ),
-    (RESPONSES, {"type": "mcp_approval_response", "approval_request_id": "i", "approve": True}, ["tool", "true"], 0),
+    (
+        RESPONSES,
+        {"type": "mcp_approval_response", "approval_request_id": "i", "approve": True},
+        ["tool", "approved"],
+        0,
+    ),
     (
         RESPONSES,
         {"type": "function_call_output", "name": "f", "output": "a"},

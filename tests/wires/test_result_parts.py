@@ -343,7 +343,7 @@ NATIVE_PARTS = (TextPart("x"), ImagePart(url="https://example.com/a.png"), FileP
 @pytest.mark.parametrize(
     ("wire", "content"),
     [
-        (MESSAGE, ("", NATIVE_PARTS)),
+        (MESSAGE, NATIVE_PARTS),
         (AGENTIC, (UserInputText("x"), UserInputImage(url="https://example.com/a.png"),
                    UserInputFile(name="b"), NATIVE_PARTS[3])),
         (CHAT, [

@@ -85,5 +85,5 @@ def _check_model(model: Any) -> None:
             raise ConfigError(f"{type(model).__name__} is no model: it has no {part}")
     wire = get_chat_wire(model.wire)
     profile = get_profile(model.profile)
-    if not profile.speaks_of(wire.name):
+    if not wire.native and not profile.speaks_of(wire.name):
         raise ConfigError(f"profile {profile.name} does not speak of {wire.name} messages")

@@ -9,6 +9,7 @@ from suture.language import Language
 from suture.messages import History
 from suture.middleware import PatchToolCalls
 from suture.repair import Follower
+from suture.wires import get_wire
 
 __all__ = ["make_fit"]
 
@@ -21,10 +22,12 @@ def make_fit(patch: PatchToolCalls | None, model: Model[Any], language: Language
     options: dict[str, Any] = {}
     if patch is not None:
         options = {"orphans": patch.orphans, "is_placeholder": patch.is_synthetic}
-    follower = Follower(model.wire, model.profile, language, **options)
+    profile = "pairing" if get_wire(model.wire).native else model.profile
+    follower = Follower(wire=model.wire, profile=profile, language=language, **options)
 
     def fit(history: History[Any]) -> Sequence[Any]:
-        messages, unresolved = follower.follow(history)
+        fixed = follower.follow(history)
+        unresolved = fixed.unresolved
         if unresolved:
             first = unresolved[0]
             raise HistoryError(
@@ -32,6 +35,6 @@ def make_fit(patch: PatchToolCalls | None, model: Model[Any], language: Language
                 f"the first: message {first.index}, {first.problem} ({first.says or 'no rule'})",
                 unresolved=unresolved,
             )
-        return messages
+        return fixed.messages
 
     return fit

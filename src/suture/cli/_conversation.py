@@ -16,6 +16,7 @@ from suture.cli._decode import HOLDERS, held_in
 from suture.cli._refusal import Refusal, kind_of
 from suture.errors import ConfigError, InputError, SchemaVersionError
 from suture.messages import SCHEMA_VERSION, message_from_dict, message_to_dict
+from suture.wires import sendable
 
 __all__ = ["Conversation", "Layout", "is_message", "open_conversation"]
 
@@ -76,11 +77,15 @@ class Conversation(NamedTuple):
     def encode(self, plain: list[Any]) -> bytes:
         """Return the bytes of this conversation with other messages, newline included."""
         if self.layout is Layout.LINES:
-            return b"".join(_encode(message) + b"\n" for message in plain)
-        data = _encode(plain if self.holder is None else {**self.holder, self.key: plain})
+            return b"".join(encode_json(message) + b"\n" for message in plain)
+        data = encode_json(plain if self.holder is None else {**self.holder, self.key: plain})
         if self.layout is Layout.PRETTY:
             data = msgspec.json.format(data, indent=2)
         return data + b"\n"
+
+    def sendable(self) -> "Conversation":
+        """Return it with each lone surrogate replaced by U+FFFD."""
+        return self._replace(stored=sendable(self.stored), holder=sendable(self.holder))
 
     @property
     def title(self) -> str:
@@ -107,6 +112,18 @@ class Conversation(NamedTuple):
             if error.index < len(self.lines):
                 line = f"line {self.lines[error.index]}"
         return Refusal(_as_options(error.reason), self.file, line, message, error.path)
+
+
+def encode_json(value: Any) -> bytes:
+    r"""Return `value` as JSON; a lone surrogate, which no file can hold, becomes U+FFFD.
+
+    >>> encode_json(["caf" + chr(0xD83D)]).decode()
+    '["caf\ufffd"]'
+    """
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(sendable(value))
 
 
 def is_message(value: Any) -> bool:
@@ -150,7 +167,7 @@ def _native_kind(message: Any) -> str | None:
 def _from_plain(stored: Any, index: int) -> Any:
     if not isinstance(stored, dict):
         raise InputError(f"expected a message, found {kind_of(stored)}", index=index)
-    return message_from_dict(cast("dict[str, Any]", stored), index=index)
+    return message_from_dict(sendable(cast("dict[str, Any]", stored)), index=index)
 
 
 def _as_options(reason: str) -> str:

@@ -2,7 +2,7 @@
 
 The strict decoder is fast and keeps every number, but it says of a lone surrogate that the input was cut
 off, and of NaN that a character is wrong. So whatever it refuses is looked at once more, with the standard
-library's lenient decoder, only to say what is wrong and where.
+library's lenient decoder: to say what is wrong and where, or to read a lone surrogate as one.
 """
 
 import json
@@ -14,6 +14,7 @@ import msgspec
 from suture.cli._refusal import CutOff, Refusal
 from suture.errors import InputError
 from suture.messages import check_plain
+from suture.wires import sendable
 
 __all__ = ["HOLDERS", "decode", "held_in"]
 
@@ -35,10 +36,8 @@ def decode(data: bytes | bytearray, line: int) -> Any:
         return _decode(data)
     except RecursionError:
         raise Refusal("nested too deeply", f"line {line}") from None
-    except (msgspec.MsgspecError, UnicodeError, ValueError) as error:
-        reason = str(error)
-    _explain(data, line)
-    raise Refusal(reason, f"line {line}")
+    except (msgspec.MsgspecError, UnicodeError, ValueError):
+        return _decode_leniently(data, line)
 
 
 def held_in(value: Any) -> str:
@@ -55,8 +54,8 @@ def held_in(value: Any) -> str:
     return next((key for key in HOLDERS if isinstance(holder.get(key), list)), "")
 
 
-def _explain(data: bytes | bytearray, line: int) -> None:
-    """Raise what is wrong with `data`, if it can be found."""
+def _decode_leniently(data: bytes | bytearray, line: int) -> Any:
+    """Return the value of `data` if only lone surrogates are wrong with it; raise what else is wrong."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -71,6 +70,7 @@ def _explain(data: bytes | bytearray, line: int) -> None:
     except RecursionError:
         raise Refusal("nested too deeply", f"line {line}") from None
     _find_fault(value)
+    return json.loads(text)
 
 
 def _syntax(error: json.JSONDecodeError, text: str, line: int) -> Refusal:
@@ -90,8 +90,8 @@ def _find_fault(value: Any) -> None:
     try:
         if isinstance(messages, list):
             for index, message in enumerate(cast("list[Any]", messages)):
-                check_plain(message, index=index)
-        check_plain(value)
+                check_plain(sendable(message), index=index)
+        check_plain(sendable(value))
     except InputError as error:
         raise InputError(_told(error.reason), index=error.index, path=error.path) from None
 

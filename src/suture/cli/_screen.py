@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from suture.cli._outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
 from suture.cli._visible import visible
-from suture.pairing import Finding, Report
+from suture.repair import Finding, Report
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,14 +7,11 @@ be read.
 from argparse import Namespace
 from contextlib import ExitStack
 
-import msgspec
-
 from suture.cli._conversation import Conversation
 from suture.cli._outputs import Outputs
 from suture.cli._progress import progress_on
 from suture.cli._read import open_source, read_conversations
-from suture.pairing import Report
-from suture.repair import check
+from suture.repair import Report, check, visible_json
 
 __all__ = ["run"]
 
@@ -34,7 +31,8 @@ def run(asked: Namespace) -> int:
             many = conversation.many
             found += not report.acceptable
             if asked.json:
-                output.write(msgspec.json.encode({"line": conversation.line, "report": report.to_dict()}) + b"\n")
+                line = visible_json({"line": conversation.line, "report": report.to_dict()})
+                output.write(line.encode() + b"\n")
             elif not (many and report.acceptable):
                 with progress.paused():
                     screen.report(report, conversation.title)

@@ -68,7 +68,7 @@ def run(asked: Namespace) -> int:
         progress = stack.enter_context(progress_on(source))
         for conversation in read_conversations(source):
             with conversation.located():
-                made, losses = _converted(conversation, asked)
+                made, losses = _converted(conversation.sendable(), asked)
                 history.write(_encode(made, conversation))
             if losses:
                 lost.append(_Losses(conversation.title, conversation.line, losses))

@@ -35,7 +35,7 @@ def run(asked: Namespace) -> int:
         source = stack.enter_context(open_source(asked.file, asked.max_bytes))
         job = _Job(asked, settings, source, stack, applies=applies)
         for conversation in read_conversations(source):
-            job.reduce(conversation)
+            job.reduce(conversation.sendable())
         job.finish()
     return 1 if job.changed and not applies else 0
 

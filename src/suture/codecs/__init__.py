@@ -13,11 +13,24 @@ Options of a `Request` have one name for all providers; a codec writes them unde
 Any other option stands in the payload as it is; a mapping is merged into one that is there.
 """
 
-from suture.codecs._codec import Codec, Framing, StreamReader
-from suture.codecs._convert import Converted, convert, decode, encode
-from suture.codecs._native import from_agentic, to_agentic
-from suture.codecs._registry import get_codec
-from suture.codecs._values import CODECS, OPTIONS, Encoded, Loss, Lost, Request
+from suture.codecs.codec import (
+    CODECS,
+    OPTIONS,
+    Codec,
+    Converted,
+    Encoded,
+    Framing,
+    Loss,
+    Losses,
+    Lost,
+    Request,
+    StreamReader,
+    convert,
+    decode,
+    encode,
+    get_codec,
+)
+from suture.codecs.native import from_agentic, to_agentic
 
 __all__ = [
     "CODECS",
@@ -27,6 +40,7 @@ __all__ = [
     "Encoded",
     "Framing",
     "Loss",
+    "Losses",
     "Lost",
     "Request",
     "StreamReader",

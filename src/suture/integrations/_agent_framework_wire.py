@@ -4,31 +4,17 @@ A tool that the provider ran itself has its call and its result in one assistant
 Suture attaches to a result stands in `additional_properties`, which no client sends.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from agent_framework import Content, Message
 
 from suture.messages import Part
-from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit
-from suture.wires.making import (
-    CALL,
-    GLANCE,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Telling,
-    apart,
-    given,
-    is_list,
-    is_map,
-    is_object_text,
-    json_text,
-    put,
-    text_of,
-)
+from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
+from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, put, text_of
+from suture.wires.parts import Telling
+from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, iterate
 
 __all__ = ["HELD", "WIRE", "AgentFrameworkWire"]
 
@@ -71,10 +57,17 @@ class AgentFrameworkWire(BlockWire):
     text_arguments = True
     form = Form(_find_text, cast("Any", Content.from_text))
 
+    arranges = frozenset(("split-results", "split-turn"))
+
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a message by itself: a result stands in a message of its own."""
+        return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
+
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, everything is in order at a glance."""
         place = start
-        rest = iter(messages[start : start + GLANCE])
+        rest = iterate(messages, start)
         for message in rest:
             if message.__class__ is not Message or message.contents.__class__ is not list:
                 break
@@ -158,18 +151,15 @@ class AgentFrameworkWire(BlockWire):
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
         content = result.content
-        if content is None or isinstance(content, str):
-            return content or "", True
-        if not is_list(content):
-            return json_text(content), True
-        found = [text for text in map(_find_text, content) if text is not None]
-        return "\n".join(found), len(found) == len(content)
+        if content is None or isinstance(content, str) or is_list(content):
+            return super().result_text(result)
+        return json_text(content), True
 
     def result_parts(self, result: Result) -> tuple[Part, ...] | None:
         """Return the content of a result as parts; what is no list of contents is its text."""
         content = result.content
         whole = content is None or isinstance(content, str) or is_list(content)
-        return apart(self.form, content if whole else json_text(content))
+        return self.form.split(content if whole else json_text(content))
 
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell one content: its words, that it is a medium, or its fields."""

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from suture.errors import ConfigError, InputError
 from suture.integrations._following import Following
-from suture.profiles import PROFILES, default_profile, get_profile
+from suture.profiles import PROFILES, Profile, default_profile, get_profile
 from suture.repair import Generator
-from suture.wires.making import is_list, is_map
+from suture.wires.fields import is_list, is_map
 
 __all__ = ["Body", "ClientT", "Generator", "Histories", "History", "Orphans", "Rewrite", "wrap_client"]
 
@@ -63,7 +63,7 @@ class Histories:
         self,
         wires: Sequence[str],
         *,
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         orphans: Orphans = "text",
         generator: Generator | None = None,
         language: str | None = None,
@@ -106,15 +106,16 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _profiles(wires: Sequence[str], profile: str | None) -> dict[str, str]:
+def _profiles(wires: Sequence[str], profile: str | Profile | None) -> dict[str, str | Profile]:
     """Return the profile of each wire: `profile` where it has something to say of it, else its own provider's."""
-    own = {wire: default_profile(wire).name for wire in wires}
+    own: dict[str, str | Profile] = {wire: default_profile(wire).name for wire in wires}
     if profile is None:
         return own
     spoken = [wire for wire in wires if get_profile(profile).speaks_of(wire)]
     if not spoken:
         fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
-        raise ConfigError(f"the profile {profile!r} says nothing of what this client sends; these do: {', '.join(fit)}")
+        said = f"the profile {get_profile(profile).name!r} says nothing of what this client sends"
+        raise ConfigError(f"{said}; these do: {', '.join(fit)}")
     return own | dict.fromkeys(spoken, profile)
 
 

@@ -64,9 +64,9 @@ class Following:
                 self._conversations.remove(best)
                 return best
         follower = Follower(
-            self._wire,
-            profile,
-            self._language,
+            wire=self._wire,
+            profile=profile,
+            language=self._language,
             orphans=self._orphans,
             is_placeholder=self._is_placeholder,
             generator=self._generator,
@@ -100,6 +100,6 @@ class _Conversation:
     def mend(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return what is accepted in the place of `messages`, which go on with this conversation."""
         history = self._history.extend(list(messages[self._history.length :]))
-        mended, _ = self._follower.follow(history)
+        fixed = self._follower.follow(history)
         self._history = history
-        return messages if mended is history else list(mended)
+        return list(fixed.messages) if fixed.changed else messages

@@ -9,20 +9,9 @@ from typing import Any, NamedTuple, cast
 
 from suture.messages import FilePart, ImagePart, Part
 from suture.wires import Form, RawPart, argument_json, text_block, typed_text
-from suture.wires.making import (
-    CALL,
-    MEDIA,
-    MEDIA_PARTS,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    get,
-    is_map,
-    is_object_text,
-    sound_arguments,
-    word,
-)
+from suture.wires.fields import get, is_map, is_object_text, sound_arguments, word
+from suture.wires.parts import MEDIA_PARTS
+from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
 __all__ = [
     "CALL_BLOCKS",

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from suture.integrations._langchain_blocks import CALL_BLOCKS, COMPUTER, CUSTOM, block_call, decoded, write_block
 from suture.wires import Call, CallEdit, argument_json
-from suture.wires.making import get, given, is_list, is_map, key_of, put, word
+from suture.wires.fields import get, given, is_list, is_map, put, word
 
 __all__ = ["OLD", "Found", "find_calls", "gathered", "is_plain", "listed_calls", "write_calls"]
 
@@ -42,9 +42,9 @@ class _Search:
         """Add the calls of one list: the first of an id there is the first of that id so far, and so on."""
         known: dict[Any, list[Found]] = {}
         for one in self.found:
-            known.setdefault(key_of(one.call.id, one.call.name), []).append(one)
+            known.setdefault(one.call.id or ("", one.call.name), []).append(one)
         for index, call in entries:
-            same = known.get(key_of(call.id, call.name), [])
+            same = known.get(call.id or ("", call.name), [])
             if field == _INVALID:  # nobody wrote it twice: it is another call, unless all but the arguments is the same
                 same = [one for one in same if call.id and call.name in {"", one.call.name}]
             if same:

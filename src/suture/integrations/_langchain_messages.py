@@ -16,7 +16,7 @@ from langchain_core.messages import (
 
 from suture.errors import InputError
 from suture.integrations._langchain_blocks import decoded
-from suture.wires.making import get, is_list, is_map
+from suture.wires.fields import get, is_list, is_map
 
 __all__ = ["as_message", "role_of"]
 

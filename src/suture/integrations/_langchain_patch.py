@@ -22,9 +22,8 @@ from suture.integrations._langchain_texts import UNKNOWN, Text, is_known_placeho
 from suture.integrations._langchain_threads import ThreadRepair
 from suture.integrations._langchain_wire import WIRE
 from suture.language import resolve_language
-from suture.pairing import PairOptions
 from suture.profiles import Profile, get_profile
-from suture.repair import Generator
+from suture.repair import Generator, PairOptions
 
 __all__ = ["PatchToolCallsMiddleware"]
 
@@ -71,7 +70,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         text: Text = "cancelled",
         generator: Generator | None = None,
         orphans: Literal["text", "drop"] = "text",
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         is_placeholder: Callable[[str], bool] | None = None,
         language: str | None = None,
         answer_at_end: bool = True,
@@ -79,7 +78,9 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.answer_at_end = answer_at_end
         _check(text, generator, orphans, is_placeholder)
-        self.profile = None if profile is None else get_profile(profile).name
+        if profile is not None:
+            get_profile(profile)  # refuses what it does not know
+        self.profile = profile
         self._is_placeholder = is_placeholder
         spoken, say = resolve_language(language), make_generator(text, generator)
         self._following = Following(

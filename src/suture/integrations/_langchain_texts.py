@@ -7,8 +7,7 @@ new, and of LangChain's own model node, so that a real result takes their place,
 from collections.abc import Callable
 from typing import Any, Literal
 
-from suture.pairing import Cause, label
-from suture.repair import AsksCause, Generator, takes_cause
+from suture.repair import AsksCause, Cause, Generator, label, takes_cause
 
 __all__ = ["UNKNOWN", "Text", "is_known_placeholder", "make_generator"]
 

@@ -11,9 +11,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES  # pyright: ignore[repor
 from suture.errors import ConfigError, InputError
 from suture.integrations._langchain_recovery import Lookup, Lost, LostTurn, begin, combined, search
 from suture.integrations._langchain_wire import WIRE
-from suture.pairing import Cause, Paired, PairOptions, is_whole, pair
 from suture.profiles import IdForm, Profile
-from suture.repair import AsksCause, Fitter
+from suture.repair import AsksCause, Cause, Fit, Paired, PairOptions, is_whole, pair
 from suture.wires import MARK, Call, ResultEdit
 
 __all__ = ["ThreadRepair"]
@@ -57,12 +56,12 @@ class ThreadRepair:
             paired = pair(WIRE, messages, self._options)
         except InputError:  # no history that could be repaired; the reducer or the provider will say
             return None
-        if paired.origins is None:
+        if not paired.changed:
             return None
         recovered = yield from self._recover(messages, paired)
         if recovered.behind:
             paired = pair(WIRE, recovered.messages, self._options)
-        whole = self._finished(paired.messages, recovered.messages)
+        whole = self._finished(paired, recovered.messages)
         update = {**recovered.update, **_moved_summary(state, recovered, paired)}
         return {**update, "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]}
 
@@ -79,14 +78,15 @@ class ThreadRepair:
         made = [message for message in paired if not any(message is old for old in tail)]
         return {"messages": [self._told(message) for message in made]} if made else None
 
-    def _finished(self, paired: Sequence[Any], old: Sequence[Any]) -> list[Any]:
+    def _finished(self, paired: Paired, old: Sequence[Any]) -> list[Any]:
         """Return paired messages with an id for every call, each call in its list, and our texts in placeholders."""
-        fitter = Fitter(WIRE, _ANY_ID, self._options.language)
         known = {id(message) for message in old}
-        made = [id(message) not in known for message in paired]
-        for origin, message in enumerate(paired):
-            fitter.feed(WIRE.tidy(message), origin)
-        return [self._told(message) if new else message for message, new in zip(fitter.finish(), made, strict=True)]
+        made = [id(item.message) not in known for item in paired.items]
+        for item in paired.items:
+            item.message = WIRE.tidy(item.message)
+        fit = Fit(WIRE, _ANY_ID, self._options.language)
+        fit.feed(paired.items, paired.groups)
+        return [self._told(message) if new else message for message, new in zip(fit.finish(), made, strict=True)]
 
     def _told(self, message: Any) -> Any:
         """Return a new message as it is; a placeholder with its text and a name."""
@@ -164,7 +164,7 @@ def _moved_summary(state: Mapping[str, Any], recovered: _Recovered, paired: Pair
     if not isinstance(event, dict):
         return {}
     old = len(state["messages"])
-    origins: Sequence[int] = range(len(paired.messages)) if paired.origins is None else paired.origins
+    origins = paired.origins
     moved: dict[str, Any] = {**event}
     for name in _PLACES:
         place = moved.get(name)

@@ -5,7 +5,7 @@ Suture attaches to a message stands in its `response_metadata`, which no adapter
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -21,23 +21,10 @@ from langchain_core.messages import (
 from suture.integrations._langchain_blocks import COMPUTER, CUSTOM, FORM, is_signed, kind_of
 from suture.integrations._langchain_calls import OLD, find_calls, gathered, is_plain, listed_calls, write_calls
 from suture.integrations._langchain_messages import as_message, role_of
-from suture.language import Language
 from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View
-from suture.wires.making import (
-    CALL,
-    GLANCE,
-    MEDIA,
-    RESULT,
-    Telling,
-    get,
-    given,
-    is_list,
-    is_map,
-    media_note,
-    put,
-    says_nothing,
-    word,
-)
+from suture.wires.fields import get, given, is_list, is_map, put, says_nothing, word
+from suture.wires.parts import Telling
+from suture.wires.values import CALL, RESULT, iterate
 
 __all__ = ["WIRE", "LangChainWire"]
 
@@ -56,11 +43,12 @@ class LangChainWire(ItemWire):
     name = "langchain"
     marks = True
     form = FORM
+    arranges = frozenset(("split-turn", "media-in-result"))
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, everything is in order at a glance."""
         place = start
-        rest = iter(messages[start : start + GLANCE])
+        rest = iterate(messages, start)
         for message in rest:
             kind = message.__class__
             if kind is AIMessage or kind is AIMessageChunk:
@@ -112,27 +100,18 @@ class LangChainWire(ItemWire):
         """Return arguments that are an object: the call's own if they are one, else an empty one."""
         return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
 
-    def is_loose(self, message: Any, results: int) -> bool:
-        """Tell whether `message` is a user's that says something beside its results."""
-        message = as_message(message)
-        return not isinstance(message, ToolMessage | FunctionMessage) and len(message.content) > results
+    def family(self, thing: Call | Result) -> str:
+        """Return whether a call or result is of the older form."""
+        return OLD if thing.kind == OLD else ""
 
-    def answers(self, result: Result, call: Call) -> bool:
-        """Tell whether both are of the older form, or neither is."""
-        return (result.kind == OLD) == (call.kind == OLD)
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a message by itself."""
+        return {"empty-calls": lambda message, _: self.tidy(message)}
 
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
         return call.kind != OLD
-
-    def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
-        content = result.content
-        if content is None or isinstance(content, str):
-            return content or "", True
-        texts = [FORM.find(block) for block in content]
-        found = [text for text in texts if text is not None]
-        return "\n".join(found), len(found) == len(texts)
 
     def content_after(self, edit: ResultEdit, content: Any) -> Any:
         """Return what `edit` makes of the content of a result; that of a custom tool keeps its form."""
@@ -225,7 +204,7 @@ class LangChainWire(ItemWire):
         """Tell whether `message` holds exactly the results of `pieces` from `start` on, and nothing else."""
         run = pieces[max(start, 0) : start + count]
         ours = [piece.message is message and piece.position == place for place, piece in enumerate(run)]
-        return len(run) == count and all(ours) and not self.is_loose(message, count)
+        return len(run) == count and all(ours) and not self.view(message).loose
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
         """Return `message` without its results, those in `texts` as user text."""
@@ -254,6 +233,11 @@ class LangChainWire(ItemWire):
         made = as_message(message)
         return made.model_copy(update={"response_metadata": {**made.response_metadata, **extra}})
 
+    def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
+        """Return a user message that shows media, each behind a text that says where they come from."""
+        blocks: list[Any] = [block for text, shown in media for block in (FORM.make(text), *shown)]
+        return HumanMessage(blocks)
+
     def tidy(self, message: Any) -> Any:
         """Return `message` with its calls where all adapters look for them, not in an empty list."""
         made = as_message(message)
@@ -261,20 +245,6 @@ class LangChainWire(ItemWire):
             return message
         better = gathered(made)
         return message if better is made else better
-
-    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
-        """Return a tool message with its media replaced by a note, and those media."""
-        made = as_message(message)
-        content: Any = made.content
-        media = [block for block in content if kind_of(block) == MEDIA] if is_list(content) else []
-        if not media or not isinstance(made, ToolMessage):
-            return message, ()
-        kept = [block for block in content if kind_of(block) != MEDIA]
-        return made.model_copy(update={"content": [*kept, FORM.make(media_note(len(media), language))]}), media
-
-    def show_media(self, media: Sequence[Any]) -> Any:
-        """Return a user message that shows `media`."""
-        return HumanMessage(list(media))
 
 
 WIRE = LangChainWire()

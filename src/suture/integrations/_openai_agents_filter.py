@@ -9,6 +9,7 @@ from agents.run import CallModelData, CallModelInputFilter, ModelInputData
 
 from suture.errors import ConfigError
 from suture.integrations._openai_agents_items import Generator, Items, Orphans
+from suture.profiles import Profile
 
 __all__ = ["PatchToolCalls"]
 
@@ -40,7 +41,7 @@ class PatchToolCalls:
         self,
         *,
         after: CallModelInputFilter | None = None,
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         stateful: bool | None = None,
         orphans: Orphans = "text",
         generator: Generator | None = None,

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from suture.errors import InputError
 from suture.integrations._following import Following
-from suture.profiles import get_profile
+from suture.profiles import Profile, get_profile
 from suture.repair import Generator, Repairer
 from suture.wires import get_wire
-from suture.wires.making import get, put, word
+from suture.wires.fields import get, put, word
 
 __all__ = ["Generator", "Items", "Orphans"]
 
 Orphans = Literal["text", "drop"]
 
 _WIRE = "openai-responses"
-_OF_ITEMS = {"repeated-item", "lone-reasoning"}
+_OF_ITEMS = {"repeated-item", "illegal-item-id", "lone-reasoning"}
 """What is left to the SDK: it gives all items of a Chat Completions model one id, and takes that from them again."""
 _PROFILE = replace(
     get_profile(_WIRE),
@@ -45,7 +45,7 @@ class Items:
     def __init__(
         self,
         *,
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         orphans: Orphans = "text",
         generator: Generator | None = None,
         is_placeholder: Callable[[str], bool] | None = None,

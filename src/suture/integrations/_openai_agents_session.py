@@ -15,13 +15,11 @@ from agents import (
 
 from suture.errors import ConfigError
 from suture.integrations._openai_agents_items import Generator, Items, Orphans
-from suture.language import Language, resolve_language
-from suture.pairing import Cause, placeholder_text
-from suture.repair import takes_cause
 
 __all__ = ["PatchedSession"]
 
 _METHODS = ("get_items", "add_items", "pop_item", "clear_session")
+_NEXT: Any = {"role": "user", "content": "the message that came in"}
 
 
 class PatchedSession(Session):
@@ -61,18 +59,10 @@ class PatchedSession(Session):
         missing = [name for name in _METHODS if not callable(getattr(session, name, None))]
         if missing:
             raise ConfigError(f"expected a session, found {type(session).__name__}, which has no {missing[0]}")
-        if generator is not None and not callable(generator):
-            raise ConfigError(f"generator must be a function, found {type(generator).__name__}")
         self.session = session
         """The session that keeps the items."""
         self._passes_wrapper = all(_takes_wrapper(getattr(session, name)) for name in _METHODS)
-        spoken = resolve_language(language)
-        self._items = Items(
-            orphans=orphans,
-            generator=_before_a_message(generator, spoken),
-            is_placeholder=is_placeholder,
-            language=spoken,
-        )
+        self._items = Items(orphans=orphans, generator=generator, is_placeholder=is_placeholder, language=language)
 
     @property
     def session_id(self) -> str:
@@ -100,10 +90,16 @@ class PatchedSession(Session):
         stored: list[TResponseInputItem] = await self._call("get_items", wrapper=wrapper, **asked)
         if limit is not None and _is_under_way(wrapper):
             return stored  # the SDK compares the end of the store with what it wrote there
-        mended = self._items.mend(stored)
+        mended = self._mend(stored)
         if limit is not None and 0 < limit < len(mended):
-            mended = self._items.mend(mended[-limit:])
+            mended = self._mend(mended[-limit:])
         return mended
+
+    def _mend(self, items: list[TResponseInputItem]) -> list[TResponseInputItem]:
+        """Return what is acceptable in the place of `items`, which are read because a message came in."""
+        known = [*items, _NEXT]
+        mended = self._items.mend(known)
+        return items if mended is known else mended[:-1]
 
     async def add_items(
         self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
@@ -148,18 +144,3 @@ def _is_under_way(wrapper: RunContextWrapper[Any] | None) -> bool:
         return False
     decided: bool = bool(getattr(wrapper, "_approvals", None))
     return decided or wrapper.usage.requests > 0 or bool(wrapper.turn_input)
-
-
-def _before_a_message(generator: Generator | None, language: Language) -> Generator:
-    """Return a generator for a history that is read because a message came in: nothing follows yet, but that will."""
-    ask: Any = generator
-    asks_cause = generator is not None and takes_cause(generator)
-
-    def text(name: str, call_id: str, /, *, cause: Cause) -> str:
-        cause = Cause.INTERRUPTED if cause is Cause.UNKNOWN else cause
-        said: str = ""
-        if generator is not None:
-            said = ask(name, call_id, cause=cause) if asks_cause else ask(name, call_id)
-        return placeholder_text(cause, name, call_id, language) if said == "" else said
-
-    return text

@@ -83,7 +83,7 @@ class RunRecord:
     def told_reply(self, message: Any, shown: Callable[[Any], Any]) -> str:
         """Return a reply as content, with why it ended; nothing for a message that is none."""
         wire = self.scope.wire
-        if not wire.is_reply(message):
+        if not wire.made_by_model(message):
             return ""
         likely = "tool_call" if wire.calls(message) else "stop"
         (finish,) = response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from suture.profiles import IdForm, Profile, get_profile
+from suture.profiles import IdForm, Profile, get_profile, rules
 
 __all__ = ["profile_of"]
 
@@ -37,9 +37,10 @@ _PROFILES = (
 _STRICTEST = replace(
     get_profile("anthropic"),
     name="strictest",
+    rules=(*get_profile("anthropic").rules, *rules("strictest", own_results="as Chat Completions")),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30),
 )
-"""Anthropic's rules, and ids as short as OpenAI wants them: what nearly every provider accepts."""
+"""Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
 
 
 def profile_of(provider: str) -> Profile:

@@ -25,22 +25,9 @@ from pydantic_ai.messages import (
 )
 
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
-from suture.wires.making import (
-    CALL,
-    GLANCE,
-    MEDIA,
-    NO_EXTRA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Telling,
-    given,
-    is_list,
-    is_map,
-    is_object_text,
-    text_of,
-)
+from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
+from suture.wires.parts import Telling
+from suture.wires.values import CALL, MEDIA, NO_EXTRA, OTHER, RESULT, TEXT, THINKING, iterate
 
 __all__ = ["WIRE", "PydanticAIWire"]
 
@@ -92,11 +79,12 @@ class PydanticAIWire(BlockWire):
     name = "pydantic-ai"
     marks = True
     form = Form(_text, cast("Any", str))
+    arranges = frozenset(("trailing-text", "split-turn"))
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, everything is in order at a glance."""
         place = start
-        rest = iter(messages[start : start + GLANCE])
+        rest = iterate(messages, start)
         for message in rest:
             if message.__class__ is ModelResponse:
                 calls = [part for part in message.parts if _kind_of_class(part.__class__) == CALL]

@@ -23,7 +23,7 @@ _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
 def wrap(
     client: ClientT,
     *,
-    profile: str | None = None,
+    profile: str | Profile | None = None,
     orphans: Literal["text", "drop"] = "text",
     generator: Generator | None = None,
     language: str | None = None,

@@ -13,7 +13,8 @@ from suture.integrations._clients import (
     Rewrite,
     wrap_client,
 )
-from suture.wires.making import get, is_map
+from suture.profiles import Profile
+from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]
 
@@ -25,7 +26,7 @@ _BATCHES = "v1/messages/batches"
 def wrap(
     client: ClientT,
     *,
-    profile: str | None = None,
+    profile: str | Profile | None = None,
     orphans: Orphans = "text",
     generator: Generator | None = None,
     language: str | None = None,

@@ -17,9 +17,8 @@ from suture.errors import ConfigError, InputError
 from suture.integrations._following import Following
 from suture.integrations._google_adk_view import Told, seen_whole
 from suture.language import Language, resolve_language
-from suture.pairing import Cause, placeholder_text
-from suture.profiles import PROFILES, get_profile
-from suture.repair import Generator, repair, takes_cause
+from suture.profiles import PROFILES, Profile, get_profile
+from suture.repair import Cause, Generator, placeholder_text, repair, takes_cause
 
 __all__ = ["PatchToolCallsPlugin"]
 
@@ -52,7 +51,7 @@ class PatchToolCallsPlugin(BasePlugin):
     def __init__(
         self,
         *,
-        profile: str = "gemini",
+        profile: str | Profile = "gemini",
         orphans: Literal["text", "drop"] = "text",
         generator: Generator | None = None,
         language: str | None = None,
@@ -61,7 +60,9 @@ class PatchToolCallsPlugin(BasePlugin):
         super().__init__(name)
         if not get_profile(profile).speaks_of(_WIRE):
             fit = [each for each in PROFILES if get_profile(each).speaks_of(_WIRE)]
-            raise ConfigError(f"the profile {profile!r} says nothing of contents; these do: {', '.join(fit)}")
+            raise ConfigError(
+                f"the profile {get_profile(profile).name!r} says nothing of contents; these do: {', '.join(fit)}"
+            )
         self._profile = profile
         self._orphans: Literal["text", "drop"] = orphans
         self._language: Language = resolve_language(language)

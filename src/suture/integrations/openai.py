@@ -3,6 +3,7 @@
 from typing import Any
 
 from suture.integrations._clients import Body, ClientT, Generator, Histories, History, Orphans, wrap_client
+from suture.profiles import Profile
 
 __all__ = ["wrap"]
 
@@ -21,7 +22,7 @@ _HELD: Any = {"type": "item_reference", "id": "what the service keeps"}
 def wrap(
     client: ClientT,
     *,
-    profile: str | None = None,
+    profile: str | Profile | None = None,
     orphans: Orphans = "text",
     generator: Generator | None = None,
     language: str | None = None,

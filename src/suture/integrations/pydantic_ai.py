@@ -61,7 +61,7 @@ class PatchToolCalls(AbstractCapability[Any]):
         *,
         generator: Generator | None = None,
         orphans: Literal["text", "drop"] = "text",
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         language: str | None = None,
     ) -> None:
         self.generator, self.profile, self.language = generator, profile, resolve_language(language)

@@ -15,7 +15,7 @@ from strands.types.content import Message
 
 from suture.errors import ConfigError, InputError
 from suture.integrations._following import Following
-from suture.profiles import PROFILES, get_profile
+from suture.profiles import PROFILES, Profile, get_profile
 from suture.repair import Generator, repair
 
 __all__ = ["PatchToolCalls"]
@@ -50,7 +50,7 @@ class PatchToolCalls(Plugin):
     def __init__(
         self,
         *,
-        profile: str = "bedrock",
+        profile: str | Profile = "bedrock",
         orphans: Literal["text", "drop"] = "text",
         generator: Generator | None = None,
         is_placeholder: Callable[[str], bool] | None = None,
@@ -60,7 +60,9 @@ class PatchToolCalls(Plugin):
         super().__init__()
         if not get_profile(profile).speaks_of(_WIRE):
             fit = [each for each in PROFILES if get_profile(each).speaks_of(_WIRE)]
-            raise ConfigError(f"the profile {profile!r} says nothing of Bedrock's form; these do: {', '.join(fit)}")
+            raise ConfigError(
+                f"the profile {get_profile(profile).name!r} says nothing of Bedrock's form; these do: {', '.join(fit)}"
+            )
         self._profile = profile
         self._reloads = reload
 

@@ -266,7 +266,7 @@ async def _attempt(scope: Scope, model: Model[Any], ask: Ask, context: ModelCont
     if message is None:
         scope.partial = wire.join(deltas)
         raise StreamCutError("the model's stream ended before its message was whole: it ends with one whole message")
-    if not wire.is_reply(message):
+    if not wire.made_by_model(message):
         raise InputError(
             f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
             f"{wire.name} wire"

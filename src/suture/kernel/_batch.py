@@ -13,7 +13,7 @@ from suture.kernel._records import Stopped, Waited
 from suture.kernel._results import ends_run
 from suture.kernel._scope import Batch, Frame, Scope
 from suture.kernel._senders import ToolSender
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 from suture.wires import Call, CallEdit, Piece
 
 __all__ = ["answer_batch", "answers", "cut_short", "run_batch"]

@@ -18,7 +18,7 @@ from suture.kernel._scope import Scope, current_frame, told_error
 from suture.kernel._telling import tell
 from suture.kernel._typed import encode_value
 from suture.messages import FrozenMap, History
-from suture.pairing import Cause
+from suture.repair import Cause
 
 __all__ = ["finish"]
 

@@ -15,7 +15,7 @@ from suture.kernel._results import join_results, text_result
 from suture.kernel._scope import Frame
 from suture.kernel._telling import tell
 from suture.messages import ToolArgument, ToolContext
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
 
 __all__ = ["STREAMING", "Rejected", "guard", "needs_no_guard"]

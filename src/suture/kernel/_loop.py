@@ -6,7 +6,7 @@ from suture.kernel._machine import Position, Step, next_step
 from suture.kernel._records import AskedAgain
 from suture.kernel._scope import SafePoint, Scope
 from suture.kernel._turn import finish_turn, gather_turn, model_turn
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 
 __all__ = ["loop"]
 

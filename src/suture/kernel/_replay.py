@@ -35,7 +35,7 @@ from suture.kernel._typed import decode_value
 from suture.kernel._usage import add_usage
 from suture.language import resolve_language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
-from suture.pairing import Cause
+from suture.repair import Cause
 
 __all__ = ["Restored", "check_answers", "close_batch", "reopen_calls", "replay"]
 

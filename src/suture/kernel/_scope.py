@@ -19,7 +19,7 @@ from suture.kernel._spec import Fit, Spec
 from suture.kernel._typed import encode_value
 from suture.language import Language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
-from suture.pairing import Cause
+from suture.repair import Cause
 from suture.tools import Tool
 from suture.wires import Call, ChatWire
 

@@ -75,7 +75,7 @@ def register_type(
     >>> register_type("shop.Note", Message)
     Traceback (most recent call last):
         ...
-    suture.errors.ConfigError: suture.messages._messages.Message is registered already, as 'suture.Message'; \
+    suture.errors.ConfigError: suture.messages.message.Message is registered already, as 'suture.Message'; \
 register a class once
     """
     if not isinstance(name, str) or not name or not _is_unicode(name):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -5,23 +5,32 @@ a frozen value; nothing here reads a clock, a disk or the network. `to_json` and
 exactly.
 """
 
-from suture.messages._blocks import (
+from suture.messages.blocks import (
     AssistantGenAudio,
     AssistantGenImage,
     AssistantGenText,
     AssistantGenVideo,
+    AudioPart,
     ContentBlock,
+    FilePart,
     FunctionToolCall,
     FunctionToolResult,
+    ImagePart,
     MCPListToolsResult,
     MCPToolApprovalRequest,
     MCPToolApprovalResponse,
     MCPToolCall,
     MCPToolCallError,
     MCPToolResult,
+    Opaque,
+    Part,
     Reasoning,
+    ReasoningPart,
     ServerToolCall,
     ServerToolResult,
+    TextPart,
+    ToolInfo,
+    ToolSearchPart,
     ToolSearchResult,
     UserInputAudio,
     UserInputBlock,
@@ -29,8 +38,24 @@ from suture.messages._blocks import (
     UserInputImage,
     UserInputText,
     UserInputVideo,
+    VideoPart,
 )
-from suture.messages._codec import (
+from suture.messages.history import History
+from suture.messages.message import (
+    AgenticMessage,
+    AgenticRole,
+    AnyMessage,
+    Delta,
+    Message,
+    Role,
+    ToolArgument,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+)
+from suture.messages.message import M as M
+from suture.messages.message import NativeM as NativeM
+from suture.messages.storage import (
     SCHEMA_VERSION,
     from_json,
     from_msgpack,
@@ -39,26 +64,7 @@ from suture.messages._codec import (
     to_json,
     to_msgpack,
 )
-from suture.messages._delta import Delta
-from suture.messages._frozen import FrozenMap
-from suture.messages._generic import M, NativeM
-from suture.messages._history import History
-from suture.messages._messages import AgenticMessage, AgenticRole, AnyMessage, Message, Role, ToolCall
-from suture.messages._meta import LogProb, ResponseMeta, TokenUsage, TopLogProb
-from suture.messages._opaque import Opaque
-from suture.messages._parts import (
-    AudioPart,
-    FilePart,
-    ImagePart,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolSearchPart,
-    VideoPart,
-)
-from suture.messages._plain import check_plain
-from suture.messages._tool_info import ToolInfo
-from suture.messages._tools import ToolArgument, ToolContext, ToolResult
+from suture.messages.values import FrozenMap, LogProb, ResponseMeta, TokenUsage, TopLogProb, check_plain
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -79,7 +85,6 @@ __all__ = [
     "History",
     "ImagePart",
     "LogProb",
-    "M",
     "MCPListToolsResult",
     "MCPToolApprovalRequest",
     "MCPToolApprovalResponse",
@@ -87,7 +92,6 @@ __all__ = [
     "MCPToolCallError",
     "MCPToolResult",
     "Message",
-    "NativeM",
     "Opaque",
     "Part",
     "Reasoning",

@@ -23,8 +23,7 @@ from suture.kernel import (
     set_run_local_value,
 )
 from suture.messages import Delta, History
-from suture.pairing import Cause, Paired, PairOptions, Report, is_whole, pair
-from suture.repair import Asks, AsksCause, is_in_order, take_as_in_order, takes_cause
+from suture.repair import Asks, AsksCause, Cause, Paired, PairOptions, Report, is_whole, make_options, pair, takes_cause
 from suture.wires import Wire, get_wire
 
 __all__ = ["PatchToolCalls", "is_recorded_placeholder"]
@@ -42,6 +41,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         generator: `(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder, sync or async, asked
             once per call and run; an empty text means the built-in one. Its error ends the run, and nothing has
             changed then.
+        cause: why results are missing, where nothing in the history tells.
         tail: `cancel` answers calls at the very end; `keep` leaves them (the model is still sent an answer).
         persist: whether the repaired history is the run's from then on, or only sent to the model.
         orphans: `text` keeps a result without a call as user text; `drop` removes it.
@@ -54,6 +54,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
     def __init__(
         self,
         generator: Asks[str | Awaitable[str]] | AsksCause[str | Awaitable[str]] | None = None,
+        cause: Cause | str | None = None,
         tail: Literal["cancel", "keep"] = "cancel",
         persist: bool = True,  # noqa: FBT001, FBT002 - a setting, given by name
         orphans: Literal["text", "drop"] = "text",
@@ -69,6 +70,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         self.generator, self.tail, self.persist = generator, tail, persist
         self.orphans: Literal["text", "drop"] = orphans
         self.is_placeholder = is_placeholder
+        self.cause = make_options(cause=cause).cause
         self._asks_cause = generator is not None and takes_cause(generator)
         if persist:
             self.before_model_rewrite_state = self._rewrite_state
@@ -79,7 +81,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
     ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
-        if is_in_order(get_wire(model_context.wire), History.of(state.messages)):
+        if _is_in_order(get_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._mend(state, model_context)
 
@@ -101,17 +103,18 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         history: History[Any] = History.of(messages)
         notes, wire = run_scratch(self._start), get_wire(context.wire)
         sent = notes.go_on(wire, history)
-        if sent is not None or is_in_order(wire, history):
+        if sent is not None or _is_in_order(wire, history):
             return sent
         paired = await self._pair(wire, history, notes)
-        if paired.origins is None:
+        if not paired.changed:
             if not paired.pending:
-                take_as_in_order(history)
+                _take_as_in_order(history)
             return None
         fixed = History(paired.messages)
         if not paired.pending:
-            take_as_in_order(fixed)
-        report = Report(wire=wire.name, profile="pairing", findings=paired.findings, displaced=paired.displaced)
+            _take_as_in_order(fixed)
+        findings, displaced = tuple(paired.findings), tuple(paired.displaced)
+        report = Report(wire=wire.name, profile="pairing", findings=findings, displaced=displaced)
         if not self.persist:
             notes.fixed = history, fixed, report
         return fixed, report
@@ -119,14 +122,14 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
     async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
         """Pair twice where there is a generator: once to see what it is to be asked, once with its answers."""
         if self.generator is None:
-            return pair(wire, history, self._options(wire, None))
+            return pair(wire, history, self._options(None))
         asked: list[tuple[str, str, Cause, tuple[int, int]]] = []
 
         def ask(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
             asked.append((name, call_id, cause, place))
             return ""
 
-        paired = pair(wire, history, self._options(wire, ask))
+        paired = pair(wire, history, self._options(ask))
         if not asked:
             return paired
         texts: dict[tuple[int, int], str] = {}
@@ -140,7 +143,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         def say(_: str, __: str, ___: Cause, place: tuple[int, int]) -> str:
             return texts[place]
 
-        paired = pair(wire, history, self._options(wire, say))
+        paired = pair(wire, history, self._options(say))
         if not wire.marks:
             _record(text for text in texts.values() if text)
         return paired
@@ -152,14 +155,14 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
         return await text if isawaitable(text) else text
 
-    def _options(self, wire: Wire, generator: Callable[..., str] | None) -> PairOptions:
+    def _options(self, generator: Callable[..., str] | None) -> PairOptions:
         return PairOptions(
             tail=self.tail,
             orphans=self.orphans,
             language=run_language(),
             generator=generator,
+            cause=self.cause,
             is_placeholder=self.is_synthetic,
-            set_like=wire.set_like,
         )
 
     def is_synthetic(self, text: str) -> bool:
@@ -186,7 +189,7 @@ class _Notes:
         if self.fixed is None or not history.follows(self.fixed[0]):
             return None
         raw, sent, report = self.fixed
-        if not is_whole(wire, history, len(raw), set_like=wire.set_like):
+        if not is_whole(wire, history, len(raw)):
             return None
         sent = sent.extend(history[len(raw) :])
         self.fixed = history, sent, report
@@ -208,6 +211,21 @@ class _Patching(ModelWrapper[Any]):
         async with closing(self.inner.stream(request)) as stream:
             async for item in stream:
                 yield item
+
+
+def _is_in_order(wire: Wire, history: History[Any]) -> bool:
+    """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at."""
+    log, length = history.log, history.length
+    start = log.whole if log.whole <= length else 0
+    if start < length and not is_whole(wire, log if len(log) == length else history, start):
+        return False
+    _take_as_in_order(history)
+    return True
+
+
+def _take_as_in_order(history: History[Any]) -> None:
+    """Keep in mind, with the log, that nothing is amiss with `history`."""
+    history.log.whole = max(history.log.whole, history.length)
 
 
 def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], int]:

@@ -7,7 +7,7 @@ from math import inf
 from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
 
-from suture.codecs import Codec, Loss, Lost, Request, StreamReader, decode, encode, get_codec
+from suture.codecs import Codec, Loss, Losses, Lost, Request, StreamReader, encode, get_codec
 from suture.errors import (
     ConfigError,
     ModelConnectionError,
@@ -17,10 +17,13 @@ from suture.errors import (
     SutureError,
 )
 from suture.events import Custom
-from suture.kernel import ModelRequest, closing, run_scratch, send_event
-from suture.messages import AgenticMessage, Delta, FrozenMap, NativeM
-from suture.models._failures import brief, check_texts, json_fault, scrubbed
-from suture.profiles import get_profile
+from suture.kernel import ModelRequest, closing, run_language, run_scratch, send_event
+from suture.language import Language, resolve_language
+from suture.messages import AgenticMessage, Delta, FrozenMap, History, NativeM
+from suture.models._encoding import Body, Conversation, follow
+from suture.models._failures import brief, json_fault, scrubbed
+from suture.profiles import Profile, get_profile
+from suture.wires import sendable
 
 __all__ = ["MAX_ERROR", "MAX_REPLY", "NO_KEY", "Bound", "ProviderModel", "Settings", "import_extra"]
 
@@ -37,7 +40,7 @@ _QUIET = (Lost.META, Lost.EXTRA)
 class Settings(TypedDict, total=False):
     """The keyword arguments that the models of all providers take."""
 
-    profile: str | None
+    profile: str | Profile | None
     """Whose rules hold for what is sent; the provider's own if not given."""
     client: Any
     """A client of the provider's SDK that is there already; it is used as it is, and not closed."""
@@ -80,7 +83,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         profile = get_profile(settings.get("profile") or self.codec_name)
         if not profile.speaks_of(self.codec_name):
             raise ConfigError(f"profile {profile.name} does not speak of {self.codec_name} messages")
-        self.profile = profile.name
+        self.profile, self.rules = profile.name, profile
         self.codec: Codec = get_codec(self.codec_name, field=profile.field)
         self.streaming = settings.get("streaming", True)
         self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
@@ -114,26 +117,26 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
         """Ask the provider: yield what it says as it comes, then the whole message."""
-        payload = self._payload(request)
+        body = self.body(request)
         reader: StreamReader = self.codec.reader() if self.streaming else _WholeReply(self.codec)
         failure: SutureError | None = None
         message: AgenticMessage | None = None
         try:
-            async with closing(_in_time(self.events(payload), self.timeout, self.codec_name)) as events:
+            async with closing(_in_time(self.events(body), self.timeout, self.codec_name)) as events:
                 async for event in events:
                     for delta in reader.feed(event):
                         yield delta
             message = reader.finish()
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
-            failure = scrubbed(self._told(error, payload), self.secrets())
+            failure = scrubbed(self._told(error, body), self.secrets())
         if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
             failure.__cause__ = failure.__context__ = None
             raise failure
         yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
 
     @abstractmethod
-    def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """Send `payload` and yield the events of the stream, or, if this model does not stream, the whole body."""
+    def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the events of the stream, or, if this model does not stream, the whole body."""
 
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:
@@ -151,11 +154,19 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Return the options of a request, with what this model chooses where nobody did."""
         return options
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with the model's name, and what else every request of this provider has."""
-        return {"model": self.model, **payload}
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name, and what else every request of this provider has."""
+        return {"model": self.model, **settings}
 
-    def _told(self, error: Exception, payload: dict[str, Any]) -> SutureError:
+    def form(self, message: Any) -> Any:
+        """Return a message as the SDK takes it; it is kept, and formed once."""
+        return message
+
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with what holds for the end of this conversation alone."""
+        return body
+
+    def _told(self, error: Exception, body: Body) -> SutureError:
         if isinstance(error, ModelError) and not error.provider:
             return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
         if isinstance(error, SutureError):
@@ -168,21 +179,27 @@ class ProviderModel(ABC, Generic[NativeM]):
         if isinstance(error, OSError):
             return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
         failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
-        return json_fault(payload, self.codec_name) or failed
+        return json_fault(body.payload, self.codec_name) or failed
 
-    def _payload(self, request: ModelRequest[NativeM]) -> dict[str, Any]:
-        encoded = self.codec.encode_request(
-            Request(
-                decode(request.messages, self.wire),
-                request.instruction,
-                request.tool_infos,
-                self.chosen({**self.options, **request.options}),
-            )
-        )
-        _tell_losses(encoded.losses)
-        payload = self.addressed(encoded.payload)
-        check_texts(payload, self.codec_name)
-        return payload
+    def body(self, request: ModelRequest[NativeM]) -> Body:
+        """Return what the provider is sent: encoded, then fitted, as far as it is new."""
+        options = self.chosen({**self.options, **request.options})
+        codec, language = self.codec_for(options), _language()
+        key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
+        history: History[Any] = History.of(request.messages)
+        conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
+        losses = Losses()
+        asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
+        settings = sendable(self.addressed(codec.write_settings(asked, losses)))
+        _tell_losses((*conversation.losses, *losses.found()))
+        messages, head = conversation.fitted(), codec.write_head(request.instruction)
+        forms = [*map(self.form, head), *conversation.forms(messages)]
+        return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
+
+    def codec_for(self, options: Mapping[str, Any]) -> Codec:
+        """Return the codec that a request with `options` is written with."""
+        del options
+        return self.codec
 
 
 class Bound:
@@ -262,6 +279,14 @@ def _tell_losses(losses: Iterable[Loss]) -> None:
         told.update(new)
         named = [{"name": loss.name.value, "what": loss.what, "index": loss.index, "path": loss.path} for loss in new]
         send_event(Custom("losses", named))
+
+
+def _language() -> Language:
+    """Return the language of the run, or the one in force where there is none."""
+    try:
+        return run_language()
+    except NotInRunError:
+        return resolve_language(None)
 
 
 def _told_losses() -> set[Loss]:

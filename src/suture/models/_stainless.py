@@ -6,7 +6,7 @@ bounds what it holds.
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,12 +22,15 @@ from suture.errors import (
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models._clients import LoopClients
+from suture.models._encoding import Body, to_json
 from suture.models._failures import brief, status_error
 from suture.models._provider import NO_KEY, Bound, ProviderModel, import_extra
 
 __all__ = ["StainlessModel"]
 
 _HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
+_RAW = "X-Stainless-Raw-Response"
+"""The header that has both packages hand over the response as it comes."""
 _KEYS = ("api_key", "auth_token", "_azure_ad_token")
 _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
 """What else the packages take from the environment. It is for the provider, not for another server."""
@@ -37,6 +40,8 @@ class StainlessModel(ProviderModel[NativeM]):
     """A model over one of the two packages."""
 
     package: ClassVar[str]
+    path: ClassVar[str]
+    """Where the provider answers, below the client's address."""
     client_class: ClassVar[str]
     error_class: ClassVar[str]
 
@@ -44,14 +49,14 @@ class StainlessModel(ProviderModel[NativeM]):
     def _clients(self) -> LoopClients:
         return LoopClients(self._make_client)
 
-    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """Send `payload` and yield the events of the stream, or the whole body."""
+    async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the events of the stream, or the whole body."""
         client = self.given_client if self.given_client is not None else await self._clients.get()
         framing = self.codec.framing()
         whole: list[bytes] = []
         bound = Bound()
         is_stream: bool | None = None if self.streaming else False
-        async with self.ask(client, payload) as response:
+        async with self._ask(client, body) as response:
             if response.headers.get("content-type", "").startswith("text/html"):
                 raise ModelError("it answers with a web page; check base_url", provider=self.codec_name)
             async with closing(response.iter_bytes()) as chunks:
@@ -67,13 +72,31 @@ class StainlessModel(ProviderModel[NativeM]):
         if is_stream is False:
             yield _body(b"".join(whole), self.codec_name)
 
+    @asynccontextmanager
+    async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
+        """Give the SDK's raw streaming response: to a ready body, where the client takes one."""
+        if hasattr(client, "_api_version"):  # Azure's reads the model's name from the payload
+            async with self.create(client, body.payload) as response:
+                yield response
+            return
+        options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
+        response = await client.post(self.path, content=body.content, cast_to=object, options=options)
+        try:
+            yield response
+        finally:
+            await response.close()
+
     @abstractmethod
-    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Return the SDK's raw streaming response to `payload`."""
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with the model's name, and whether it streams."""
-        return {"model": self.model, **payload, "stream": self.streaming}
+    def form(self, message: Any) -> bytes:
+        """Return a message as JSON."""
+        return to_json(message)
+
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name, and whether it streams."""
+        return {"model": self.model, **settings, "stream": self.streaming}
 
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of the SDK, or of its HTTP client, means."""

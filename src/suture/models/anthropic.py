@@ -6,12 +6,14 @@ from typing import Any, ClassVar, cast
 
 from suture.errors import ConfigError
 from suture.messages import NativeM
+from suture.models._encoding import Body, to_json
 from suture.models._stainless import StainlessModel
 
 __all__ = ["AnthropicModel"]
 
 _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 
+_MARK = b'"cache_control":'
 _MARKS = 4
 """How many marks a request may have."""
 
@@ -33,44 +35,45 @@ class AnthropicModel(StainlessModel[NativeM]):
     client_class: ClassVar[str] = "AsyncAnthropic"
     error_class: ClassVar[str] = "AnthropicError"
 
-    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+    path: ClassVar[str] = "/v1/messages"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Return the SDK's raw streaming response to `payload`."""
         messages = client.messages.with_streaming_response
         return messages.create(model=self.model, max_tokens=1, messages=[], stream=self.streaming, extra_body=payload)
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with the model's name, and with cache marks where they are asked for."""
-        asked = payload.get("cache")
-        rest = {name: value for name, value in payload.items() if name != "cache"}
-        if asked:
-            if not isinstance(asked, bool | str) or asked not in _CACHE:
-                raise ConfigError(f"cache takes True, '5m' or '1h', not {asked!r}")
-            rest = _marked(rest, _CACHE[asked])
-        return super().addressed(rest)
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with cache marks where they are asked for."""
+        asked = body.settings.get("cache")
+        settings = {name: value for name, value in body.settings.items() if name != "cache"}
+        if not asked:
+            return body._replace(settings=settings)
+        if not isinstance(asked, bool | str) or asked not in _CACHE:
+            raise ConfigError(f"cache takes True, '5m' or '1h', not {asked!r}")
+        return _marked(body._replace(settings=settings), _CACHE[asked])
 
 
-def _marked(payload: dict[str, Any], mark: dict[str, str]) -> dict[str, Any]:
-    """Return the payload with a mark on the end of the conversation, of the instruction and of the tools.
+def _marked(body: Body, mark: dict[str, str]) -> Body:
+    """Return the body with a mark on the end of the conversation, of the instruction and of the tools.
 
     Marks that are there count: where no more are taken, the first of these come first.
     """
-    marked = dict(payload)
-    left = _MARKS - _count_marks(payload)
-    messages: list[dict[str, Any]] = list(marked.get("messages", ()))
+    settings, messages, forms = dict(body.settings), body.messages, body.forms
+    left = _MARKS - sum([form.count(_MARK) for form in forms]) - to_json(settings).count(_MARK)
     if messages and left > 0 and _takes_mark(messages[-1]["content"]):
-        messages[-1] = {**messages[-1], "content": _last_marked(messages[-1]["content"], mark)}
-        marked["messages"] = messages
+        last = {**messages[-1], "content": _last_marked(messages[-1]["content"], mark)}
+        messages, forms = [*messages[:-1], last], [*forms[:-1], to_json(last)]
         left -= 1
     for name in ("system", "tools"):
-        if left > 0 and _takes_mark(marked.get(name)):
-            marked[name] = _last_marked(marked[name], mark)
+        if left > 0 and _takes_mark(settings.get(name)):
+            settings[name] = _last_marked(settings[name], mark)
             left -= 1
-    return marked
+    return body._replace(settings=settings, messages=messages, forms=forms)
 
 
-def _takes_mark(blocks: list[Any] | None) -> bool:
+def _takes_mark(blocks: Any) -> bool:
     """Tell whether the last block can be marked, and is not yet."""
-    if not blocks:
+    if not blocks or not isinstance(blocks, list):
         return False
     last = cast("dict[str, Any]", blocks[-1])
     return "cache_control" not in last and last.get("type") not in {"thinking", "redacted_thinking"}
@@ -78,14 +81,3 @@ def _takes_mark(blocks: list[Any] | None) -> bool:
 
 def _last_marked(blocks: list[Any], mark: Mapping[str, str]) -> list[Any]:
     return [*blocks[:-1], {**blocks[-1], "cache_control": dict(mark)}]
-
-
-def _count_marks(value: Any) -> int:
-    """Return how many marks there are in a payload, at any depth that has blocks."""
-    if isinstance(value, list):
-        return sum([_count_marks(item) for item in cast("list[Any]", value)])
-    if not isinstance(value, dict):
-        return 0
-    held = cast("dict[str, Any]", value)
-    inside = sum([_count_marks(held.get(name)) for name in ("tools", "system", "messages", "content")])
-    return inside + ("cache_control" in held)

@@ -19,8 +19,10 @@ from suture.errors import (
 )
 from suture.messages import NativeM
 from suture.models._bedrock_waiting import Waiter, watch
+from suture.models._encoding import Body
 from suture.models._failures import brief, status_error
 from suture.models._provider import ProviderModel, import_extra
+from suture.providers.bedrock.codec import BedrockCodec
 
 __all__ = ["BedrockModel"]
 
@@ -54,13 +56,13 @@ class BedrockModel(ProviderModel[NativeM]):
     codec_name: ClassVar[str] = "bedrock"
     key_from: ClassVar[str] = "the AWS credentials, or AWS_BEARER_TOKEN_BEDROCK"
 
-    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """Send `payload` and yield the events of the stream, or the whole body."""
+    async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the events of the stream, or the whole body."""
         waiter = Waiter()
         try:
             client = await waiter.do(self._get_client)
             ask = client.converse_stream if self.streaming else client.converse
-            answer = await waiter.do(partial(ask, **_with_bytes(payload)), undo=_close)
+            answer = await waiter.do(partial(ask, **_with_bytes(body.settings), messages=body.forms), undo=_close)
             if not self.streaming:
                 yield {name: value for name, value in answer.items() if name != "ResponseMetadata"}
                 return
@@ -73,9 +75,18 @@ class BedrockModel(ProviderModel[NativeM]):
         finally:
             waiter.end()
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with the model's name."""
-        return {"modelId": self.model, **payload}
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name."""
+        return {"modelId": self.model, **settings}
+
+    def form(self, message: Any) -> Any:
+        """Return a message with the bytes that boto3 wants."""
+        return _with_bytes(message)
+
+    def lay_over(self, body: Body) -> Body:
+        """Return the body; the tools that were called are named where it has none."""
+        named = cast("BedrockCodec", self.codec).name_called_tools(body.payload)
+        return body._replace(settings={name: value for name, value in named.items() if name != body.field})
 
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of boto3's means."""

@@ -9,6 +9,7 @@ from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutE
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models._clients import LoopClients
+from suture.models._encoding import Body
 from suture.models._failures import brief, status_error
 from suture.models._gemini_turn import sign_foreign_calls
 from suture.models._http import answers
@@ -40,15 +41,15 @@ class GeminiModel(ProviderModel[NativeM]):
     def _clients(self) -> LoopClients:
         return LoopClients(self._make_client)
 
-    async def events(self, payload: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """Send `payload` and yield the chunks of the reply, or the whole reply."""
+    async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the chunks of the reply, or the whole reply."""
         given = self.given_client
         client = given if given is not None else await self._clients.get()
         models = getattr(client, "aio", client).models
         asked = {
             "model": self.model,
             "contents": _NOTHING,
-            "config": {**_ALONE, "http_options": {"extra_body": payload}},
+            "config": {**_ALONE, "http_options": {"extra_body": body.payload}},
         }
         if not self.streaming:
             yield _plain(await models.generate_content(**asked))
@@ -69,9 +70,13 @@ class GeminiModel(ProviderModel[NativeM]):
             for response in came:  # the SDK leaves it to the garbage collector
                 await response.aclose()
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload, with calls that another model made acceptable; the model's name is in the address."""
-        return {**payload, "contents": sign_foreign_calls(self.model, payload.get("contents", ()))}
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings: the model's name is in the address."""
+        return settings
+
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with calls of this turn that another model made acceptable."""
+        return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of the SDK, or of its HTTP client, means."""

@@ -26,12 +26,14 @@ class OpenAIChatModel(StainlessModel[NativeM]):
     client_class: ClassVar[str] = "AsyncOpenAI"
     error_class: ClassVar[str] = "OpenAIError"
 
-    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+    path: ClassVar[str] = "/chat/completions"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Return the SDK's raw streaming response to `payload`."""
         completions = client.chat.completions.with_streaming_response
         return completions.create(model=self.model, messages=[], extra_body=payload)
 
-    def addressed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with the model's name; of a stream, the usage is asked for."""
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name; of a stream, the usage is asked for."""
         usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
-        return super().addressed({**usage, **payload})
+        return super().addressed({**usage, **settings})

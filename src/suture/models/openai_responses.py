@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar
 
+from suture.codecs import Codec, get_codec
 from suture.messages import NativeM
 from suture.models._stainless import StainlessModel
 
 __all__ = ["OpenAIResponsesModel"]
+
+_UNSTORED = get_codec("openai-responses", store=False)
 
 
 class OpenAIResponsesModel(StainlessModel[NativeM]):
@@ -26,9 +29,15 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
     client_class: ClassVar[str] = "AsyncOpenAI"
     error_class: ClassVar[str] = "OpenAIError"
 
-    def ask(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+    path: ClassVar[str] = "/responses"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Return the SDK's raw streaming response to `payload`."""
         return client.responses.with_streaming_response.create(extra_body=payload)
+
+    def codec_for(self, options: Mapping[str, Any]) -> Codec:
+        """Return the codec; where nothing is stored, items have no ids that the service would have to know."""
+        return self.codec if options.get("store") else _UNSTORED
 
     def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options; unless they say otherwise, nothing is stored."""

@@ -1,16 +1,21 @@
 """Providers that speak the wire of another, with rules of their own."""
 
-from suture.profiles import NEUTRAL, IdForm, Profile, rules
+from suture.profiles import GUESTS, PRINTABLE, IdForm, Profile, rules
 
 DEEPSEEK = Profile(
     name="deepseek",
-    wires=("openai-chat", "openai-responses", *NEUTRAL),
-    ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="turn"),
+    wires=("openai-chat", "openai-responses", *GUESTS),
+    ids=IdForm(pattern=PRINTABLE, limit=64, scope="turn"),
     field="reasoning_content",
     rules=rules(
         "deepseek",
         answered="400: 'insufficient tool messages following tool_calls message'",
         has_call="400: \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\"",
+        same_id="as Chat Completions",
+        sendable="a request is UTF-8",
+        function_named="a function message is known by its name",
+        own_results="as Chat Completions",
+        no_developer="400: unknown variant developer (9router#773)",
         single_result="strict servers refuse a second tool message for one id",
         adjacent="400: 'No tool output found for tool call' although it comes later (recorded)",
         calls_together="400: 'No tool output found for tool call' with a message between two calls (recorded)",
@@ -22,20 +27,24 @@ DEEPSEEK = Profile(
         text_results="as Chat Completions",
         result_content="as Chat Completions",
         not_empty="an empty assistant message breaks the pair (billion-context#766)",
-        reasoning_field="400: 'Missing reasoning_content field in the assistant message' (continue#11285)",
+        reasoning_field="400: 'Missing reasoning_content field in the assistant message' (continue#11285); of each message of the turn (experiential#890, kimi-cli#2141)",
     ),
 )
 """DeepSeek: Chat Completions, and a Responses endpoint that wants results right behind their calls."""
 
 KIMI = Profile(
     name="kimi",
-    wires=("openai-chat", *NEUTRAL),
-    ids=IdForm(pattern=r"[^\x00-\x1f\x7f]+", limit=64, scope="turn"),
+    wires=("openai-chat", *GUESTS),
+    ids=IdForm(pattern=PRINTABLE, limit=64, scope="turn"),
     field="reasoning_content",
     rules=rules(
         "kimi",
         answered="400 as Chat Completions",
         has_call="400: 'tool_call_id does not match any tool call in the preceding assistant messages'",
+        same_id="as Chat Completions",
+        sendable="a request is UTF-8",
+        function_named="a function message is known by its name",
+        own_results="as Chat Completions",
         single_result="as Chat Completions",
         adjacent="as Chat Completions",
         id_form=("A call has an id.", "the K3 template resolves a result by its call"),
@@ -53,12 +62,17 @@ KIMI = Profile(
 
 MINIMAX = Profile(
     name="minimax",
-    wires=("openai-chat", "anthropic", *NEUTRAL),
+    wires=("openai-chat", "anthropic", *GUESTS),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history"),
     rules=rules(
         "minimax",
         answered="2013: 'tool call and result not match'",
         has_call='2013: "tool result\'s tool id not found" (opencode#32609, seen live)',
+        same_id='2013: "tool result\'s tool id not found"',
+        sendable="a request is UTF-8",
+        function_named="a function message is known by its name",
+        own_results="as Chat Completions",
+        one_turn="as Anthropic",
         single_result="2013: 'tool call and result not match'",
         adjacent="2013: 'tool call result does not follow tool call'",
         one_result_message="2013: 'tool call result does not follow tool call'",
@@ -86,13 +100,20 @@ MINIMAX = Profile(
 
 MISTRAL = Profile(
     name="mistral",
-    wires=("openai-chat", *NEUTRAL),
+    wires=("openai-chat", *GUESTS),
     ids=IdForm(pattern="[a-zA-Z0-9]{9}", limit=9, scope="turn", prefix="", length=9),
     names="[a-zA-Z0-9_-]{1,64}",
     rules=rules(
         "mistral",
         answered="mistral-common: 'Not the same number of function calls and responses'",
         has_call="mistral-common: 'Unexpected tool call id in tool results'; code 3230",
+        same_id="mistral-common: 'Unexpected tool call id in tool results'",
+        sendable="a request is UTF-8",
+        function_named="a function message is known by its name",
+        own_results="as Chat Completions",
+        no_developer="mistral-common: 'Unknown message role: developer'",
+        functions_only="mistral-common knows no custom calls",
+        result_name_form="mistral-common: InvalidToolMessageException",
         single_result="mistral-common: 'Duplicate tool call id in tool results'",
         adjacent="code 3230: 'Unexpected role'",
         id_form=(

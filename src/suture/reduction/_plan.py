@@ -6,8 +6,8 @@ from typing import Any, Generic
 import msgspec
 
 from suture.messages import M
-from suture.pairing import label, visible
 from suture.reduction._values import NOTHING, Ledger
+from suture.repair import label, visible
 
 __all__ = ["Change", "Plan", "Save"]
 

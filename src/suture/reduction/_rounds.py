@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from suture.messages import TextPart
-from suture.pairing import Turn, assign
 from suture.reduction._texts import is_cleared_text, named_path
 from suture.reduction._values import Ledger, Saved
+from suture.repair import Assignment, Turn, assign
 from suture.wires import Call, Result, Wire
 
 __all__ = [
@@ -80,21 +80,22 @@ def rounds_of(
     >>> [(found.first, found.results) for found in rounds_of(get_wire("message"), history)]
     [(0, [1])]
     """
-    return [_round(turn) for turn in assign(wire, messages, start, is_placeholder, frozenset()).turns]
+    found = assign(wire, messages, start, is_placeholder=is_placeholder)
+    return [_round(found, turn) for turn in found.turns]
 
 
-def _round(turn: Turn) -> Round:
+def _round(found: Assignment, turn: Turn) -> Round:
     answers: list[Answer] = []
-    seen: dict[int, int] = {}
+    records = found.records
     for slot in turn.slots:
-        number = seen.get(slot.index, 0)
-        seen[slot.index] = number + 1
-        given = slot.given
+        given = slot.answer
         if given is not None:
+            turn_index, index = records[slot.place].index, records[given.place].index
             answers.append(
-                Answer(slot.call, slot.index, number, given.index, given.position, given.result, given.synthetic)
+                Answer(slot.call, turn_index, slot.position, index, given.position, given.result, given.synthetic)
             )
-    return Round(turn.first, turn.last, tuple([slot.call for slot in turn.slots]), tuple(answers))
+    first, last = records[turn.first].index, records[turn.last].index
+    return Round(first, last, tuple([slot.call for slot in turn.slots]), tuple(answers))
 
 
 def is_done(wire: Wire, messages: Sequence[Any], found: Round, ledger: Ledger) -> bool:

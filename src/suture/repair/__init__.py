@@ -1,26 +1,54 @@
 """Repair: make a history acceptable to its provider, and say what was done.
 
-Pairing (the same for every provider) and fit (what one profile demands) come together here.
+Pairing (the same for every provider) and fit (what one profile demands) come together in the engine.
 """
 
-from suture.repair._cursor import is_in_order, take_as_in_order
-from suture.repair._engine import Asks, AsksCause, Generator, Repaired, check, repair, takes_cause
-from suture.repair._fit import Fitter
-from suture.repair._follower import Followed, Follower
-from suture.repair._repairer import Repairer
+from suture.repair.engine import (
+    Asks,
+    AsksCause,
+    Generator,
+    Repaired,
+    check,
+    is_whole,
+    make_options,
+    repair,
+    takes_cause,
+)
+from suture.repair.fit import Fit
+from suture.repair.pairing import Assignment, Slot, Turn, assign
+from suture.repair.rebuild import Paired, PairOptions, pair
+from suture.repair.repairer import Follower, Repairer
+from suture.repair.report import Displaced, Finding, Pending, Report, visible_json
+from suture.repair.texts import UNKNOWN_TOOL, Cause, label, placeholder_text, visible
 
 __all__ = [
+    "UNKNOWN_TOOL",
     "Asks",
     "AsksCause",
-    "Fitter",
-    "Followed",
+    "Assignment",
+    "Cause",
+    "Displaced",
+    "Finding",
+    "Fit",
     "Follower",
     "Generator",
+    "PairOptions",
+    "Paired",
+    "Pending",
     "Repaired",
     "Repairer",
+    "Report",
+    "Slot",
+    "Turn",
+    "assign",
     "check",
-    "is_in_order",
+    "is_whole",
+    "label",
+    "make_options",
+    "pair",
+    "placeholder_text",
     "repair",
-    "take_as_in_order",
     "takes_cause",
+    "visible",
+    "visible_json",
 ]

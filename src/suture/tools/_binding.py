@@ -9,8 +9,6 @@ from suture.tools._endpoint import Bind, Call
 from suture.tools._errors import ToolDependencyError
 from suture.tools._signature import NOTHING, Hidden, Signature
 
-__all__ = ["binder"]
-
 _RESERVED = ("context", "dependencies")
 
 

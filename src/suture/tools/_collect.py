@@ -8,8 +8,6 @@ from suture.tools._function import tool
 from suture.tools._objects import is_tool_object
 from suture.tools._tool import Tool, ToolObject, check_name
 
-__all__ = ["as_tools"]
-
 
 def as_tools(items: Iterable[object]) -> tuple[Tool[..., Any], ...]:
     """Turn tools, functions and objects with `info` and endpoints into tools; refuse two of one name.

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from inspect import cleandoc
 from typing import NamedTuple
 
-__all__ = ["Docstring", "read_docstring"]
-
 _PARAMETERS = frozenset(("args", "arguments", "parameters", "params", "keyword args", "keyword arguments"))
 _OTHERS = (
     "attribute",

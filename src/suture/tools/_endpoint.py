@@ -11,8 +11,6 @@ from suture.tools._streams import pieces_of
 from suture.tools._tool import Kind
 from suture.tools._workers import in_thread
 
-__all__ = ["Bind", "Call", "endpoint_of"]
-
 Call: TypeAlias = Callable[[], Any]
 """A function with all that it takes: only to be called."""
 

@@ -2,8 +2,6 @@
 
 from suture.errors import ConfigError, SutureError
 
-__all__ = ["ToolArgumentsError", "ToolDependencyError"]
-
 
 class ToolArgumentsError(SutureError, ValueError):
     """The arguments that a model wrote for a tool do not fit; the function was not called.

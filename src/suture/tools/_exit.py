@@ -7,8 +7,6 @@ from msgspec import Meta
 from suture.tools._function import tool
 from suture.tools._tool import Tool
 
-__all__ = ["exit_tool"]
-
 
 def exit_tool(name: str = "exit") -> Tool[[str], str]:
     """Make a tool that ends the run with the final result that the model passes to it.

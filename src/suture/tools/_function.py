@@ -20,8 +20,6 @@ from suture.tools._schema import struct_reader
 from suture.tools._signature import origin_of, read_signature, return_hint
 from suture.tools._tool import Kind, Tool, ToolObject, check_name
 
-__all__ = ["tool"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

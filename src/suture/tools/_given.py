@@ -12,8 +12,6 @@ from suture.tools._problems import json_name, missing, refusal, unknown
 from suture.tools._reader import Reader
 from suture.tools._signature import Signature
 
-__all__ = ["check_schema", "given_reader"]
-
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "boolean": lambda value: isinstance(value, bool),

@@ -20,8 +20,6 @@ from suture.errors import ConfigError
 from suture.messages import Part, ToolResult
 from suture.tools._tool import Kind, check_kind
 
-__all__ = ["Way", "kind_of", "way_of"]
-
 Way: TypeAlias = Literal["async", "async stream", "stream", "blocking"]
 """How a function is run: awaited, iterated with or without awaiting, or simply called."""
 

@@ -13,8 +13,6 @@ from suture.tools._endpoint import Bind, Call, endpoint_of
 from suture.tools._kinds import way_of
 from suture.tools._tool import Kind, Tool, check_name
 
-__all__ = ["as_tool_value", "is_tool_object"]
-
 _METHODS: dict[str, Kind] = {  # the first one that an object has is taken
     "enhanced_stream": "enhanced_streamable",
     "enhanced_invoke": "enhanced_invokable",

@@ -9,8 +9,6 @@ import msgspec
 from suture.tools._errors import ToolArgumentsError
 from suture.tools._reader import clip
 
-__all__ = ["json_name", "missing", "not_json", "refusal", "say", "unknown"]
-
 _MOST = 20
 _PLACE = re.compile(r"(.*?)(?: - at `(.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)

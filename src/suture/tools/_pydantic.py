@@ -13,8 +13,6 @@ from suture.tools._reader import Reader
 from suture.tools._schema import finish_schema
 from suture.tools._signature import Parameter
 
-__all__ = ["model_reader", "needs_pydantic"]
-
 _MARKS_OF_FIELDS = ("__dataclass_fields__", "__total__", "_fields")
 _PACKAGES = frozenset(("pydantic", "pydantic_core", "annotated_types"))
 

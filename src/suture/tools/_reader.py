@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 from suture.messages import ToolArgument
 from suture.tools._errors import ToolArgumentsError
 
-__all__ = ["Reader", "clip", "raw_reader"]
-
 _LONGEST = 300
 
 

@@ -7,8 +7,6 @@ import msgspec
 
 from suture.messages import Part, TextPart, ToolResult
 
-__all__ = ["as_result", "as_text"]
-
 _PARTS: tuple[type, ...] = get_args(Part)
 _RICH = (ToolResult, *_PARTS)
 

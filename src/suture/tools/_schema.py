@@ -13,8 +13,6 @@ from suture.tools._problems import missing, refusal, say, unknown
 from suture.tools._reader import Reader
 from suture.tools._signature import Parameter
 
-__all__ = ["finish_schema", "struct_reader"]
-
 _REFS = "#/$defs/"
 _IMMUTABLE = (bool, int, str, bytes, type(None))
 

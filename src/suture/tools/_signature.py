@@ -9,8 +9,6 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, Union, cast, 
 from suture.errors import ConfigError
 from suture.messages import ToolArgument, ToolContext
 
-__all__ = ["NOTHING", "Hidden", "Injected", "Parameter", "Signature", "origin_of", "read_signature", "resolve"]
-
 
 class _Inject:
     """The mark of `Injected`."""

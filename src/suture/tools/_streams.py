@@ -7,8 +7,6 @@ from typing import Any, cast
 
 from suture.tools._workers import Worker
 
-__all__ = ["pieces_of"]
-
 _END = object()
 
 

@@ -9,8 +9,6 @@ from msgspec import Struct
 from suture.errors import ConfigError
 from suture.messages import ToolInfo
 
-__all__ = ["AnyTool", "Kind", "Tool", "ToolObject", "check_kind", "check_name"]
-
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 

@@ -17,8 +17,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Worker", "in_thread"]
-
 T = TypeVar("T")
 Jobs: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
 

@@ -99,7 +99,7 @@ CASES = (
         (
             ASK,
             A,
-            answered("interrupted", "a", "tides"),
+            answered("unknown", "a", "tides"),
             DONE,
             user("And tomorrow?"),
             A,

@@ -1,7 +1,7 @@
 """A long run stays linear: a turn looks only at what is new."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,8 @@ from suture.middleware import PatchToolCalls
 from suture.testing import ScriptedModel
 from suture.wires import get_chat_wire
 from tests.agent.patching.wiring import history, on_each_wire, one, sent
+from tests.models.providers import WIRES as PROVIDERS
+from tests.models.providers import make_model
 from tests.shapes.notation import call, turn, user
 
 MIDDLEWARES: dict[str, list[Any]] = {
@@ -36,20 +38,20 @@ def replies(wire: str, turns: int) -> list[Any]:
 def looked_at(monkeypatch: pytest.MonkeyPatch, wire: str, way: str, start: Sequence[Any], turns: int) -> int:
     """Return how many messages the wire was made to look at in a run of so many turns."""
     kind = type(get_chat_wire(wire))
-    scan, skip, total = kind.scan, kind.skip, [0]
+    glance, view, total = kind.glance, kind.view, [0]
 
-    def scanning(self: Any, messages: Any, start: int, stop: int) -> Any:
-        total[0] += min(stop, len(messages)) - start
-        return scan(self, messages, start, stop)
-
-    def skipping(self: Any, messages: Any, start: int) -> int:
-        reached = skip(self, messages, start)
-        total[0] += reached - start
+    def glancing(self: Any, messages: Any, start: int, demands: Any) -> int:
+        reached = glance(self, messages, start, demands)
+        total[0] += reached - start + 1  # the one that ended the glance was looked at, too
         return reached
 
+    def viewing(self: Any, message: Any, index: int | None = None) -> Any:
+        total[0] += 1
+        return view(self, message, index)
+
     with monkeypatch.context() as patched:
-        patched.setattr(kind, "scan", scanning)
-        patched.setattr(kind, "skip", skipping)
+        patched.setattr(kind, "glance", glancing)
+        patched.setattr(kind, "view", viewing)
         model = ScriptedModel(replies(wire, turns), wire)
         agent = ChatModelAgent(model=model, tools=[clock], middlewares=MIDDLEWARES[way], max_iterations=turns + 1)
         agent.run_sync(history(wire, *start))
@@ -107,6 +109,42 @@ def test_the_first_messages_are_not_looked_at_again_in_later_turns(way: str, bro
     short, long = (looks_at_the_first_messages(way, turns, broken=broken) for turns in (3, 30))
     assert set(short) == {"ask", "call", "result"}
     assert short == long
+
+
+class Encodes(ScriptedModel[Any]):
+    """Says what it was told to, and makes of each request the body that a provider's model would send."""
+
+    def __init__(self, replies: list[Any], wire: str, provider: Any) -> None:
+        super().__init__(replies, wire)
+        self.provider = provider
+
+    async def stream(self, request: Any, /) -> AsyncIterator[Any]:
+        assert self.provider.body(request).messages
+        async for item in super().stream(request):
+            yield item
+
+
+@pytest.mark.parametrize("start", [WHOLE, BROKEN], ids=["whole", "broken"])
+@each_way
+@pytest.mark.parametrize("wire", ["message", "agentic"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_providers_model_encodes_each_message_once_in_a_run(
+    monkeypatch: pytest.MonkeyPatch, provider: str, wire: str, way: str, start: Sequence[Any]
+):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    of_provider, written = make_model(provider, "http://127.0.0.1:9", wire=wire), [0]
+    codec = type(of_provider.codec)
+    write_message = codec.write_message
+
+    def counted(self: Any, message: Any, losses: Any) -> Any:
+        written[0] += 1
+        return write_message(self, message, losses)
+
+    monkeypatch.setattr(codec, "write_message", counted)
+    model = Encodes(replies(wire, 25), wire, of_provider)
+    agent = ChatModelAgent(model=model, tools=[clock], middlewares=MIDDLEWARES[way], max_iterations=26)
+    agent.run_sync(history(wire, *start))
+    assert written[0] == len(sent(model)) >= 50 + len(start)
 
 
 @each_way

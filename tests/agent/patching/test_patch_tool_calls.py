@@ -28,11 +28,14 @@ async def clock() -> str:
 
 def test_all_fields_have_the_documented_defaults():
     patch = PatchToolCalls()
-    fields = (patch.generator, patch.tail, patch.persist, patch.orphans, patch.is_placeholder)
-    assert fields == (None, "cancel", True, "text", None)
+    fields = (patch.generator, patch.cause, patch.tail, patch.persist, patch.orphans, patch.is_placeholder)
+    assert fields == (None, None, "cancel", True, "text", None)
 
 
-@pytest.mark.parametrize("wrong", [{"tail": "keeep"}, {"orphans": "txt"}, {"generator": "text"}, {"is_placeholder": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"tail": "keeep"}, {"orphans": "txt"}, {"cause": "bad luck"}, {"generator": "text"}, {"is_placeholder": 1}],
+)
 def test_a_wrong_choice_is_refused_at_construction(wrong: dict[str, Any]):
     with pytest.raises(suture.ConfigError, match=next(iter(wrong))):
         PatchToolCalls(**wrong)
@@ -90,13 +93,40 @@ def test_only_the_tail_is_kept_open(wire: str):
 
 @on_each_wire
 def test_a_tail_that_was_kept_open_is_answered_once_another_message_follows(wire: str):
-    asks = turn(call("t", "clock", {}))
-    model = ScriptedModel([one(wire, asks), "ok"], wire)
+    """The model's next call belongs to the open turn: neighbouring messages of the model's are one."""
+    asks, real = turn(call("t", "clock", {})), result("t", "12:00", "clock")
+    model = ScriptedModel([one(wire, asks), "ok", "fine"], wire)
     agent = ChatModelAgent(model=model, tools=[clock], middlewares=[PatchToolCalls(tail="keep")])
-    finished = agent.run_sync(history(wire, ASK, A))
-    wanted = [ASK, A, answered("interrupted", "a", "tides"), asks, result("t", "12:00", "clock")]
-    assert_sent(model, *wanted)
-    assert_says(wire, finished.messages, *wanted, says("ok"))
+    first = agent.run_sync(history(wire, ASK, A))
+    assert_says(wire, first.messages, ASK, A, asks, real, says("ok"))
+    second = agent.run_sync([*first.messages, one(wire, STOP)])
+    lost = answered("unknown", "a", "tides")
+    assert_says(wire, second.messages, ASK, A, asks, lost, real, says("ok"), STOP, says("fine"))
+    for number, rest in ((1, []), (2, [says("ok"), STOP])):
+        # Chat wants the results of each message right behind it.
+        wanted = [ASK, A, lost, asks, real] if wire == "openai-chat" else [ASK, A, asks, lost, real]
+        assert_says(wire, sent(model, number), *wanted, *rest)
+        assert suture.check(sent(model, number), wire=wire).acceptable
+
+
+# cause
+
+
+@each_persist
+@on_each_wire
+def test_a_cause_is_told_where_nothing_in_the_history_tells(wire: str, persist: bool):
+    model = ScriptedModel(["ok"], wire)
+    patch = PatchToolCalls(cause="stopped", persist=persist)
+    ChatModelAgent(model=model, middlewares=[patch]).run_sync(history(wire, ASK, A, STOP, turn(call("b", "moon"))))
+    assert_sent(
+        model,
+        ASK,
+        A,
+        answered("stopped", "a", "tides"),
+        STOP,
+        turn(call("b", "moon")),
+        answered("stopped", "b", "moon"),
+    )
 
 
 # orphans

@@ -6,26 +6,22 @@ from typing import Any
 import pytest
 
 import suture
-from suture import AgenticMessage, ChatModelAgent, HistoryError, ModelFailoverConfig, tool
-from suture.messages import FunctionToolCall, Reasoning
+from suture import ChatModelAgent, HistoryError, ModelFailoverConfig, tool
 from suture.middleware import PatchToolCalls
+from suture.models import OpenAIChatModel
 from suture.testing import ScriptedModel
 from tests.agent.patching.wiring import assert_says, assert_sent, history, one, sent
-from tests.shapes.notation import call, result, says, system, turn, user
+from tests.shapes.notation import call, result, says, turn, user
 from tests.shapes.texts import answered
 
 ASK, STOP = user("When is high tide?"), user("Never mind.")
-LATE_SYSTEM = (ASK, says("At six."), system("Be brief."), STOP)
 ILLEGAL_NAME = (ASK, turn(call("a", "not a name!")), result("a", "06:12", "not a name!"), STOP)
-SIGNED = AgenticMessage("assistant", (Reasoning(text="hm", signature="s"), FunctionToolCall("a", "tides", '{"q": "ti')))
-UNMENDABLE = [
-    ("mistral", history("openai-chat", *LATE_SYSTEM), "late-system"),
-    ("mistral", history("openai-chat", *ILLEGAL_NAME), "illegal-name"),
-    ("anthropic", [AgenticMessage.user("hi"), SIGNED, AgenticMessage.user("go on")], "bad-arguments"),
-]
-each_unmendable = pytest.mark.parametrize(
-    ("profile", "given", "problem"), UNMENDABLE, ids=[f"{row[0]} {row[2]}" for row in UNMENDABLE]
-)
+CUSTOM = {"id": "call00001", "type": "custom", "custom": {"name": "tides", "input": "today"}}
+UNMENDABLE = {
+    "illegal-name": history("openai-chat", *ILLEGAL_NAME),
+    "custom-call": [*history("openai-chat", ASK), {"role": "assistant", "tool_calls": [CUSTOM]}],
+}
+each_unmendable = pytest.mark.parametrize("problem", UNMENDABLE)
 each_way = pytest.mark.parametrize(
     "middlewares",
     [[], [PatchToolCalls()], [PatchToolCalls(persist=False)]],
@@ -39,28 +35,34 @@ async def clock() -> str:
     return "12:00"
 
 
+async def assert_refused(model: Any, given: list[Any], middlewares: list[Any], problem: str) -> None:
+    run = ChatModelAgent(model=model, middlewares=middlewares).run(given)
+    with pytest.raises(HistoryError, match=problem) as error:
+        await run
+    left: Any = error.value.unresolved
+    assert [(finding.index, finding.problem) for finding in left] == [(1, problem)]
+    assert error.value.result is run.result
+    assert run.result is not None
+    assert run.result.outcome == "failed"
+
+
 @each_way
 @each_unmendable
-def test_what_nothing_can_mend_is_an_error_before_anything_is_sent(
-    profile: str, given: list[Any], problem: str, middlewares: list[Any]
-):
-    wire = "openai-chat" if isinstance(given[0], dict) else "agentic"
-    unresolved = suture.repair(given, wire=wire, profile=profile).unresolved
+def test_what_nothing_can_mend_is_an_error_before_anything_is_sent(problem: str, middlewares: list[Any]):
+    given = UNMENDABLE[problem]
+    unresolved = suture.repair(given, wire="openai-chat", profile="mistral").unresolved
     assert [finding.problem for finding in unresolved] == [problem], "the case is one"
-    model = ScriptedModel(["ok"], wire, profile=profile)
+    model = ScriptedModel(["ok"], "openai-chat", profile="mistral")
+    asyncio.run(assert_refused(model, given, middlewares, problem))
+    assert model.requests == []
 
-    async def use() -> None:
-        run = ChatModelAgent(model=model, middlewares=middlewares).run(given)
-        with pytest.raises(HistoryError, match=problem) as error:
-            await run
-        left: Any = error.value.unresolved
-        assert [finding.problem for finding in left] == [problem]
-        assert model.requests == []
-        assert error.value.result is run.result
-        assert run.result is not None
-        assert run.result.outcome == "failed"
 
-    asyncio.run(use())
+@each_way
+@pytest.mark.parametrize("wire", ["message", "agentic"])
+def test_what_a_provider_refuses_in_native_messages_is_an_error_of_its_model(wire: Any, middlewares: list[Any]):
+    """Nobody listens at that address: were anything sent, another error would come."""
+    model = OpenAIChatModel("m", wire=wire, profile="mistral", base_url="http://127.0.0.1:9", api_key="k")
+    asyncio.run(assert_refused(model, history(wire, *ILLEGAL_NAME), middlewares, "illegal-name"))
 
 
 def test_a_history_that_becomes_unmendable_in_a_later_turn_is_not_sent_either():

@@ -1,10 +1,11 @@
-"""Messages as the API accepts them: their order, their neighbours, the system's place; and what cannot cross."""
+"""Messages one by one, nothing arranged; what a repair makes of them; the system's place; and what cannot cross."""
 
 from typing import Any
 
 import pytest
 
-from suture.codecs import Loss, Lost, Request, convert, get_codec
+import suture
+from suture.codecs import Loss, Lost, Request, get_codec
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
@@ -14,13 +15,11 @@ from suture.messages import (
     FunctionToolResult,
     MCPToolApprovalRequest,
     MCPToolCall,
-    Message,
     Opaque,
     Reasoning,
     ResponseMeta,
     ServerToolCall,
     ServerToolResult,
-    ToolCall,
     ToolInfo,
     ToolSearchResult,
     UserInputAudio,
@@ -33,6 +32,7 @@ from tests.codecs.anthropic.samples import ADDRESS, MARK, PIXEL
 
 CODEC = get_codec("anthropic")
 TEXT = {"type": "text", "text": "hi"}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 
 
 def used(call_id: str) -> dict[str, Any]:
@@ -62,61 +62,18 @@ def test_a_result_that_is_one_plain_text_block_is_written_as_a_string():
     assert again([{"role": "user", "content": [block]}]) == [{"role": "user", "content": [given("a")]}]
 
 
-@pytest.mark.parametrize("blank", ["", " \n"])
-def test_blank_text_is_left_out_and_so_is_a_message_that_says_nothing_else(blank: str):
-    nothing = {"type": "text", "text": blank}
-    items = [{"role": "user", "content": [nothing, TEXT]}, {"role": "assistant", "content": [nothing]}]
-    assert again([*items, {"role": "user", "content": []}]) == [{"role": "user", "content": [TEXT]}]
-
-
-def test_blank_text_is_left_out_of_a_result_too():
-    block = {"type": "tool_result", "tool_use_id": "a", "content": [TEXT, {"type": "text", "text": ""}, TEXT]}
-    [message] = again([{"role": "user", "content": [block]}])
-    assert message["content"][0]["content"] == [TEXT, TEXT]
-
-
-@pytest.mark.parametrize("content", [None, "", " ", [], [{"type": "text", "text": " "}]])
-def test_an_error_that_says_nothing_is_given_a_text(content: Any):
-    block = {"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": True}
-    [message] = again([{"role": "user", "content": [block]}])
-    assert message["content"] == [{**given("a", "(the tool failed without a message)"), "is_error": True}]
-
-
-def test_neighbouring_messages_with_results_become_one_and_text_behind_them_stays_apart():
+def test_blocks_stay_in_their_order_and_messages_apart():
     items = [
-        {"role": "assistant", "content": [used("a"), used("b"), used("c")]},
-        {"role": "user", "content": [given("a")]},
-        {"role": "user", "content": [given("b"), TEXT]},
-        {"role": "user", "content": [given("c")]},
+        {"role": "assistant", "content": [used("a"), TEXT, used("b"), THOUGHT]},
+        {"role": "user", "content": [TEXT, given("a"), {"type": "text", "text": " "}]},
+        {"role": "user", "content": [given("b")]},
         {"role": "user", "content": [TEXT]},
     ]
-    assert again(items) == [
-        items[0],
-        {"role": "user", "content": [given("a"), given("b"), given("c"), TEXT]},
-        items[4],
-    ]
+    assert again(items) == items
 
 
-def test_results_of_chat_messages_are_put_into_one_message():
-    calls = [ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}")]
-    chat = [Message.assistant("see", calls), Message.tool("1", "a"), Message.tool("2", "b"), Message.user("hi")]
-    assert convert(chat, "message", "anthropic").messages == [
-        {"role": "assistant", "content": [{"type": "text", "text": "see"}, used("a"), used("b")]},
-        {"role": "user", "content": [given("a", "1"), given("b", "2")]},
-        {"role": "user", "content": [TEXT]},
-    ]
-
-
-def test_results_stand_first_in_their_message():
-    items = [{"role": "user", "content": [TEXT, given("a"), TEXT, given("b")]}]
-    assert again(items) == [{"role": "user", "content": [given("a"), given("b"), TEXT, TEXT]}]
-
-
-def test_what_is_said_behind_a_call_is_put_before_it_and_what_the_provider_ran_stays():
-    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-    ran = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    items = [{"role": "assistant", "content": [used("a"), TEXT, used("b"), ran, thought]}]
-    assert again(items) == [{"role": "assistant", "content": [TEXT, thought, used("a"), used("b"), ran]}]
+def test_a_message_without_blocks_is_left_out():
+    assert again([{"role": "user", "content": []}, {"role": "assistant", "content": ""}]) == []
 
 
 def test_a_broken_history_stays_broken():
@@ -129,20 +86,79 @@ def test_fields_of_a_message_come_back():
     assert again([item]) == [item]
 
 
+# What a repair makes of what was written
+
+
+def repaired(history: list[AgenticMessage]) -> list[dict[str, Any]]:
+    messages = suture.repair(CODEC.encode_messages(history).payload, wire="anthropic").messages
+    assert suture.check(messages, wire="anthropic").acceptable
+    return list(messages)
+
+
+def test_results_that_came_one_by_one_stand_in_one_message_and_first():
+    call_a, call_b = FunctionToolCall("a", "f", "{}"), FunctionToolCall("b", "f", "{}")
+    results = [FunctionToolResult(name, "f", (UserInputText("42"),)) for name in "ab"]
+    history = [
+        AgenticMessage.assistant([call_a, call_b]),
+        AgenticMessage.user([results[0]]),
+        AgenticMessage.user([UserInputText("hi"), results[1]]),
+    ]
+    assert repaired(history) == [
+        {"role": "assistant", "content": [used("a"), used("b")]},
+        {"role": "user", "content": [given("a"), given("b"), TEXT]},
+    ]
+
+
+def test_what_is_said_behind_a_call_is_put_before_it():
+    reply = AgenticMessage.assistant([FunctionToolCall("a", "f", "{}"), AssistantGenText("hi")])
+    assert repaired([reply, AgenticMessage.tool_result("a", "f", "42")])[0]["content"] == [TEXT, used("a")]
+
+
+def test_blank_text_goes():
+    history = [AgenticMessage.user([UserInputText(" "), UserInputText("hi")]), AgenticMessage.assistant("\n")]
+    assert repaired(history) == [{"role": "user", "content": [TEXT]}]
+
+
+@pytest.mark.xfail(strict=True, reason="fit leaves signed messages as they are")
+def test_blank_text_beside_a_signed_thought_goes():
+    thought = Reasoning("hm", "c2ln", extension={"wire": "anthropic"})
+    reply = AgenticMessage.assistant([thought, AssistantGenText("\n\n"), FunctionToolCall("a", "f", "{}")])
+    messages = repaired([reply, AgenticMessage.tool_result("a", "f", "42")])
+    assert messages[0]["content"] == [THOUGHT, used("a")]
+
+
+@pytest.mark.xfail(strict=True, reason="fit does not look into results")
+def test_blank_text_in_a_result_goes():
+    result = FunctionToolResult("a", "f", (UserInputText("hi"), UserInputText(""), UserInputText("hi")))
+    messages = repaired([AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), AgenticMessage.user([result])])
+    assert messages[1]["content"][0]["content"] == [TEXT, TEXT]
+
+
+@pytest.mark.parametrize("content", [(), (UserInputText(" "),), (UserInputText(""), UserInputText(""))])
+def test_an_error_that_says_nothing_is_given_a_text(content: Any):
+    result = FunctionToolResult("a", "f", content, is_error=True)
+    messages = repaired([AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), AgenticMessage.user([result])])
+    assert messages[1]["content"] == [{**given("a", "(the tool failed without a message)"), "is_error": True}]
+
+
 # The system
 
 
-def test_system_messages_at_the_beginning_are_reported_where_there_is_no_place_for_them():
-    payload, losses = CODEC.encode_messages([AgenticMessage.system("a"), AgenticMessage.user("hi")])
-    assert payload == [{"role": "user", "content": [TEXT]}]
-    assert [(loss.name, loss.index) for loss in losses] == [(Lost.SYSTEM, 0)]
-
-
-def test_a_system_message_in_the_middle_is_told_as_the_users_and_reported():
-    history = [AgenticMessage.user("hi"), AgenticMessage.system("Be brief."), AgenticMessage.assistant("ok")]
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_system_message_among_the_messages_is_told_as_the_users_and_reported(place: int):
+    history = [AgenticMessage.user("hi"), AgenticMessage.assistant("ok")]
+    history.insert(place, AgenticMessage.system("Be brief."))
     payload, losses = CODEC.encode_messages(history)
-    assert payload[1] == {"role": "user", "content": [{"type": "text", "text": "Be brief."}]}
-    assert [(loss.name, loss.index) for loss in losses] == [(Lost.SYSTEM, 1)]
+    assert payload[place] == {"role": "user", "content": [{"type": "text", "text": "Be brief."}]}
+    assert [(loss.name, loss.index) for loss in losses] == [(Lost.SYSTEM, place)]
+
+
+def test_a_system_message_behind_the_users_stays_among_the_messages_of_a_request():
+    history = [AgenticMessage.system("a"), AgenticMessage.user("hi"), AgenticMessage.system("b")]
+    payload, losses = CODEC.encode_request(Request(history))
+    assert payload["system"] == [{"type": "text", "text": "a"}]
+    assert payload["messages"][1] == {"role": "user", "content": [{"type": "text", "text": "b"}]}
+    assert [(loss.name, loss.index) for loss in losses] == [(Lost.SYSTEM, 2)]
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -256,7 +272,6 @@ LOST: list[tuple[ContentBlock, dict[str, Any] | None, list[tuple[Lost, str]]]] =
         [(Lost.FIELD, "annotations of a text"), (Lost.FIELD, "openai-chat refusal")],
     ),
     (UserInputText("hi", extra={"mine": 1}), TEXT, [(Lost.EXTRA, "extra 'mine'")]),
-    (UserInputText(" ", extra={"anthropic": MARK}), None, [(Lost.FIELD, "anthropic cache_control")]),
     (
         FOUND,
         given("a", '[{"name":"tides"}]'),
@@ -269,8 +284,7 @@ LOST: list[tuple[ContentBlock, dict[str, Any] | None, list[tuple[Lost, str]]]] =
 def test_what_cannot_cross_is_named_with_its_place(block: Any, made: dict[str, Any] | None, lost: list[Any]):
     history = [AgenticMessage.user("?"), AgenticMessage("user", [UserInputText("hi"), block])]
     payload, losses = CODEC.encode_messages(history)
-    results_first = [made, TEXT] if made and made["type"] == "tool_result" else [TEXT, made]
-    assert payload[1]["content"] == [held for held in results_first if held]
+    assert payload[1]["content"] == [TEXT, *([made] if made else [])]
     assert losses == tuple(Loss(name, what, 1, "content_blocks[1]") for name, what in lost)
 
 

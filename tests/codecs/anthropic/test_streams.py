@@ -13,12 +13,12 @@ from suture.messages import (
     Delta,
     FunctionToolCall,
     Reasoning,
-    ResponseMeta,
     TokenUsage,
 )
 from suture.wires import get_chat_wire
 from tests.codecs.answering import answering
 from tests.codecs.anthropic.samples import MADE
+from tests.codecs.anthropic.server import frame, write_stream
 from tests.codecs.recordings import recordings
 from tests.corpus import needs_corpus
 
@@ -33,8 +33,8 @@ def read(data: bytes, size: int = 0) -> tuple[list[Delta], AgenticMessage]:
     return deltas, reader.finish()
 
 
-def streamed(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(map(CODEC.frame, events))
+def streamed(body: dict[str, Any]) -> bytes:
+    return b"".join(map(frame, write_stream(body)))
 
 
 def reply_of(*blocks: dict[str, Any], stop_reason: str = "end_turn") -> list[dict[str, Any]]:
@@ -149,39 +149,36 @@ def test_a_recorded_stream_that_is_cut_at_any_byte_is_known_to_be_cut():
 
 
 def test_a_stream_of_every_kind_of_block_that_is_cut_at_any_byte_is_known_to_be_cut():
-    reply = AgenticMessage("assistant", [native for _, native in MADE.values()])
-    body = streamed(CODEC.encode_stream(reply).payload)
+    body = streamed(EVERYTHING)
     assert check_cuts(body) > len(body) * 0.9
 
 
 # Streams and plain replies
 
-META = ResponseMeta(
-    finish_reason="stop",
-    usage=TokenUsage(prompt_tokens=9, completion_tokens=2, total_tokens=11, cached_tokens=4, reasoning_tokens=1),
-    extension={
-        "id": "msg_1",
-        "model": "claude",
-        "finish_reason": "stop_sequence",
-        "anthropic": {"stop_sequence": "END", "container": {"id": "c"}, "usage": {"service_tier": "standard"}},
-    },
-)
-REPLIES = {
-    **{name: AgenticMessage("assistant", [native]) for name, (_, native) in MADE.items()},
-    "everything": AgenticMessage("assistant", [native for _, native in MADE.values()], response_meta=META),
-    "nothing": AgenticMessage("assistant"),
-    "blank text": AgenticMessage.assistant(""),
-    "arguments that are cut off": AgenticMessage.assistant([FunctionToolCall("a", "f", '{"a')]),
+EVERYTHING: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "content": [block for block, _ in MADE.values()],
+    "stop_reason": "stop_sequence",
+    "stop_sequence": "END",
+    "container": {"id": "c"},
+    "usage": {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 2, "service_tier": "standard"},
+}
+CONTENTS: dict[str, list[dict[str, Any]]] = {
+    **{name: [block] for name, (block, _) in MADE.items()},
+    "everything": EVERYTHING["content"],
+    "nothing": [],
+    "blank text": [{"type": "text", "text": ""}],
 }
 
 
-@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_stream_says_what_the_plain_reply_says(reply: AgenticMessage):
-    stream, losses = CODEC.encode_stream(reply)
-    plain = CODEC.encode_reply(reply)
-    assert losses == plain.losses
-    deltas, message = read(streamed(stream))
-    assert message == CODEC.decode_reply(plain.payload)
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_a_stream_says_what_the_plain_reply_says(content: list[dict[str, Any]]):
+    body = {**EVERYTHING, "content": content}
+    deltas, message = read(streamed(body))
+    assert message == CODEC.decode_reply(body)
     held = message.content_blocks
     texts = [block.text for block in held if isinstance(block, AssistantGenText)]
     thoughts = [block.text for block in held if isinstance(block, Reasoning)]
@@ -193,15 +190,13 @@ def test_a_stream_says_what_the_plain_reply_says(reply: AgenticMessage):
 
 def test_the_sdk_reads_a_stream_as_it_reads_the_plain_reply():
     named = ["thinking", "text", "text with citations", "server call", "server result", "call"]
-    reply = AgenticMessage("assistant", [MADE[name][1] for name in named], response_meta=META)
-    body = streamed(CODEC.encode_stream(reply).payload)
+    body = {**EVERYTHING, "content": [MADE[name][0] for name in named]}
     with (
-        answering(anthropic, "Anthropic", body, "text/event-stream") as (client, _),
+        answering(anthropic, "Anthropic", streamed(body), "text/event-stream") as (client, _),
         client.messages.stream(model="claude", max_tokens=9, messages=[]) as stream,
     ):
         message = stream.get_final_message().to_dict()
-    plain = CODEC.encode_reply(reply).payload
-    assert {name: message[name] for name in plain} == plain
+    assert {name: message[name] for name in body} == body
 
 
 # What may come in a stream

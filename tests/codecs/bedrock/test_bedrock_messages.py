@@ -1,4 +1,4 @@
-"""Each block of Converse's both ways, how messages are laid out, and what does not cross is named."""
+"""Each block of Converse's both ways, one message at a time; what does not cross is named."""
 
 from typing import Any
 
@@ -139,63 +139,39 @@ def test_a_system_message_in_the_middle_keeps_its_role_where_it_was_read_with_it
     assert codec.encode_messages(read[1:]) == (items[1:], ())
 
 
-# How messages are laid out
+# One message at a time
 
 
-def test_neighbours_of_one_role_become_one_message_with_results_first_and_calls_last():
+def test_a_message_is_written_as_it_stands_and_repair_arranges_the_list():
     messages = [
-        AgenticMessage.user("go"),
+        AgenticMessage.assistant("well"),
         AgenticMessage.assistant([FunctionToolCall("a", "f", "{}"), AssistantGenText("and")]),
-        AgenticMessage.assistant([AssistantGenText("also"), opaque({"cachePoint": {}}), FunctionToolCall("b", "f")]),
+        AgenticMessage.assistant([AssistantGenText("also"), FunctionToolCall("b", "f"), AssistantGenText(" ")]),
         AgenticMessage.user("wait"),
         AgenticMessage.tool_result("a", "f", "1"),
-        AgenticMessage.tool_result("b", "f", "2"),
+        AgenticMessage("user", (FunctionToolResult("b", "f", is_error=True),)),
+        AgenticMessage.user(" "),
     ]
     payload, losses = codec.encode_messages(messages)
+    call, result = {"name": "f", "input": {}}, {"toolUseId": "b", "content": [], "status": "error"}
     assert losses == ()
     assert payload == [
-        {"role": "user", "content": [{"text": "go"}]},
-        {
-            "role": "assistant",
-            "content": [
-                {"text": "and"},
-                {"text": "also"},
-                {"toolUse": {"toolUseId": "a", "name": "f", "input": {}}},
-                {"cachePoint": {}},
-                {"toolUse": {"toolUseId": "b", "name": "f", "input": {}}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"toolResult": {"toolUseId": "a", "content": [{"text": "1"}]}},
-                {"toolResult": {"toolUseId": "b", "content": [{"text": "2"}]}},
-                {"text": "wait"},
-            ],
-        },
+        {"role": "assistant", "content": [{"text": "well"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", **call}}, {"text": "and"}]},
+        {"role": "assistant", "content": [{"text": "also"}, {"toolUse": {"toolUseId": "b", **call}}, {"text": " "}]},
+        {"role": "user", "content": [{"text": "wait"}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "1"}]}}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+        {"role": "user", "content": [{"text": " "}]},
     ]
-    assert suture.check(payload, wire=WIRE, profile=WIRE).acceptable
+    assert payload == [one for message in messages for one in codec.encode_messages([message]).payload]
+    fixed = suture.repair(payload, wire=WIRE)
+    assert suture.check(fixed.messages, wire=WIRE).acceptable
+    assert "(the tool failed without a message)" in str(fixed.messages)
 
 
-def test_blank_text_is_left_out_and_so_is_a_message_that_says_nothing_else():
-    messages = [
-        AgenticMessage.user([UserInputText(" "), UserInputText("hi")]),
-        AgenticMessage.assistant(""),
-        AgenticMessage.user("still there?"),
-    ]
-    [only] = codec.encode_messages(messages).payload
-    assert only == {"role": "user", "content": [{"text": "hi"}, {"text": "still there?"}]}
-
-
-@pytest.mark.parametrize("content", [(), (UserInputText(" "),)], ids=["nothing", "blanks"])
-def test_an_error_without_words_gets_some(content: tuple[Any, ...]):
-    failed = FunctionToolResult("a", "f", content, is_error=True)
-    [message] = codec.encode_messages([AgenticMessage("user", (failed,))]).payload
-    assert message["content"][0]["toolResult"] == {
-        "toolUseId": "a",
-        "content": [{"text": "(the tool failed without a message)"}],
-        "status": "error",
-    }
+def test_a_message_of_which_nothing_is_left_is_left_out():
+    assert codec.encode_messages([AgenticMessage("user", ())]) == ([], ())
 
 
 def test_a_result_that_failed_since_it_was_read_says_so():
@@ -214,24 +190,16 @@ def document(name: str) -> UserInputFile:
     return UserInputFile(base64_data=DATA, mime_type="application/pdf", name=name)
 
 
-def test_documents_get_names_that_converse_allows_and_that_differ():
-    names = ["report.pdf", "report", "Jo's  notes #2.md", "", "分.pdf", "Report", "report 2"]
-    results = [AgenticMessage.tool_result("a", "f", [document("report.docx")])]
-    payload, losses = codec.encode_messages([AgenticMessage.user([document(name) for name in names]), *results])
-    blocks = payload[0]["content"]
-    assert [block["document"]["name"] for block in blocks[1:]] == [
-        "report",
-        "report 2",
-        "Jo s notes 2",
-        "document",
-        "document 2",
-        "Report 3",
-        "report 2 2",
-    ]
-    assert blocks[0]["toolResult"]["content"][0]["document"]["name"] == "report 4"
-    changed = ["report.pdf", "report", "Jo's  notes #2.md", "分.pdf", "Report", "report 2", "report.docx"]
-    assert [loss.what for loss in losses] == [f"file name {name!r}" for name in changed]
-    assert {loss.name for loss in losses} == {Lost.DETAIL}
+def test_documents_get_names_that_converse_allows():
+    names = ["report.pdf", "report", "Jo's  notes #2.md", "", "分.pdf", "a" * 201]
+    payload, losses = codec.encode_messages([AgenticMessage.user([document(name) for name in names])])
+    written = [block["document"]["name"] for block in payload[0]["content"]]
+    assert written == ["report", "report", "Jo s notes 2", "document", "document", "a" * 200]
+    changed = ["report.pdf", "Jo's  notes #2.md", "分.pdf", "a" * 80]
+    assert losses == tuple(
+        Loss(Lost.DETAIL, f"file name {name!r}", 0, f"content_blocks[{place}]")
+        for name, place in zip(changed, (0, 2, 4, 5), strict=True)
+    )
 
 
 # What does not cross
@@ -347,10 +315,10 @@ def test_why_a_reply_ended_is_not_said_in_a_request():
     assert losses == (Loss(Lost.META, "why the reply ended and what it cost", 1),)
 
 
-def test_a_system_message_has_no_place_in_the_list_and_one_in_the_middle_is_the_users():
+def test_a_system_message_in_the_list_is_the_users():
     messages = [AgenticMessage.system("Be brief."), AgenticMessage.user("hi"), AgenticMessage.system("Now long.")]
     payload, losses = codec.encode_messages(messages)
-    assert payload == [{"role": "user", "content": [{"text": "hi"}, {"text": "Now long."}]}]
+    assert payload == [{"role": "user", "content": [{"text": text}]} for text in ("Be brief.", "hi", "Now long.")]
     assert [(loss.name, loss.index) for loss in losses] == [(Lost.SYSTEM, 0), (Lost.SYSTEM, 2)]
     assert "Be brief." in losses[0].what
 

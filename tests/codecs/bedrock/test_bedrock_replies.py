@@ -1,17 +1,16 @@
-"""Responses both ways, whole and streamed: one decoder for both, and nothing but Suture's errors."""
+"""Responses, whole and streamed: both say the same, and nothing but Suture's errors comes out."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suture.codecs import Loss, Lost, get_codec
+from suture.codecs import get_codec
 from suture.errors import (
     ContextLengthError,
-    InputError,
     ModelAuthError,
     ModelError,
     ModelRequestError,
@@ -27,7 +26,6 @@ from suture.messages import (
     AssistantGenText,
     Delta,
     FunctionToolCall,
-    LogProb,
     Reasoning,
     ResponseMeta,
     ServerToolCall,
@@ -36,6 +34,7 @@ from suture.messages import (
 )
 from tests.codecs.bedrock.pieces import BLOCKS, DATA, WIRE, json_values, opaque, replies
 from tests.codecs.bedrock.sdk import parsed_events, parsed_reply
+from tests.codecs.bedrock.server import frame, write_reply, write_stream
 
 codec = get_codec(WIRE)
 USAGE = {"inputTokens": 3, "outputTokens": 4, "totalTokens": 7}
@@ -67,74 +66,54 @@ def read(events: list[dict[str, Any]]) -> tuple[list[Delta], AgenticMessage]:
         ("malformed_tool_use", "malformed_tool_use", None),
     ],
 )
-def test_why_a_reply_ended_is_told_in_one_vocabulary_and_written_in_converses(word: str, finish: str, own: str | None):
+def test_why_a_reply_ended_is_told_in_one_vocabulary(word: str, finish: str, own: str | None):
     meta = codec.decode_reply(body({"text": "hi"}, stop=word)).response_meta
     assert meta is not None
     assert meta.finish_reason == finish
     assert meta.extension.get("finish_reason") == own
-    message = AgenticMessage("assistant", (AssistantGenText("hi"),), response_meta=meta)
-    assert codec.encode_reply(message) == (body({"text": "hi"}, stop=word), ())
 
 
-USAGES = {
-    "plain": (USAGE, TokenUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7)),
+USAGES: dict[str, tuple[dict[str, Any], TokenUsage, Any]] = {
+    "plain": (USAGE, TokenUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7), None),
     "cached": (
         {**USAGE, "totalTokens": 37, "cacheReadInputTokens": 10, "cacheWriteInputTokens": 20},
         TokenUsage(prompt_tokens=33, completion_tokens=4, total_tokens=37, cached_tokens=10, cache_write_tokens=20),
+        None,
     ),
-    "nothing cached": (
-        {**USAGE, "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0, "cacheDetails": []},
+    "details": (
+        {**USAGE, "cacheReadInputTokens": 0, "cacheDetails": []},
         TokenUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7),
+        {"cacheDetails": []},
     ),
     "no total": (
         {"inputTokens": 3, "outputTokens": 4, "serverToolUsage": {}},
         TokenUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7),
+        {"serverToolUsage": {}},
     ),
 }
 
 
-@pytest.mark.parametrize(("usage", "counted"), USAGES.values(), ids=USAGES)
-def test_what_a_reply_cost_counts_all_input_and_comes_back(usage: dict[str, Any], counted: TokenUsage):
-    said = body({"text": "hi"}, usage=usage)
-    message = codec.decode_reply(said)
-    assert message.response_meta is not None
-    assert message.response_meta.usage == counted
-    assert codec.encode_reply(message) == (said, ())
+@pytest.mark.parametrize(("usage", "counted", "more"), USAGES.values(), ids=USAGES)
+def test_what_a_reply_cost_counts_all_input(usage: dict[str, Any], counted: TokenUsage, more: Any):
+    meta = codec.decode_reply(body({"text": "hi"}, usage=usage)).response_meta
+    assert meta is not None
+    assert meta.usage == counted
+    assert meta.extension.get("usage") == more
 
 
-def test_what_else_a_response_says_comes_back():
+def test_what_else_a_response_says_is_kept():
     said = body({"text": "hi"}, metrics={"latencyMs": 9}, trace={"guardrail": {}}, serviceTier={"type": "flex"})
     said["output"]["message"]["mood"] = "good"
     message = codec.decode_reply(said)
+    assert message.extra == {WIRE: {"mood": "good"}}
     assert message.response_meta is not None
-    assert message.response_meta.extension["metrics"] == {"latencyMs": 9}
-    assert codec.encode_reply(message) == (said, ())
-    assert codec.decode_reply(said) == read(codec.encode_stream(message).payload)[1]
-
-
-def test_what_another_provider_said_about_its_reply_is_named():
-    meta = ResponseMeta(
-        finish_reason="stop",
-        usage=TokenUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7, reasoning_tokens=2),
-        logprobs=(LogProb("hi", -0.1),),
-        extension={"wire": "anthropic", "id": "msg_1", "model": "m", "finish_reason": "stop_sequence"},
-    )
-    payload, losses = codec.encode_reply(AgenticMessage("assistant", (AssistantGenText("hi"),), response_meta=meta))
-    assert payload == body({"text": "hi"}, stop="stop_sequence", usage=USAGE)
-    assert losses == tuple(
-        Loss(Lost.META, what) for what in ("reasoning tokens", "logprobs", "response id", "response model")
-    )
-
-
-def test_a_reply_that_nothing_is_known_about_ended_with_its_calls_or_its_text():
-    calls = AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")])
-    assert codec.encode_reply(calls).payload["stopReason"] == "tool_use"
-    assert codec.encode_reply(AgenticMessage.assistant("hi")).payload["stopReason"] == "end_turn"
-
-
-def test_only_the_assistants_message_is_a_reply():
-    with pytest.raises(InputError, match="the user's"):
-        codec.encode_reply(AgenticMessage.user("hi"))
+    assert message.response_meta.extension == {
+        "wire": WIRE,
+        "metrics": {"latencyMs": 9},
+        "trace": {"guardrail": {}},
+        "serviceTier": {"type": "flex"},
+    }
+    assert read(write_stream(said))[1] == message
 
 
 def test_a_response_of_boto3s_has_its_id_and_its_bytes_as_text():
@@ -145,7 +124,6 @@ def test_a_response_of_boto3s_has_its_id_and_its_bytes_as_text():
     assert message.content_blocks == (AssistantGenImage(base64_data=DATA, mime_type="image/png"),)
     assert message.response_meta is not None
     assert message.response_meta.extension["id"] == "req_1"
-    assert codec.encode_reply(message) == (said, (Loss(Lost.META, "response id"),))
 
 
 REPLIES = {name: block for name, (role, block, _) in BLOCKS.items() if role == "assistant"}
@@ -156,22 +134,17 @@ def test_a_block_of_a_reply_is_the_same_whole_and_streamed(name: str):
     said = body({"text": "so"}, REPLIES[name], {"text": "then"})
     message = codec.decode_reply(said)
     assert message.content_blocks[1] == BLOCKS[name][2]
-    assert codec.encode_reply(message) == (said, ())
-    assert read(codec.encode_stream(message).payload)[1] == message
+    assert read(write_stream(said))[1] == message
 
 
 @given(replies, st.sampled_from(["end_turn", "stop_sequence", "tool_use"]), st.booleans())
 @settings(max_examples=120, deadline=None)
-def test_a_reply_is_the_same_whole_and_streamed_and_through_frames(reply: AgenticMessage, stop: str, counted: bool):
+def test_a_reply_is_the_same_whole_and_streamed(reply: AgenticMessage, stop: str, counted: bool):
     more = {"usage": USAGE, "metrics": {"latencyMs": 9}} if counted else {}
-    written = codec.encode_reply(reply).payload
-    message = codec.decode_reply({**written, "stopReason": stop, **more})
-    payload, losses = codec.encode_reply(message)
-    assert losses == ()
-    assert codec.decode_reply(payload) == message
-    framing = codec.framing()
-    events = [event for one in codec.encode_stream(message).payload for event in framing.feed(codec.frame(one))]
-    deltas, streamed = read(events)
+    said = {**write_reply(reply), "stopReason": stop, **more}
+    message = codec.decode_reply(said)
+    assert message.content_blocks == reply.content_blocks
+    deltas, streamed = read(write_stream(said))
     assert streamed == message
     assert "".join(delta.text for delta in deltas) == "".join(
         block.text for block in message.content_blocks if isinstance(block, AssistantGenText)
@@ -333,22 +306,26 @@ def test_a_stream_whose_end_was_not_said_is_cut():
         reader.finish()
 
 
-def test_boto3_reads_our_frames_and_we_read_what_boto3_makes_of_them():
-    blocks = (
-        Reasoning("hm", "sig", extension={"wire": WIRE}),
-        Reasoning(signature=DATA, extension={"wire": WIRE, "redacted": True}),
-        AssistantGenText("green", extension={"wire": WIRE, "citations": [{"title": "d"}]}),
-        AssistantGenImage(base64_data=DATA, mime_type="image/png"),
-        FunctionToolCall("a", "f", '{"q":1}'),
+def test_what_boto3_makes_of_frames_is_read():
+    said = body(
+        {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "sig"}}},
+        {"reasoningContent": {"redactedContent": DATA}},
+        {"citationsContent": {"content": [{"text": "green"}], "citations": [{"title": "d"}]}},
+        {"image": {"format": "png", "source": {"bytes": DATA}}},
+        {"toolUse": {"toolUseId": "a", "name": "f", "input": {"q": 1}}},
+        stop="stop_sequence",
+        usage={**USAGE, "cacheReadInputTokens": 2},
+        metrics={"latencyMs": 9},
     )
-    said = body(stop="stop_sequence", usage={**USAGE, "cacheReadInputTokens": 2}, metrics={"latencyMs": 9})
-    message = msgspec.structs.replace(codec.decode_reply(said), content_blocks=blocks)
-    frames = [codec.frame(event) for event in codec.encode_stream(message).payload]
-    events = parsed_events(*frames)
-    assert {
-        "contentBlockDelta": {"delta": {"reasoningContent": {"redactedContent": b"data"}}, "contentBlockIndex": 1}
-    } in (events)
-    assert read(events)[1] == message
+    events = parsed_events(*map(frame, write_stream(said)))
+    bytes_of_boto3 = {"reasoningContent": {"redactedContent": b"data"}}
+    assert {"contentBlockDelta": {"delta": bytes_of_boto3, "contentBlockIndex": 1}} in events
+    assert read(events)[1] == codec.decode_reply(said)
+
+
+def test_the_bytes_of_a_stream_are_left_to_boto3():
+    with pytest.raises(NotImplementedError, match="boto3"):
+        codec.framing()
 
 
 # Failures
@@ -523,8 +500,5 @@ def test_whatever_is_fed_only_sutures_errors_come_out(events: list[dict[str, Any
 @given(st.dictionaries(st.sampled_from(["output", "usage", "stopReason", "x"]), shapes) | shapes.map(body))
 @settings(max_examples=200, deadline=None)
 def test_whatever_body_comes_only_sutures_errors_come_out(payload: dict[str, Any]):
-    try:
-        message = codec.decode_reply(payload)
-    except ModelError:
-        return
-    assert codec.decode_reply(codec.encode_reply(message).payload) == message
+    with suppress(ModelError):
+        assert codec.decode_reply(payload).role == "assistant"

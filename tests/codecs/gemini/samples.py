@@ -24,7 +24,6 @@ from suture.messages import (
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 FILE = "https://generativelanguage.googleapis.com/v1beta/files/a"
 SIGNED = {"thoughtSignature": "c2lnbmVk"}
-UNNAMED = {"gemini": {"id": None}}
 CODE = {"language": "PYTHON", "code": "print(6)"}
 OUTPUT = {"outcome": "OUTCOME_OK", "output": "6\n"}
 
@@ -122,7 +121,7 @@ GIVEN: dict[str, tuple[dict[str, Any], ContentBlock]] = {
     ),
     "result without an id": (
         {"functionResponse": {"name": "tides", "response": {"output": "06:12"}}},
-        FunctionToolResult("", "tides", [UserInputText("06:12")], extra=UNNAMED),
+        FunctionToolResult("", "tides", [UserInputText("06:12")]),
     ),
     "unknown part": ({"hologram": {"beam": 7}}, Opaque({"type": "gemini.block", "value": {"hologram": {"beam": 7}}})),
     "blob without data": (
@@ -150,10 +149,6 @@ MADE: dict[str, tuple[dict[str, Any], ContentBlock]] = {
     "signed call": (
         {"functionCall": {"id": "a", "name": "tides", "args": {}}, **SIGNED},
         FunctionToolCall("a", "tides", "{}", extra={"gemini": SIGNED}),
-    ),
-    "call without an id": (
-        {"functionCall": {"name": "tides", "args": {}}},
-        FunctionToolCall("call_0_0", "tides", "{}", extra=UNNAMED),
     ),
     "call without arguments": (
         {"functionCall": {"id": "a", "name": "now"}},

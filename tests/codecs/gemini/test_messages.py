@@ -1,12 +1,11 @@
-"""Contents as Gemini accepts them: their neighbours, their calls and responses, the system's place."""
+"""Contents: the ids of their calls and responses, the system's place, and what repair makes of a written history."""
 
-import time
 from typing import Any
 
 import pytest
 
 import suture
-from suture.codecs import Loss, Lost, Request, convert, get_codec
+from suture.codecs import Loss, Lost, Request, convert, decode, get_codec
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -20,7 +19,6 @@ from suture.messages import (
     UserInputImage,
     UserInputText,
 )
-from suture.providers.gemini.read import Calls
 from tests.codecs.gemini.samples import PIXEL
 
 CODEC = get_codec("gemini")
@@ -65,8 +63,8 @@ def ids(items: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def test_names_in_snake_case_are_written_in_camel_case():
-    parts = [{"function_call": {"name": "f", "args": {"my_port": 1}}, "thought_signature": "c2ln"}]
-    written = {"functionCall": {"name": "f", "args": {"my_port": 1}}, "thoughtSignature": "c2ln"}
+    parts = [{"function_call": {"id": "a", "name": "f", "args": {"my_port": 1}}, "thought_signature": "c2ln"}]
+    written = {**called("f", "a", my_port=1), "thoughtSignature": "c2ln"}
     assert again([{"role": "model", "parts": parts}]) == [turn(written)]
 
 
@@ -78,16 +76,6 @@ def test_a_content_of_any_other_role_is_the_users(role: str | None):
 def test_null_fields_are_left_out():
     part = {"text": "hi", "thought": None, "functionCall": None}
     assert again([{"role": "user", "parts": [part]}]) == [user({"text": "hi"})]
-
-
-def test_neighbouring_contents_of_one_role_become_one():
-    items = [ASKED, user({"text": "In Dover."}), turn({"text": "At"}), turn({"text": "06:12."})]
-    assert again(items) == [user(*ASKED["parts"], {"text": "In Dover."}), turn({"text": "At"}, {"text": "06:12."})]
-
-
-def test_a_response_stands_before_what_else_its_content_holds():
-    items = [ASKED, turn(called("f", "a")), user({"text": "Look:"}, given("f", "six", "a"))]
-    assert again(items)[2] == user(given("f", "six", "a"), {"text": "Look:"})
 
 
 def test_the_texts_of_a_response_become_one_before_its_media():
@@ -127,40 +115,20 @@ def test_calls_without_ids_get_one_each_and_their_responses_the_same():
     calls, results = ids(items)[:3], ids(items)[3:]
     assert [call_id for _, call_id in calls] == ["call_1_0", "call_1_1", "call_1_2"]
     assert [call_id for _, call_id in results] == ["call_1_0", "call_1_1", "call_1_2"]
-    assert again(items) == items
-
-
-def test_an_id_that_is_given_is_none_that_another_call_has():
-    items = [
-        {
-            "role": "model",
-            "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"id": "call_0_0", "name": "g"}}],
-        },
-        {
-            "role": "user",
-            "parts": [
-                {"functionResponse": {"id": "call_0_0", "name": "g", "response": {"output": "G"}}},
-                {"functionResponse": {"name": "f", "response": {"output": "F"}}},
-            ],
-        },
+    assert again(items)[1:] == [
+        turn(called("f", "call_1_0"), called("g", "call_1_1"), called("f", "call_1_2")),
+        user(given("f", "1", "call_1_0"), given("g", "2", "call_1_1"), given("f", "3", "call_1_2")),
     ]
-    messages = CODEC.decode_messages(items)
-    blocks: list[Any] = [block for message in messages for block in message.content_blocks]
-    first, second, *answered = [block.call_id for block in blocks]
+
+
+def test_an_id_that_a_call_is_given_is_none_that_another_has():
+    items = [
+        turn(called("f"), called("g", "call_0_0")),
+        user(given("g", "G", "call_0_0"), given("f", "F")),
+    ]
+    (_, first), (_, second), *answered = ids(items)
     assert first != second == "call_0_0"
-    assert answered == [second, first]
-    assert CODEC.encode_messages(messages) == (items, ())
-
-
-def test_the_responses_of_many_calls_are_matched_in_linear_time():
-    count, calls = 100_000, Calls()
-    calls.begin("0")
-    start = time.perf_counter()
-    for place in range(count):
-        calls.open({"id": str(place), "name": "f"})
-    for place in reversed(range(count)):
-        assert calls.answer({"id": str(place), "name": "f"}) == str(place)
-    assert time.perf_counter() - start < 60  # a second; looking through all calls for each takes many minutes
+    assert [call_id for _, call_id in answered] == [second, first]
 
 
 def test_responses_without_ids_are_matched_by_name_before_order():
@@ -171,13 +139,12 @@ def test_responses_without_ids_are_matched_by_name_before_order():
 def test_a_response_without_an_id_is_not_given_to_a_call_that_has_one_while_another_waits():
     items = [ASKED, turn(called("f", "own"), called("f")), user(given("f", "1"), given("f", "2", "own"))]
     assert ids(items)[2:] == [("FunctionToolResult", "call_1_1"), ("FunctionToolResult", "own")]
-    assert again(items) == items
 
 
-def test_a_response_without_an_id_answers_a_call_that_has_one():
+def test_a_response_without_an_id_is_given_that_of_the_call_it_answers():
     items = [ASKED, turn(called("f", "own")), user(given("f", "1"))]
     assert ids(items)[1] == ("FunctionToolResult", "own")
-    assert again(items) == items
+    assert again(items) == [*items[:2], user(given("f", "1", "own"))]
 
 
 def test_a_response_belongs_to_the_latest_turn():
@@ -196,44 +163,87 @@ def test_a_response_belongs_to_the_latest_turn():
 )
 def test_a_response_that_answers_no_call_is_given_to_nobody(items: list[dict[str, Any]]):
     assert ids(items)[-1] == ("FunctionToolResult", "")
-    assert again(items) == items
+    assert again(items)[-1]["parts"][-1] == items[-1]["parts"][-1]
 
 
-def test_an_id_that_was_given_is_never_sent_to_gemini_nor_with_its_response():
-    call = CODEC.decode_messages([turn(called("f"))])[0]
-    answered = AgenticMessage.tool_result("call_0_0", "f", "six")
-    assert CODEC.encode_messages([call, answered]).payload == [turn(called("f")), user(given("f", "six"))]
-
-
-def test_an_agent_that_speaks_chat_messages_sends_a_signed_call_back_as_it_came():
-    sent = {**called("f", port="Dover"), "thoughtSignature": "c2ln"}
-    answer = {"candidates": [{"content": {"parts": [sent]}, "finishReason": "STOP"}], "responseId": "NyTx"}
+def test_an_agent_that_speaks_chat_messages_sends_signed_calls_back_with_the_ids_of_their_results():
+    sent = [{**called("f", port="Dover"), "thoughtSignature": "c2ln"}, called("f", port="Hull")]
+    answer = {"candidates": [{"content": {"parts": sent}, "finishReason": "STOP"}], "responseId": "NyTx"}
     [reply] = convert([CODEC.decode_reply(answer)], "agentic", "message").messages
-    assert [call.id for call in reply.tool_calls] == ["call_NyTx_0"]
-    history = [Message.user("When?"), reply, Message.tool("06:12", "call_NyTx_0", "f")]
-    contents = convert(history, "message", "gemini").messages
-    assert contents == [user({"text": "When?"}), turn(sent), user(given("f", "06:12"))]
-    assert suture.check(contents, wire="gemini", profile="gemini").acceptable
+    assert [call.id for call in reply.tool_calls] == ["call_NyTx_0", "call_NyTx_1"]
+    results = [Message.tool("05:40", "call_NyTx_1"), Message.tool("06:12", "call_NyTx_0")]
+    assert repaired(decode([Message.user("When?"), reply, *results], "message")) == [
+        user({"text": "When?"}),
+        turn(
+            {**called("f", "call_NyTx_0", port="Dover"), "thoughtSignature": "c2ln"},
+            called("f", "call_NyTx_1", port="Hull"),
+        ),
+        user(given("f", "06:12", "call_NyTx_0"), given("f", "05:40", "call_NyTx_1")),
+    ]
 
 
-def test_other_providers_are_sent_the_id_that_was_given():
+def test_other_providers_are_sent_the_id_that_a_call_was_given():
     items = [ASKED, turn(called("f")), user(given("f", "six"))]
     chat = convert(items, "gemini", "openai-chat").messages
     assert chat[1]["tool_calls"][0]["id"] == chat[2]["tool_call_id"] == "call_1_0"
 
 
-def test_a_result_carries_the_name_of_the_call_before_it_with_its_id():
-    steps = [
-        AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]),
+# What is written of one message, and what repair makes of it
+
+
+def repaired(messages: list[AgenticMessage]) -> list[dict[str, Any]]:
+    """Return what is sent to Gemini: the written contents, repaired."""
+    contents = suture.repair(CODEC.encode_messages(messages).payload, wire="gemini").messages
+    assert suture.check(contents, wire="gemini").acceptable
+    return list(contents)
+
+
+def test_a_message_is_written_whatever_stands_beside_it():
+    asks = AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")])
+    history = [
+        AgenticMessage.user("hi"),
+        AgenticMessage.user("there"),
+        asks,
         AgenticMessage.tool_result("a", "", "1"),
-        AgenticMessage.assistant([FunctionToolCall("a", "g", "{}")]),
-        AgenticMessage.tool_result("a", "", "2"),
+        asks,
+        AgenticMessage("user", [UserInputText("Look:"), FunctionToolResult("a", "", [UserInputText("2")])]),
+        AgenticMessage.system("Be brief."),
     ]
-    payload = CODEC.encode_messages(steps).payload
-    assert [content["parts"][0]["functionResponse"]["name"] for content in payload[1::2]] == ["f", "g"]
+    alone = [content for message in history for content in CODEC.encode_messages([message]).payload]
+    assert CODEC.encode_messages(history).payload == alone
+    assert len(alone) == len(history)
+    assert alone[5]["parts"] == [
+        {"text": "Look:"},
+        {"functionResponse": {"id": "a", "response": {"output": "2"}}},
+    ]
 
 
-# Histories of an agent
+def test_repair_joins_neighbours_orders_a_content_and_names_results_after_their_calls():
+    history = [
+        AgenticMessage.user("When?"),
+        AgenticMessage.user("In Dover."),
+        AgenticMessage.assistant([FunctionToolCall("a", "f", "{}"), FunctionToolCall("b", "g", "{}")]),
+        AgenticMessage.tool_result("a", "", "1"),
+        AgenticMessage("user", [UserInputText("Look:"), FunctionToolResult("b", "", [UserInputText("2")])]),
+        AgenticMessage.assistant("At"),
+        AgenticMessage.assistant("06:12."),
+    ]
+    assert repaired(history) == [
+        user({"text": "When?"}, {"text": "In Dover."}),
+        turn(called("f", "a"), called("g", "b")),
+        user(given("f", "1", "a"), given("g", "2", "b"), {"text": "Look:"}),
+        turn({"text": "At"}, {"text": "06:12."}),
+    ]
+
+
+def test_each_result_of_an_id_that_calls_share_is_named_after_its_own_call():
+    history = [
+        AgenticMessage.user("When?"),
+        AgenticMessage.assistant([FunctionToolCall("x", "f", "{}"), FunctionToolCall("x", "g", "{}")]),
+        AgenticMessage.tool_result("x", "g", "2"),
+        AgenticMessage.tool_result("x", "", "1"),
+    ]
+    assert repaired(history)[2] == user(given("f", "1", "x"), given("g", "2", "x"))
 
 
 def test_results_that_are_messages_of_their_own_become_one_content():
@@ -244,19 +254,23 @@ def test_results_that_are_messages_of_their_own_become_one_content():
         Message.tool("no", "b", "g", is_error=True),
         Message.user("And?"),
     ]
-    contents = convert(history, "message", "gemini").messages
     error = {"functionResponse": {"id": "b", "name": "g", "response": {"error": "no"}}}
-    assert contents == [
+    assert repaired(decode(history, "message")) == [
         user({"text": "When?"}),
         turn({"text": "See:"}, called("f", "a"), called("g", "b")),
         user(given("f", "1", "a"), error, {"text": "And?"}),
     ]
-    assert suture.check(contents, wire="gemini", profile="gemini").acceptable
 
 
 def test_a_broken_history_stays_broken():
     items = [ASKED, turn(called("f", "a")), user({"text": "stop"})]
     assert again(items) == items
+
+
+def test_why_a_reply_ended_and_what_it_cost_is_reported():
+    reply = AgenticMessage("assistant", [AssistantGenText("hi")], response_meta=ResponseMeta(finish_reason="stop"))
+    losses = CODEC.encode_messages([AgenticMessage.user("hi"), reply]).losses
+    assert losses == (Loss(Lost.META, "why the reply ended and what it cost", 1, "response_meta"),)
 
 
 FOREIGN = Reasoning("hm", "sig", extension={"wire": "anthropic"})
@@ -270,29 +284,25 @@ FOREIGN = Reasoning("hm", "sig", extension={"wire": "anthropic"})
 def test_a_message_of_which_nothing_can_be_said_is_left_out(blocks: list[Any]):
     history = [AgenticMessage.user("hi"), AgenticMessage("assistant", blocks), AgenticMessage.user("there")]
     payload, losses = CODEC.encode_messages(history)
-    assert payload == [user({"text": "hi"}, {"text": "there"})]
+    assert payload == [user({"text": "hi"}), user({"text": "there"})]
     assert [loss.index for loss in losses] == [1]
-
-
-def test_why_a_reply_ended_and_what_it_cost_is_reported():
-    reply = AgenticMessage("assistant", [AssistantGenText("hi")], response_meta=ResponseMeta(finish_reason="stop"))
-    losses = CODEC.encode_messages([AgenticMessage.user("hi"), reply]).losses
-    assert losses == (Loss(Lost.META, "why the reply ended and what it cost", 1, "response_meta"),)
 
 
 # The system
 
 
-def test_a_system_message_at_the_beginning_has_no_place_among_contents():
-    payload, losses = CODEC.encode_messages([AgenticMessage.system("Be brief."), AgenticMessage.user("hi")])
-    assert payload == [user({"text": "hi"})]
-    assert losses == (Loss(Lost.SYSTEM, "the system message at the beginning; a request has a place for it", 0),)
-
-
-def test_a_system_message_in_the_middle_is_told_as_the_users():
-    history = [AgenticMessage.user("hi"), AgenticMessage.assistant("yes?"), AgenticMessage.system("Be brief.")]
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_system_message_among_contents_is_told_as_the_users(place: int):
+    history = [AgenticMessage.user("hi")]
+    history.insert(place, AgenticMessage.system("Be brief."))
     payload, losses = CODEC.encode_messages(history)
-    assert payload[2] == user({"text": "Be brief."})
+    assert payload[place] == user({"text": "Be brief."})
+    assert losses == (Loss(Lost.SYSTEM, "that the system says this", place),)
+
+
+def test_what_is_lost_behind_the_system_messages_of_a_request_is_named_with_its_place():
+    history = [AgenticMessage.system("Be kind."), AgenticMessage.user("hi"), AgenticMessage.system("Be brief.")]
+    losses = CODEC.encode_request(Request(history)).losses
     assert losses == (Loss(Lost.SYSTEM, "that the system says this", 2),)
 
 

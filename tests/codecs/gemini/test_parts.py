@@ -205,10 +205,6 @@ def test_fields_that_only_gemini_knows_are_named_where_another_provider_is_told(
     assert [(loss.name, loss.what) for loss in losses] == [(Lost.FIELD, "gemini thoughtSignature")]
 
 
-def test_an_id_that_was_given_to_a_call_is_no_loss_for_others():
-    assert convert([{"role": "model", "parts": [MADE["call without an id"][0]]}], "gemini", "openai-chat").losses == ()
-
-
 WRONG: dict[str, tuple[Any, str]] = {
     "no content": (7, "message 0: expected a content, found int"),
     "a role that nobody has": ({"role": "system", "parts": []}, "message 0, role: unknown role 'system'"),
@@ -257,7 +253,8 @@ def test_a_signature_that_is_not_text_is_refused_on_a_thought():
 
 
 def test_a_signature_stays_on_its_own_part():
-    first, second = {"functionCall": {"name": "f", "args": {}}, **SIGNED}, {"functionCall": {"name": "f", "args": {}}}
+    second = {"functionCall": {"id": "b", "name": "f", "args": {}}}
+    first = {"functionCall": {"id": "a", "name": "f", "args": {}}, **SIGNED}
     item = {"role": "model", "parts": [{"text": "so"}, first, second, {"text": "", **SIGNED}]}
     assert CODEC.encode_messages(CODEC.decode_messages([item])).payload == [item]
 

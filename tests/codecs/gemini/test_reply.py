@@ -1,13 +1,12 @@
 """Replies of Gemini: what they say, why they ended, what they cost, and the errors that they report."""
 
-import copy
 import re
 from typing import Any
 
 import pytest
 from google.genai import types
 
-from suture.codecs import Lost, get_codec
+from suture.codecs import get_codec
 from suture.errors import (
     ContextLengthError,
     ModelAuthError,
@@ -22,7 +21,6 @@ from suture.messages import (
     AssistantGenText,
     FunctionToolCall,
     LogProb,
-    Reasoning,
     ResponseMeta,
     TokenUsage,
     TopLogProb,
@@ -35,15 +33,6 @@ USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 2, "totalTokenCount": 1
 def body(*parts: dict[str, Any], reason: str = "STOP", **fields: Any) -> dict[str, Any]:
     candidate = {"content": {"parts": list(parts), "role": "model"}, "finishReason": reason, "index": 0}
     return {"candidates": [candidate], "responseId": "NyTx", "modelVersion": "gemini-2.5-flash", **fields}
-
-
-def again(payload: dict[str, Any]) -> Any:
-    """Return a response that was read and written again; nothing is lost on the way."""
-    before = copy.deepcopy(payload)
-    written, losses = CODEC.encode_reply(CODEC.decode_reply(payload))
-    assert losses == ()
-    assert payload == before
-    return written
 
 
 def test_a_reply_says_its_text_its_end_its_cost_and_where_it_is_from():
@@ -100,15 +89,39 @@ REPLIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("payload", REPLIES.values(), ids=REPLIES)
-def test_a_response_is_written_as_it_was(payload: dict[str, Any]):
-    assert again(payload) == payload
-
-
-@pytest.mark.parametrize("payload", REPLIES.values(), ids=REPLIES)
 def test_the_sdks_own_dump_of_a_response_says_the_same(payload: dict[str, Any]):
     dumped = types.GenerateContentResponse.model_validate(payload).model_dump(mode="json", exclude_unset=True)
     said, meant = CODEC.decode_reply(dumped), CODEC.decode_reply(payload)
     assert (said.content_blocks, said.response_meta) == (meant.content_blocks, meant.response_meta)
+
+
+def test_what_is_said_beside_the_reply_is_kept():
+    meta = CODEC.decode_reply(REPLIES["what is said beside"]).response_meta
+    assert meta is not None
+    assert meta.extension["gemini"] == {
+        "candidate": {
+            "finishMessage": "Done.",
+            "groundingMetadata": {"webSearchQueries": ["tide"]},
+            "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}],
+            "avgLogprobs": -0.5,
+        },
+        "body": {"createTime": "2026-04-28T21:18:47Z"},
+        "usage": {
+            "toolUsePromptTokenCount": 107,
+            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 11}],
+            "trafficType": "ON_DEMAND",
+        },
+    }
+
+
+def test_a_reply_without_content_says_why_it_ended_and_what_it_cost():
+    reply = CODEC.decode_reply(REPLIES["no content at all"])
+    assert reply.content_blocks == ()
+    assert reply.response_meta is not None
+    assert reply.response_meta.finish_reason == "length"
+    assert reply.response_meta.usage == TokenUsage(
+        prompt_tokens=11, completion_tokens=16, total_tokens=27, reasoning_tokens=16
+    )
 
 
 def test_thought_cached_input_and_what_its_own_tools_gave_are_counted():
@@ -138,11 +151,9 @@ CALL = {"functionCall": {"name": "f", "args": {}}}
 def test_why_a_reply_ended_is_said_in_the_words_that_all_share(
     reason: str, parts: list[dict[str, Any]], finish: str, kept: str | None
 ):
-    payload = body(*parts, reason=reason)
-    meta = CODEC.decode_reply(payload).response_meta
+    meta = CODEC.decode_reply(body(*parts, reason=reason)).response_meta
     assert meta is not None
     assert (meta.finish_reason, meta.extension.get("finish_reason")) == (finish, kept)
-    assert again(payload) == payload
 
 
 def ids_of(payload: dict[str, Any]) -> list[str]:
@@ -167,7 +178,8 @@ def test_a_call_of_a_response_that_has_no_id_is_named_after_itself():
 
 
 def test_a_reply_is_sent_back_as_it_came():
-    parts = [{"text": "hm", "thought": True}, {**CALL, "thoughtSignature": "c2ln"}, CALL]
+    call = {"functionCall": {"id": "own", "name": "g", "args": {}}}
+    parts = [{"text": "hm", "thought": True}, {**call, "thoughtSignature": "c2ln"}, call]
     reply = CODEC.decode_reply(body(*parts))
     assert CODEC.encode_messages([reply]).payload == [{"role": "model", "parts": parts}]
 
@@ -200,45 +212,6 @@ def test_the_likelihood_of_tokens_is_read():
         LogProb("hi", -0.5, top_logprobs=(TopLogProb("hi", -0.5), TopLogProb("ho", 0.0))),
         LogProb("!", -1.0),
     )
-    assert again(payload) == payload
-
-
-def test_a_reply_of_another_provider_is_written_as_one_of_geminis():
-    meta = ResponseMeta(
-        finish_reason="tool_calls",
-        usage=TokenUsage(
-            prompt_tokens=10, completion_tokens=5, total_tokens=15, cache_write_tokens=4, reasoning_tokens=2
-        ),
-        logprobs=(LogProb("hi", -0.5),),
-        extension={"id": "msg_1", "model": "m", "finish_reason": "tool_use", "anthropic": {"container": 1}},
-    )
-    thought = Reasoning("hm", "sig", extension={"wire": "anthropic"})
-    reply = AgenticMessage("assistant", [thought, FunctionToolCall("a", "f", "{}")], response_meta=meta)
-    payload, losses = CODEC.encode_reply(reply)
-    assert payload == {
-        "candidates": [
-            {
-                "content": {"parts": [{"functionCall": {"id": "a", "name": "f", "args": {}}}], "role": "model"},
-                "finishReason": "STOP",
-                "index": 0,
-            }
-        ],
-        "usageMetadata": {
-            "promptTokenCount": 10,
-            "candidatesTokenCount": 3,
-            "totalTokenCount": 15,
-            "thoughtsTokenCount": 2,
-        },
-        "modelVersion": "m",
-        "responseId": "msg_1",
-    }
-    assert [(loss.name, loss.what) for loss in losses] == [
-        (Lost.REASONING, "thought 'hm'"),
-        (Lost.META, "logprobs"),
-        (Lost.META, "cache_write_tokens"),
-        (Lost.META, "anthropic of the reply"),
-    ]
-    types.GenerateContentResponse.model_validate(payload)
 
 
 def failed(code: int, status: str, message: str = "No.", **details: Any) -> dict[str, Any]:

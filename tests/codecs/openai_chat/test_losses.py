@@ -31,7 +31,7 @@ from suture.messages import (
     UserInputImage,
     UserInputText,
 )
-from tests.codecs.openai_chat.samples import ADDRESS, PIXEL
+from tests.codecs.openai_chat.samples import ADDRESS, PIXEL, kept
 
 CODEC = get_codec("openai-chat")
 PLACE = "content_blocks[1]"
@@ -78,6 +78,7 @@ OF_THE_USER: dict[str, tuple[ContentBlock, list[tuple[Lost, str]], Any]] = {
         "hi",
     ),
     "a call that is not the model's": (FunctionToolCall("c", "f"), [(Lost.BLOCK, "function_tool_call")], "hi"),
+    "a kept call that is not the model's": (kept({"tool_call": {"id": "c"}}), [(Lost.BLOCK, "a call")], "hi"),
     "a thought that is not the model's": (Reasoning("Hm."), [(Lost.REASONING, "")], "hi"),
     "what nobody knows": (Opaque({"type": "hologram"}), [(Lost.BLOCK, "hologram")], "hi"),
 }
@@ -140,18 +141,6 @@ def test_why_a_reply_ended_and_what_a_message_carries_is_reported():
         (Lost.FIELD, 0, ""),
         (Lost.EXTRA, 0, ""),
     ]
-
-
-def test_a_result_in_a_reply_is_reported():
-    reply = AgenticMessage.assistant([AssistantGenText("hi"), FunctionToolResult("a", "f", [UserInputText("1")])])
-    [loss] = CODEC.encode_reply(reply).losses
-    assert (loss.name, loss.what, loss.path) == (Lost.BLOCK, "a block of type function_tool_result", PLACE)
-
-
-def test_a_sound_in_a_reply_that_is_only_somewhere_is_told_in_words():
-    payload, losses = CODEC.encode_reply(AgenticMessage.assistant([AssistantGenAudio(url=ADDRESS)]))
-    assert payload["choices"][0]["message"]["content"] == ADDRESS
-    assert [loss.name for loss in losses] == [Lost.MEDIA]
 
 
 def test_what_a_text_of_the_models_carries_is_reported_in_a_user_message():

@@ -23,7 +23,6 @@ from suture.messages import (
 )
 from suture.profiles import get_profile
 from tests.codecs.openai_chat.samples import (
-    ADDRESS,
     CALL,
     CALLED,
     IMAGE,
@@ -83,10 +82,6 @@ DIFFERENCES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [made(tool_calls=[{**CALL, "function": {"name": "tides", "arguments": {"port": "Dover"}}}])],
         [made(tool_calls=[{**CALL, "function": {"name": "tides", "arguments": '{"port":"Dover"}'}}])],
     ),
-    "media in a result": (
-        [answer([{"type": "text", "text": "6."}, IMAGE])],
-        [answer("6.\n(image/png)"), {"role": "user", "content": [IMAGE]}],
-    ),
     "a sound, which is kept by its id": (
         [made(audio={"id": "audio_1", "data": "AAAA", "expires_at": 7, "transcript": "Six."})],
         [made(audio={"id": "audio_1"})],
@@ -124,15 +119,11 @@ def test_texts_of_the_models_go_on_unless_something_stood_between():
     assert written(reply(*blocks)) == [made("At six.\nSo.", tool_calls=[CALL])]
 
 
-def test_results_stand_before_what_the_user_says_with_them():
+def test_results_are_messages_of_their_own_where_they_stand():
     block = FunctionToolResult("call_1", "tides", [UserInputText("06:12")])
-    message = AgenticMessage("user", [UserInputText("So?"), block])
-    assert written(message) == [answer(), {"role": "user", "content": "So?"}]
-
-
-def test_a_result_in_the_models_message_is_not_lost():
-    block = FunctionToolResult("call_1", "tides", [UserInputText("06:12")])
-    assert written(reply(CALLED, block)) == [made(tool_calls=[CALL]), answer()]
+    said = AgenticMessage("user", [UserInputText("So?"), block, UserInputText("Well?")])
+    assert written(said) == [{"role": "user", "content": "So?"}, answer(), {"role": "user", "content": "Well?"}]
+    assert written(reply(CALLED, block, WORDS)) == [made(tool_calls=[CALL]), answer(), made("At 06:12.")]
 
 
 def test_what_the_models_message_carries_stays_on_it_though_a_result_follows():
@@ -144,47 +135,34 @@ def test_what_the_models_message_carries_stays_on_it_though_a_result_follows():
     ]
 
 
-def test_a_call_whose_type_is_no_text_is_kept_whole():
-    for kind in ([], {}, 5):
-        item = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": kind}]}
-        messages = CODEC.decode_messages([item])
-        assert CODEC.encode_messages(messages) == ([item], ())
+@pytest.mark.parametrize("kind", [[], {}, 5])
+def test_what_has_a_type_that_is_no_text_is_kept_whole(kind: Any):
+    call = {"id": "a", "type": kind}
+    part = {"type": kind, "role": "pilot"}
+    items = [made(tool_calls=[call]), made([part]), {"role": "user", "content": [part]}, answer([part])]
+    assert written(*CODEC.decode_messages(items)) == items
 
 
-def test_media_of_a_run_of_results_are_shown_after_the_last():
-    other = FunctionToolResult("call_2", "tides", [UserInputImage(url=ADDRESS)])
-    history = [
-        result(UserInputText("a"), PICTURE),
-        AgenticMessage("user", [other, UserInputText("So?")]),
-        result(PICTURE),
-        AgenticMessage.assistant("Yes."),
-    ]
-    shown = {"type": "image_url", "image_url": {"url": ADDRESS}}
-    assert written(*history) == [
-        answer("a\n(image/png)"),
-        {"role": "tool", "tool_call_id": "call_2", "content": ADDRESS},
-        {"role": "user", "content": [IMAGE, shown]},
-        {"role": "user", "content": "So?"},
-        answer("(image/png)"),
-        {"role": "user", "content": [IMAGE]},
-        made("Yes."),
-    ]
+def test_media_stay_in_the_result_that_holds_them():
+    assert written(result(UserInputText("a"), PICTURE)) == [answer([{"type": "text", "text": "a"}, IMAGE])]
 
 
-def test_media_of_the_last_results_are_shown_at_the_end():
-    assert written(result(PICTURE)) == [answer("(image/png)"), {"role": "user", "content": [IMAGE]}]
+def test_a_message_is_written_alike_whatever_stands_beside_it():
+    history = [message for _, message in MESSAGES.values()]
+    assert written(*history) == [item for message in history for item in written(message)]
 
 
 @pytest.mark.parametrize("profile", ["openai-chat", "deepseek", "kimi"])
-def test_a_history_with_media_in_its_results_is_acceptable_repaired_or_not(profile: str):
+def test_a_history_with_media_in_its_results_is_acceptable_once_it_is_repaired(profile: str):
     calls = [FunctionToolCall(call_id, "look", "{}") for call_id in ("a", "b")]
-    seen = [AgenticMessage("user", [FunctionToolResult(call.call_id, "look", [PICTURE])]) for call in calls]
-    history = [AgenticMessage.user("Look."), reply(*calls), *seen, AgenticMessage.user("So?")]
+    seen = [FunctionToolResult(call.call_id, "look", [PICTURE]) for call in calls]
+    said = AgenticMessage("user", [seen[0], UserInputText("So?"), seen[1]])
     codec = get_codec("openai-chat", field=get_profile(profile).field)
-    for messages in (history, suture.repair(history, wire="agentic", profile=profile).messages):
-        payload = codec.encode_messages(messages).payload
-        assert suture.check(payload, wire="openai-chat", profile=profile).acceptable
-        assert str(payload).count(PIXEL) == 2
+    payload = codec.encode_messages([AgenticMessage.user("Look."), reply(*calls), said]).payload
+    fixed = suture.repair(payload, wire="openai-chat", profile=profile)
+    assert suture.check(fixed.messages, wire="openai-chat", profile=profile).acceptable
+    assert [item["role"] for item in fixed.messages] == ["user", "assistant", "tool", "tool", "user", "user"]
+    assert str(fixed.messages).count(PIXEL) == 2
 
 
 def test_the_name_of_who_speaks_crosses_from_a_chat_message():
@@ -202,15 +180,20 @@ def test_a_custom_call_crosses_as_a_chat_message():
 # A server that demands a thought
 
 
-def test_a_demanded_field_holds_any_thought_and_is_there_beside_calls():
+def test_a_demanded_field_holds_any_thought_and_repair_adds_it_beside_calls():
     signed = Reasoning("Hm.", extension={"wire": "anthropic"})
-    history = [reply(signed, CALLED), reply(CALLED), reply(WORDS), reply(thought("Hm."), WORDS)]
-    assert written(*history, field="reasoning_content") == [
+    history = [reply(signed, CALLED), result(), reply(CALLED), result(), reply(thought("Hm."), WORDS)]
+    payload = written(*history, field="reasoning_content")
+    assert payload == [
         made(tool_calls=[CALL], reasoning_content="Hm."),
-        made(tool_calls=[CALL], reasoning_content=""),
-        made("At 06:12."),
+        answer(""),
+        made(tool_calls=[CALL]),
+        answer(""),
         made("At 06:12.", reasoning_content="Hm."),
     ]
+    fixed = suture.repair(payload, wire="openai-chat", profile="deepseek").messages
+    assert fixed[2]["reasoning_content"] == ""
+    assert suture.check(fixed, wire="openai-chat", profile="deepseek").acceptable
 
 
 def test_a_demanded_field_takes_the_place_of_another():

@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from openai.lib.streaming.chat import ChatCompletionStreamState
-from openai.types.chat import ChatCompletionChunk
 
-from suture.codecs import get_codec
 from suture.errors import ModelError, ModelServerError, RateLimitError, StreamCutError
 from suture.messages import (
     AgenticMessage,
@@ -18,11 +15,20 @@ from suture.messages import (
     LogProb,
     TokenUsage,
 )
-from tests.codecs.openai_chat.bodies import BODIES, COUNTS, NOTE, PLAIN, TOKEN
 from tests.codecs.openai_chat.samples import ADDRESS, MADE, own, thought
-from tests.codecs.openai_chat.streaming import END, chunk, piece, read
-
-CODEC = get_codec("openai-chat")
+from tests.codecs.openai_chat.server import (
+    BODIES,
+    CODEC,
+    COUNTS,
+    END,
+    NOTE,
+    TOKEN,
+    body,
+    chunk,
+    piece,
+    read,
+    write_stream,
+)
 
 
 def finish(events: list[dict[str, Any]]) -> AgenticMessage:
@@ -32,23 +38,16 @@ def finish(events: list[dict[str, Any]]) -> AgenticMessage:
     return reader.finish()
 
 
-# Both ways
-
-
 @pytest.mark.parametrize("payload", [pytest.param(found, id=name) for name, found in BODIES.items()])
 def test_a_stream_says_what_the_plain_response_says(payload: dict[str, Any]):
-    message = CODEC.decode_reply(payload)
-    events, losses = CODEC.encode_stream(message)
-    assert finish(events) == message
-    assert losses == ()
+    assert finish(write_stream(payload)) == CODEC.decode_reply(payload)
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_the_pieces_join_to_what_the_message_says(name: str):
-    message = MADE[name][1]
-    events = CODEC.encode_stream(message).payload
+    item, message = MADE[name]
     reader = CODEC.reader()
-    deltas = [delta for event in events for delta in reader.feed(event)]
+    deltas = [delta for event in write_stream(body(item)) for delta in reader.feed(event)]
     texts = [block for block in message.content_blocks if isinstance(block, AssistantGenText)]
     thoughts = [getattr(block, "text", "") for block in message.content_blocks if block not in texts]
     calls = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
@@ -59,32 +58,6 @@ def test_the_pieces_join_to_what_the_message_says(name: str):
         for place in range(len(calls))
     ]
     assert told == [(call.arguments, place) for place, call in enumerate(calls)]
-
-
-@pytest.mark.parametrize("name", sorted({*PLAIN} - {"a call of a custom tool", "an image"}))
-def test_the_sdk_puts_the_stream_together_alike(name: str):
-    item, message = MADE[name]
-    state = ChatCompletionStreamState()
-    for event in CODEC.encode_stream(message).payload:
-        state.handle_chunk(ChatCompletionChunk.model_validate(event))
-    whole = state.current_completion_snapshot.choices[0].message
-    assert (whole.content or "") == (item["content"] or "")
-    assert [call.function.arguments for call in whole.tool_calls or ()] == [
-        call["function"]["arguments"] for call in item.get("tool_calls", ())
-    ]
-
-
-def test_a_long_text_comes_in_many_pieces():
-    events = CODEC.encode_stream(AgenticMessage.assistant("word " * 200)).payload
-    assert len(events) > 20
-    assert finish(events).content_blocks == (AssistantGenText("word " * 200),)
-
-
-def test_bytes_come_apart_into_the_events_that_they_were_made_of():
-    events = CODEC.encode_stream(CODEC.decode_reply(BODIES["fields of one server"])).payload
-    framing = CODEC.framing()
-    data = b"".join(map(CODEC.frame, events)) + b"data: [DONE]\n\n"
-    assert [event for byte in data for event in framing.feed(bytes([byte]))] == events
 
 
 # How servers cut

@@ -6,7 +6,7 @@ import pytest
 
 from suture.messages import Delta, FunctionToolCall
 from tests.codecs.openai_chat.samples import SIGNATURE, kept, own
-from tests.codecs.openai_chat.streaming import chunk, piece, read
+from tests.codecs.openai_chat.server import chunk, piece, read
 
 CALLS: dict[str, list[list[dict[str, Any]]]] = {
     "by the index": [
@@ -148,3 +148,8 @@ def test_a_call_of_the_older_form_comes_in_pieces():
     )
     assert message.content_blocks == (kept({"function_call": {"name": "f", "arguments": "{}"}}),)
     assert deltas == []
+
+
+def test_a_call_of_the_older_form_without_arguments_still_says_so():
+    message, _ = read(chunk(function_call={"name": "f", "arguments": ""}))
+    assert message.content_blocks == (kept({"function_call": {"name": "f", "arguments": ""}}),)

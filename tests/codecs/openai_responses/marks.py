@@ -7,9 +7,9 @@ from suture.messages import Opaque
 WIRE = "openai-responses"
 
 
-def kept(**fields: Any) -> dict[str, Any]:
-    """Return the `extra` of a block that keeps these fields."""
-    return {WIRE: fields}
+def kept(kind: str = "", **fields: Any) -> dict[str, Any]:
+    """Return the `extra` of a block that keeps these fields, and of a kind of call that is no function's."""
+    return {**({WIRE: fields} if fields else {}), **({"suture.kind": kind} if kind else {})}
 
 
 def part(value: dict[str, Any], **fields: Any) -> Opaque:

@@ -118,18 +118,14 @@ GIVEN: dict[str, tuple[dict[str, Any], AgenticMessage]] = {
         {"type": "custom_tool_call_output", "call_id": "b", "output": "42"},
         AgenticMessage(
             "user",
-            [FunctionToolResult("b", "", [UserInputText("42")], extra=kept(type="custom_tool_call_output"))],
+            [FunctionToolResult("b", "", [UserInputText("42")], extra=kept("custom"))],
         ),
     ),
     "an output of the local shell": (
         {"type": "local_shell_call_output", "id": "b", "output": "a.txt"},
         AgenticMessage(
             "user",
-            [
-                FunctionToolResult(
-                    "b", "local_shell", [UserInputText("a.txt")], extra=kept(type="local_shell_call_output")
-                )
-            ],
+            [FunctionToolResult("b", "local_shell", [UserInputText("a.txt")], extra=kept("local_shell"))],
         ),
     ),
     "an output of the shell": (
@@ -146,7 +142,7 @@ GIVEN: dict[str, tuple[dict[str, Any], AgenticMessage]] = {
                     "b",
                     "shell",
                     [UserInputText('[{"stdout":"a","stderr":"","outcome":{"type":"exit","exit_code":0}}]')],
-                    extra=kept(type="shell_call_output", max_output_length=9),
+                    extra=kept("shell", max_output_length=9),
                 )
             ],
         ),
@@ -161,7 +157,7 @@ GIVEN: dict[str, tuple[dict[str, Any], AgenticMessage]] = {
                     "apply_patch",
                     [UserInputText("no such file")],
                     is_error=True,
-                    extra=kept(type="apply_patch_call_output"),
+                    extra=kept("apply_patch"),
                 )
             ],
         ),

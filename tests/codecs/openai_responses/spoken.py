@@ -139,7 +139,11 @@ SPOKEN: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
     ),
     "a custom tool": (
         [{"type": "custom_tool_call", "id": "ctc_9f", "call_id": "a", "name": "sql", "input": 'SELECT "x"'}],
-        [FunctionToolCall("a", "sql", '{"input":"SELECT \\"x\\""}', extra=kept(type="custom_tool_call", id="ctc_9f"))],
+        [
+            FunctionToolCall(
+                "a", "sql", '{"input":"SELECT \\"x\\""}', extra=kept("custom", type="custom_tool_call", id="ctc_9f")
+            )
+        ],
     ),
     "the local shell": (
         [
@@ -156,13 +160,13 @@ SPOKEN: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
                 "a",
                 "local_shell",
                 '{"type":"exec","command":["ls"],"env":{}}',
-                extra=kept(type="local_shell_call", id="lsh_9f", status="completed"),
+                extra=kept("local_shell", id="lsh_9f", status="completed"),
             )
         ],
     ),
     "the shell": (
         [{"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}}],
-        [FunctionToolCall("a", "shell", '{"commands":["ls"]}', extra=kept(type="shell_call"))],
+        [FunctionToolCall("a", "shell", '{"commands":["ls"]}', extra=kept("shell"))],
     ),
     "a patch": (
         [
@@ -178,7 +182,7 @@ SPOKEN: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
                 "a",
                 "apply_patch",
                 '{"type":"delete_file","path":"a.txt"}',
-                extra=kept(type="apply_patch_call", status="completed"),
+                extra=kept("apply_patch", status="completed"),
             )
         ],
     ),

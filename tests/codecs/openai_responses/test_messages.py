@@ -5,7 +5,8 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from suture.codecs import Lost, get_codec
+import suture
+from suture.codecs import Lost, Request, get_codec
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -120,9 +121,10 @@ def test_what_the_codec_declares_is_written_in_its_own_way(given: dict[str, Any]
 
 
 @pytest.mark.parametrize("content", ["", [], [{"type": "output_text", "text": ""}]])
-def test_an_assistant_message_that_says_nothing_is_left_out(content: Any):
-    messages = codec.decode_messages([USER, {"role": "assistant", "content": content}, CALLED])
-    assert codec.encode_messages(messages) == ([USER, CALLED], ())
+def test_an_assistant_message_that_says_nothing_is_left_out_by_a_repair(content: Any):
+    messages = codec.decode_messages([USER, {"role": "assistant", "content": content}, USER])
+    fixed = suture.repair(items_of(messages), wire=WIRE)
+    assert (fixed.messages, fixed.unresolved) == ([USER, USER], ())
 
 
 def test_what_an_empty_message_has_beside_its_content_is_nobody_elses():
@@ -136,38 +138,44 @@ def test_a_result_is_named_after_its_call():
     assert result == AgenticMessage.tool_result("a", "f", "42")
 
 
+def answer(*content: Any, kind: str, is_error: bool = False) -> AgenticMessage:
+    """Return a result of a call of the kind `kind`."""
+    return AgenticMessage("user", [FunctionToolResult("a", "x", content, is_error, extra=kept(kind))])
+
+
 @pytest.mark.parametrize(
-    ("call", "output"),
+    "output",
     [
-        ("a call", {"type": "function_call_output", "call_id": "a", "output": "stopped"}),
-        ("a custom tool", {"type": "custom_tool_call_output", "call_id": "a", "output": "stopped"}),
-        ("the local shell", {"type": "local_shell_call_output", "id": "a", "output": "stopped"}),
-        (
-            "the shell",
-            {
-                "type": "shell_call_output",
-                "call_id": "a",
-                "output": [{"stdout": "", "stderr": "stopped", "outcome": {"type": "exit", "exit_code": 1}}],
-            },
-        ),
-        ("a patch", {"type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": "stopped"}),
+        {"type": "custom_tool_call_output", "call_id": "a", "output": "stopped"},
+        {"type": "local_shell_call_output", "id": "a", "output": "stopped"},
+        {
+            "type": "shell_call_output",
+            "call_id": "a",
+            "output": [{"stdout": "", "stderr": "stopped", "outcome": {"type": "exit", "exit_code": 1}}],
+        },
+        {"type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": "stopped"},
     ],
 )
-def test_a_result_has_the_form_that_its_call_wants(call: str, output: dict[str, Any]):
-    items, asks = MADE[call]
-    result = AgenticMessage.tool_result("a", "x", "stopped", is_error=True)
-    assert items_of([asks, result]) == [*items, output]
+def test_a_result_has_the_form_that_its_type_wants(output: dict[str, Any]):
+    assert items_of(
+        [
+            answer(
+                UserInputText("stopped"),
+                kind=output["type"].removesuffix("_call_output").removesuffix("_tool"),
+                is_error=True,
+            )
+        ]
+    ) == [output]
 
 
 def test_output_of_the_shell_that_is_no_list_is_what_it_printed():
-    _, asks = MADE["the shell"]
-    *_, output = items_of([asks, AgenticMessage.tool_result("a", "shell", "a.txt")])
+    [output] = items_of([answer(UserInputText("a.txt"), kind="shell")])
     assert output["output"] == [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
 
 
 @pytest.mark.parametrize("arguments", ['{"query":1}', "[]", '{"input":7}', '{"input":'])
 def test_arguments_of_a_custom_tool_that_hold_no_input_are_the_input(arguments: str):
-    call = FunctionToolCall("a", "sql", arguments, extra=kept(type="custom_tool_call"))
+    call = FunctionToolCall("a", "sql", arguments, extra=kept("custom", type="custom_tool_call"))
     assert items_of([AgenticMessage.assistant([call])])[0]["input"] == arguments
 
 
@@ -197,12 +205,6 @@ def test_what_a_message_of_the_models_has_beside_its_content_stays_with_it():
     call = FunctionToolCall("a", "f", "{}")
     added = replace(asks, content_blocks=(call, first, second, call, AssistantGenText("c")))
     assert items_of([added]) == [CALLED, *items, CALLED, says("c")]
-
-
-def test_a_result_takes_the_form_of_the_call_it_answers_now():
-    result = FunctionToolResult("a", "f", [UserInputText("42")], extra=kept(type="custom_tool_call_output"))
-    messages = [AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), AgenticMessage("user", [result])]
-    assert items_of(messages) == [CALLED, {"type": "function_call_output", "call_id": "a", "output": "42"}]
 
 
 @pytest.mark.parametrize(
@@ -258,23 +260,16 @@ def test_media_that_have_no_place_are_told_in_words_and_reported(role: Any, bloc
 
 
 def test_media_in_output_that_is_text_alone_are_told_in_words_and_reported():
-    _, asks = MADE["the local shell"]
-    result = FunctionToolResult("a", "x", [UserInputText("see"), UserInputImage(url="https://example.com/a.png")])
-    written = codec.encode_messages([asks, AgenticMessage("user", [result])])
-    assert written.payload[1]["output"] == "see\nhttps://example.com/a.png"
+    content = [UserInputText("see"), UserInputImage(url="https://example.com/a.png")]
+    written = codec.encode_messages([answer(*content, kind="local_shell")])
+    assert written.payload[0]["output"] == "see\nhttps://example.com/a.png"
     assert [(loss.name, loss.path) for loss in written.losses] == [(Lost.MEDIA, "content_blocks[0].content[1]")]
 
 
 def test_an_unknown_part_of_output_that_is_text_alone_is_reported():
-    _, asks = MADE["a patch"]
-    result = AgenticMessage("user", [FunctionToolResult("a", "x", [part({"type": "hologram"})])])
-    written = codec.encode_messages([asks, result])
-    assert written.payload[1] == {
-        "type": "apply_patch_call_output",
-        "call_id": "a",
-        "status": "completed",
-        "output": "",
-    }
+    written = codec.encode_messages([answer(part({"type": "hologram"}), kind="apply_patch")])
+    [output] = written.payload
+    assert output == {"type": "apply_patch_call_output", "call_id": "a", "status": "completed", "output": ""}
     assert [(loss.name, loss.what) for loss in written.losses] == [(Lost.BLOCK, "a part of type hologram")]
 
 
@@ -313,7 +308,7 @@ def test_smaller_losses_are_named_with_their_place():
         (Lost.FIELD, "anthropic cache_control", 1, "content_blocks[0]"),
         (Lost.EXTRA, "extra 'mine'", 1, "content_blocks[0]"),
     ]
-    assert losses_of(FunctionToolCall("a", "shell", "[]", extra=kept(type="shell_call")), role="assistant") == [
+    assert losses_of(FunctionToolCall("a", "shell", "[]", extra=kept("shell")), role="assistant") == [
         (Lost.ARGUMENTS, "arguments '[]'", 1, "content_blocks[0].arguments")
     ]
 
@@ -347,3 +342,66 @@ def test_what_is_no_item_is_refused_with_its_place(item: Any, told: str):
     with pytest.raises(InputError) as refused:
         codec.decode_messages([USER, item])
     assert str(refused.value).startswith(told)
+
+
+# Item ids
+
+THOUGHT = {"type": "reasoning", "id": "rs_9f", "summary": [], "encrypted_content": "gAAA"}
+CALL = {"type": "function_call", "id": "fc_9f", "call_id": "a", "name": "f", "arguments": "{}"}
+SAID = {**says("so"), "id": "msg_9f", "status": "completed"}
+SAID["content"][0]["annotations"] = []
+SEARCH = {"type": "web_search_call", "id": "ws_9f", "status": "completed", "action": {"type": "search"}}
+
+
+def without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names}
+
+
+def without_reasoning(message: AgenticMessage) -> AgenticMessage:
+    left = [block for block in message.content_blocks if not isinstance(block, Reasoning)]
+    return replace(message, content_blocks=left)
+
+
+@pytest.mark.parametrize("items", [[THOUGHT, CALL, SAID], [CALL, SAID, SEARCH]])
+def test_ids_stay_where_the_reasoning_stands_or_there_was_none(items: list[Any]):
+    assert codec.encode_messages(codec.decode_messages(items)) == (items, ())
+
+
+def test_what_was_made_after_reasoning_that_is_gone_has_no_id():
+    [message] = codec.decode_messages([THOUGHT, CALL, SAID])
+    written = codec.encode_messages([without_reasoning(message)])
+    assert written == ([without(CALL, "id"), without(SAID, "id", "status")], ())
+
+
+def test_what_is_nothing_without_its_id_is_left_out_with_its_reasoning_and_reported():
+    [message] = codec.decode_messages([THOUGHT, SEARCH, CALL])
+    items, losses = codec.encode_messages([without_reasoning(message)])
+    assert items == [without(CALL, "id")]
+    assert [(loss.name, loss.what, loss.index, loss.path) for loss in losses] == [
+        (Lost.BLOCK, "web_search_call ws_9f", 0, "content_blocks[0]")
+    ]
+
+
+@pytest.mark.parametrize("item", [SAID, SEARCH])
+def test_an_item_id_is_sent_once_after_a_repair(item: dict[str, Any]):
+    items = [USER, item, USER, item]
+    assert items_of(codec.decode_messages(items)) == items
+    assert suture.check(suture.repair(items, wire=WIRE).messages, wire=WIRE).acceptable
+
+
+def test_where_nothing_is_stored_messages_calls_and_reasoning_go_without_ids():
+    messages = codec.decode_messages([THOUGHT, CALL, SAID, SEARCH])
+    written = get_codec(WIRE, store=False).encode_messages(messages)
+    bare = [without(THOUGHT, "id"), without(CALL, "id"), without(SAID, "id", "status"), SEARCH]
+    assert written == (bare, ())
+    assert codec.encode_request(Request(messages, options={"store": False})).payload["input"] == bare
+    assert codec.encode_request(Request(messages, options={"store": True})).payload["input"][0] == THOUGHT
+
+
+def test_where_nothing_is_stored_reasoning_that_is_only_an_id_is_left_out_and_reported():
+    messages = codec.decode_messages([without(THOUGHT, "encrypted_content"), CALL])
+    items, losses = get_codec(WIRE, store=False).encode_messages(messages)
+    assert items == [without(CALL, "id")]
+    assert [(loss.name, loss.what, loss.path) for loss in losses] == [
+        (Lost.REASONING, "thought rs_9f", "content_blocks[0]")
+    ]

@@ -58,14 +58,23 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     assert counts[0] == counts[1]
 
 
-@given(profile=profiles, history=histories)
+@given(history=histories)
 @thorough
-def test_it_is_repaired_like_sutures_own_messages(profile: str, history: list[Step]):
-    """The same calls, results and texts in the same order, and the same ids."""
-    mine = suture.repair(write(history), profile=profile)
+def test_it_is_paired_like_sutures_own_messages(history: list[Step]):
+    """The same calls, results and texts in the same order, and the same ids.
+
+    A result without an id gets that of its call where its group must change: here that is so more often, as all results
+    of a turn stand in one message.
+    """
     nameless = [_without_names(step) for step in history]
-    native = suture.repair(write_wire("message", nameless), wire="message", profile=profile)
-    assert [atom for atom in flat(mine.messages) if atom != ("text", "assistant", "hm")] == native_flat(native.messages)
+    native = native_flat(suture.repair(write_wire("message", nameless), wire="message").messages)
+    mine = flat(suture.repair(write(history), profile="pairing").messages)
+    mine = [atom for atom in mine if atom != ("text", "assistant", "hm")]
+    given = [
+        ("result", "", *atom[2:]) if other[:2] == ("result", "") else atom
+        for atom, other in zip(mine, native, strict=True)
+    ]
+    assert given == native
 
 
 def _without_names(step: Step) -> Step:

@@ -52,8 +52,19 @@ def test_a_result_beside_a_call_in_a_tool_message_is_one():
     assert suture.repair(history).messages is history
 
 
-def test_a_result_with_another_id_is_none_of_a_call():
+def test_a_lone_result_with_another_id_belongs_to_the_lone_call_before_it():
     mended = repaired(Message("assistant", [call("a")]), Message("tool", [result("b")]), Message("user", ["Hm."]))
+    assert [(message.role, message.contents[0].call_id) for message in mended] == [
+        ("assistant", "a"),
+        ("tool", "a"),
+        ("user", None),
+    ]
+    assert mended[1].contents[0].result == "06:12"
+
+
+def test_a_result_with_another_id_is_none_of_two_calls():
+    both = Message("assistant", [call("a"), call("b")])
+    mended = repaired(both, Message("tool", [result("c")]), Message("user", ["Hm."]))
     assert [(message.role, message.contents[0].call_id) for message in mended] == [
         ("assistant", "a"),
         ("tool", "a"),

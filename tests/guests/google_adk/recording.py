@@ -96,7 +96,7 @@ def canceled(call_id: str, name: str = "pay") -> dict[str, str]:
 
 def unknown(call_id: str, name: str = "pay") -> dict[str, str]:
     text = (
-        f"Tool call {name} with id {call_id} has no recorded result - it may or may not have run."
+        f"Tool call {name}{f' with id {call_id}' * bool(call_id)} has no recorded result - it may or may not have run."
         " Check before running it again."
     )
     return {"error": text}

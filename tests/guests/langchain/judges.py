@@ -55,6 +55,20 @@ def groups(messages: Sequence[BaseMessage]) -> tuple[list[tuple[BaseMessage, lis
     return held, stray
 
 
+def joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages with the calls of neighbours as one turn, which is what they are until they are sent."""
+    made: list[BaseMessage] = []
+    for message in messages:
+        calls = calls_of(message)
+        before = calls_of(made[-1]) if made and calls else []
+        if before:
+            both = [{"id": identity, "name": name, "args": {}} for identity, name in [*before, *calls]]
+            made[-1] = AIMessage("", tool_calls=both)
+        else:
+            made.append(message)
+    return made
+
+
 def message_faults(messages: Sequence[BaseMessage], *, strict_ids: bool = False) -> list[str]:
     """Return what OpenAI chat or Anthropic would refuse in these messages."""
     faults: list[str] = []

@@ -24,7 +24,7 @@ from suture.integrations._langchain_models import ModelProfiles
 from suture.integrations._langchain_texts import is_known_placeholder
 from suture.integrations._providers import profile_of
 from suture.integrations.langchain import PatchToolCallsMiddleware
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 from tests.guests.langchain.recording import asks, call
 
 CANCELLED = "Tool call pay with id a was cancelled - another message came in before it could be completed."

@@ -25,7 +25,7 @@ from langgraph.types import Command
 
 import suture
 from suture.integrations.langchain import PatchToolCallsMiddleware
-from suture.pairing import Cause
+from suture.repair import Cause
 from suture.wires import MARK
 from tests.guests.langchain.recording import RecordingModel, asks, call
 

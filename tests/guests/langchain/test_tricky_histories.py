@@ -32,6 +32,7 @@ from tests.guests.langchain.judges import (
     anthropic_faults,
     calls_of,
     groups,
+    joined,
     kinds,
     message_faults,
     openai_chat_faults,
@@ -203,7 +204,7 @@ def test_the_pairing_is_mended_for_good_in_the_thread(ours: dict[str, Room], his
     room = ours[builder]
     config, _ = room.once(history)
     kept = cast("list[AnyMessage]", room.agent.get_state(config).values["messages"])
-    assert "pairing" not in kinds(message_faults(kept))
+    assert "pairing" not in kinds(message_faults(joined(kept)))
     assert kept[-1].text == "done"
     humans = [each.text for each in convert_to_messages(history.messages) if isinstance(each, HumanMessage)]
     found = [each.text for each in kept if isinstance(each, HumanMessage)]

@@ -23,6 +23,7 @@ import suture
 from suture.errors import InputError
 from suture.integrations._langchain_wire import WIRE
 from suture.messages import ImagePart, TextPart
+from suture.repair.texts import media_note
 from suture.wires import MARK, Call, CallEdit, RawPart, ResultEdit
 from tests.guests.langchain.recording import asks, call
 from tests.guests.langchain.wire_messages import FORMS, turn
@@ -350,7 +351,7 @@ def test_all_that_a_model_reads_is_told_once():
 def test_media_in_a_result_can_be_shown_behind_it():
     image = {"type": "image", "url": "https://example.com/x.png"}
     message = ToolMessage([{"type": "text", "text": "see"}, image], tool_call_id="a")
-    lifted, media = WIRE.lift_media(message, "en")
-    assert media == [image]
-    assert [block["type"] for block in lifted.content] == ["text", "text"]
-    assert WIRE.show_media(media).content == [image]
+    _, result, shown, _ = repaired([asks(call("a", "f")), message, HumanMessage("go")], "openai-chat")
+    assert [block["text"] for block in result.content] == ["see", media_note(1, "en")]
+    assert (shown.content[0]["type"], shown.content[1]) == ("text", image)
+    assert repaired([asks(call("a", "f")), message])[1] is message, "Anthropic takes images in results"

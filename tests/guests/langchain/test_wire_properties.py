@@ -76,15 +76,14 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     assert sum(len(WIRE.view(message).calls) for message in fixed.messages) == count
 
 
-@everywhere
 @given(history=sound_histories, tail=st.sampled_from(["cancel", "keep"]), orphans=st.sampled_from(["text", "drop"]))
 @thorough
-def test_the_outcome_has_the_structure_that_native_messages_would_get(
-    profile: str, history: list[Step], tail: Any, orphans: Any
+def test_pairing_gives_the_structure_that_native_messages_would_get(
+    history: list[Step], tail: Any, orphans: Any
 ) -> None:
     native = get_wire("message")
-    ours = suture.repair(write(history), wire="langchain", profile=profile, tail=tail, orphans=orphans)
-    theirs = suture.repair(write_native("message", history), profile=profile, tail=tail, orphans=orphans)
+    ours = suture.repair(write(history), wire="langchain", profile="pairing", tail=tail, orphans=orphans)
+    theirs = suture.repair(write_native("message", history), wire="message", tail=tail, orphans=orphans)
     assert structure(WIRE, ours.messages) == structure(native, theirs.messages)
     assert [finding.problem for finding in ours.report.findings] == [
         finding.problem for finding in theirs.report.findings
@@ -98,7 +97,7 @@ def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
     profile: str, history: list[Step], form: str, data: st.DataObject
 ) -> None:
     messages = write(history, form)
-    follower = Follower("langchain", profile, "en")
+    follower = Follower(wire="langchain", profile=profile, language="en")
     grown: History[Any] = History()
     while len(grown) < len(messages):
         size = data.draw(st.integers(1, len(messages) - len(grown)))

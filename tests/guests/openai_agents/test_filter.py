@@ -9,7 +9,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from suture.errors import ConfigError
 from suture.integrations.openai_agents import PatchToolCalls
-from suture.pairing import Cause
+from suture.repair import Cause
 from tests.guests.openai_agents.running import run, scripted, sent
 from tests.guests.openai_agents.written import asks, canceled, gives, renamed, says, shape, thinks, user
 

@@ -19,7 +19,7 @@ from openai import AsyncOpenAI
 
 from suture.errors import ConfigError
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
-from suture.pairing import Cause
+from suture.repair import Cause
 from tests.guests.openai_agents.running import Shelf, in_memory, run, scripted, sent, stored
 from tests.guests.openai_agents.written import Item, asks, canceled, gives, says, shape, thinks, user
 
@@ -191,7 +191,7 @@ def test_a_generator_that_gives_no_text_is_told_so():
 
 def test_it_takes_the_settings_of_the_filter():
     history = [gives("ghost"), asks("a"), user("stop")]
-    assert read(PatchedSession(Shelf(history), orphans="drop")) == ["a?", canceled("a"), "stop"]
+    assert read(PatchedSession(Shelf(history), orphans="drop")) == [START, "a?", canceled("a"), "stop"]
     assert "已被取消" in read(PatchedSession(Shelf(history), language="zh"))[2]
     waits = [asks("a"), gives("a", "(pending)"), user("so?"), gives("a")]
     session = PatchedSession(Shelf(waits), is_placeholder=lambda text: text == "(pending)")
@@ -222,6 +222,8 @@ def test_a_callback_that_puts_history_and_input_together_is_given_good_order():
 
 # --- only the end of it -------------------------------------------------------------------------
 
+START = "(start of the conversation)"
+"""What is said where the user's side spoke first and that is gone."""
 ROUNDS = [user("1"), asks("a"), gives("a"), says("2"), asks("b"), asks("c"), gives("b"), gives("c"), says("3")]
 
 
@@ -242,7 +244,7 @@ def test_a_limit_that_cuts_a_pair_apart_leaves_no_half_of_it(history: list[Item]
 
 def test_a_result_whose_call_is_cut_off_is_told_as_text():
     assert read(PatchedSession(Shelf(ROUNDS)), 7) == ["(retold)", "2", "b?", "c?", "b=42", "c=42", "3"]
-    assert read(PatchedSession(Shelf(ROUNDS), orphans="drop"), 7) == ["2", "b?", "c?", "b=42", "c=42", "3"]
+    assert read(PatchedSession(Shelf(ROUNDS), orphans="drop"), 7) == [START, "2", "b?", "c?", "b=42", "c=42", "3"]
 
 
 def test_a_limit_of_nothing_gives_nothing():

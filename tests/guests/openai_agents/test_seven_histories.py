@@ -10,7 +10,7 @@ from agents.testing import function_call
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import WAYS, Shelf, in_memory, run, scripted, sent, stored
-from tests.guests.openai_agents.written import Item, asks, canceled, gives, renamed, says, shape, user
+from tests.guests.openai_agents.written import Item, asks, canceled, gives, renamed, says, shape, unknown, user
 
 HISTORIES: dict[str, list[Item]] = {
     "a call at the end": [user("ask"), asks("a")],
@@ -47,7 +47,7 @@ WITH = {
     "two results": ["ask", "a?", "a=42", "ok", "next"],
     "a late result": ["ask", "a?", "a=42", "stop", "ok", "well", "next"],
     "an id used again": ["ask", "a?", "a=42", "ok", "new?", canceled("new"), "stop", "well", "next"],
-    "half answered": ["ask", "a?", "b?", canceled("a"), "b=42", "ok", "next"],
+    "half answered": ["ask", "a?", "b?", unknown("a"), "b=42", "ok", "next"],
 }
 
 every_history = pytest.mark.parametrize("name", HISTORIES)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 
 Item = dict[str, Any]
 
@@ -34,6 +34,11 @@ def thinks(item_id: str) -> Item:
 def canceled(call_id: str, name: str = "search") -> str:
     """Return how a call without a result is answered, as `shape` shows it."""
     return f"{call_id}={placeholder_text(Cause.INTERRUPTED, name, call_id, 'en')}"
+
+
+def unknown(call_id: str, name: str = "search") -> str:
+    """Return how a call is answered of which nobody knows what became of it."""
+    return f"{call_id}={placeholder_text(Cause.UNKNOWN, name, call_id, 'en')}"
 
 
 def shape(items: Any, names: Mapping[str, str] | None = None) -> list[str]:

@@ -17,7 +17,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from suture import using_language
 from suture.errors import ConfigError
 from suture.integrations.pydantic_ai import PatchToolCalls
-from suture.pairing import Cause
+from suture.repair import Cause
 from tests.guests.pydantic_ai.recording import Recorder
 from tests.guests.pydantic_ai.ways import run
 from tests.guests.pydantic_ai.written import WHEN, asks, gives, no, results, says, shape, user

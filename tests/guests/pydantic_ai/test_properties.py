@@ -49,13 +49,13 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     assert len(calls[0]) == len(calls[1])
 
 
-@given(profile=profiles, history=st.lists(steps.filter(lambda step: step[0] != "mixed"), max_size=9).map(numbered))
+@given(history=st.lists(steps.filter(lambda step: step[0] != "mixed"), max_size=9).map(numbered))
 @thorough
-def test_it_is_repaired_like_sutures_own_messages(profile: str, history: list[Step]):
+def test_it_is_paired_like_sutures_own_messages(history: list[Step]):
     """The same calls, results and texts in the same order, and the same ids. (Here, no text is no arguments.)"""
     history = [("turn", [(i, n, a or "{}") for i, n, a in step[1]]) if step[0] == "turn" else step for step in history]
-    mine = suture.repair(write(history), profile=profile)
-    native = suture.repair(write_wire("message", history), wire="message", profile=profile)
+    mine = suture.repair(write(history), profile="pairing")
+    native = suture.repair(write_wire("message", history), wire="message")
     assert [atom for atom in atoms(mine.messages) if atom[1:] != ("assistant", "hm")] == flat(native.messages)
     problems = [[(each.index, each.problem) for each in fixed.report.findings] for fixed in (mine, native)]
     assert problems[0] == problems[1]

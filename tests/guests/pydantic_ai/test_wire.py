@@ -28,7 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 import suture
 from suture.errors import InputError
-from suture.pairing import Cause, placeholder_text
+from suture.repair import Cause, placeholder_text
 from suture.wires import MARK, BlockWire, get_wire, recognise
 from tests.guests.pydantic_ai.written import WHEN, asks, gives, no, results, says, shape, user
 

@@ -83,6 +83,11 @@ def canceled(call_id: str, name: str = "pay") -> dict[str, Any]:
     return result(call_id, words, "error")
 
 
+def unknown(call_id: str, name: str = "pay") -> dict[str, Any]:
+    words = f"Tool call {name} with id {call_id} has no recorded result - it may or may not have run."
+    return result(call_id, f"{words} Check before running it again.", "error")
+
+
 def interrupted(call_id: str) -> dict[str, Any]:
     """Return what Strands itself puts in the place of a result."""
     return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [text("Tool was interrupted.")]}}

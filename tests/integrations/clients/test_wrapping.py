@@ -13,6 +13,7 @@ from anthropic.lib.vertex import AnthropicVertex, AsyncAnthropicVertex
 from suture.errors import ConfigError
 from suture.integrations import anthropic as suture_anthropic
 from suture.integrations import openai as suture_openai
+from suture.profiles import IdForm, Profile
 from tests.histories import flat, write
 from tests.integrations.clients.sending import (
     CREATE,
@@ -192,6 +193,13 @@ def test_a_server_that_speaks_like_openai_has_rules_of_its_own():
     (call_id,) = {atom[1] for atom in sent if atom[0] in {"call", "result"}}
     assert len(call_id) == 9
     assert sent_with("openai-responses", lambda client: wrap(client, profile="mistral"))[1][1] == "call_1"
+
+
+def test_a_profile_of_ones_own_can_be_given():
+    mine = Profile.extend("openai-chat", name="mine", ids=IdForm(pattern="[a-zA-Z0-9]{5}", prefix="", length=5))
+    sent = sent_with("openai-chat", lambda client: wrap(client, profile=mine))
+    (call_id,) = {atom[1] for atom in sent if atom[0] in {"call", "result"}}
+    assert len(call_id) == 5
 
 
 def test_the_latest_settings_hold():

@@ -1,30 +1,28 @@
-"""Anthropic's Messages API: requests, replies and streams from and into native values."""
+"""Anthropic's Messages API: messages and requests, from and into native values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
 
-from suture.codecs._codec import Codec, StreamReader
-from suture.codecs._contents import Called
-from suture.codecs._kept import put_back, report_extra
-from suture.codecs._values import Losses, Lost, Request
-from suture.errors import InputError
-from suture.messages import AgenticMessage, ContentBlock, FunctionToolCall, FunctionToolResult
-from suture.providers.anthropic.fields import WIRE, kept_beside, list_in, own_fields
-from suture.providers.anthropic.reading import read_content
-from suture.providers.anthropic.reply import read_body, read_reply, write_reply
-from suture.providers.anthropic.request import read_options, read_tool, write_options, write_tools
-from suture.providers.anthropic.stream import AnthropicReader, cut
-from suture.providers.anthropic.writing import write_content, write_system
+from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
+from suture.codecs.contents import CallFinder, merge_options
+from suture.codecs.unknown_fields import keep, put_back, report_extra
+from suture.errors import ConfigError, InputError
+from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
+from suture.providers.anthropic.blocks import NAME, read_content, write_content, write_system
+from suture.providers.anthropic.stream import AnthropicReader, read_body, read_reply
 from suture.wires import check_list, plain
-
-__all__ = ["AnthropicCodec"]
+from suture.wires.fields import listed, map_of, object_of, text_of
 
 _ROLES = ("user", "assistant", "system")
-_OUTSIDE = ("messages", "system", "tools")
-_MOVABLE = frozenset(("text", "thinking", "redacted_thinking", "image", "document"))
-"""What may not stand behind a call."""
+_NOT_OPTIONS = ("messages", "system", "tools")
+_MAX_TOKENS = 8192
+"""How long a reply may be where nobody says it; the API demands a number."""
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_SHARED_CHOICES = {theirs: ours for ours, theirs in _CHOICES.items()}
+_RENAMED = ("stop", "tool_choice", "parallel_tool_calls", "output_schema")
+_SCHEMA = "json_schema"
 
 
 class AnthropicCodec(Codec):
@@ -33,107 +31,74 @@ class AnthropicCodec(Codec):
     What is read and written again is the same, but for this:
 
     - Content that is a string becomes one text block. A tool's result that is one plain text becomes a string.
-    - Blank text is left out, and a message that says nothing. An error without a text is given one.
-    - Neighbouring user messages with results become one; results stand first in it, calls last in a reply.
+    - A message without blocks is left out, and blank text of the system's.
     - A field that is null, an `is_error` that is false, an empty list of tools and an empty `system` are left out.
     - A request without `max_tokens` asks for 8192.
 
     >>> codec = AnthropicCodec()
     >>> codec.decode_messages([{"role": "user", "content": "hi"}])
     [AgenticMessage(role='user', content_blocks=(UserInputText(text='hi'),))]
+    >>> codec.encode_request(Request([AgenticMessage.user("hi")], "Be brief.")).payload["system"]
+    [{'type': 'text', 'text': 'Be brief.'}]
     """
 
-    name: ClassVar[str] = WIRE
+    name: ClassVar[str] = NAME
 
-    def write_messages(self, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
-        """Return `messages` as the API's; those of the system at the beginning belong to a request and are reported.
-
-        >>> AnthropicCodec().write_messages([AgenticMessage.assistant("hello")], Losses())
-        [{'role': 'assistant', 'content': [{'type': 'text', 'text': 'hello'}]}]
-        """
-        start = _system_end(messages)
-        for index in range(start):
-            losses.index = index
-            losses.add(Lost.SYSTEM, "the system message at the beginning; a request has a place for it")
-        return _write_turns(messages, start, losses)
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
+        if _belongs_outside(message):
+            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
+            blocks = _write_outside(message, losses)
+            return [{"role": "user", "content": blocks}] if blocks else []
+        _report_meta(message, losses)
+        blocks = (write_system if message.role == "system" else write_content)(message.content_blocks, losses)
+        written = put_back(NAME, {"role": message.role, "content": blocks}, message.extra, losses, "extra")
+        return [written] if blocks or "content" not in written else []
 
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what the API's messages say; a result is given the name of its call.
-
-        >>> AnthropicCodec().read_messages([{"role": "assistant", "content": "hello"}])[0].role
-        'assistant'
-        """
-        names = Called[str]()
+        """Return what the API's messages say; a result is given the name of its call."""
+        names = CallFinder()
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             try:
                 message = _read_message(item)
             except InputError as error:
                 raise InputError(error.reason, index=index, path=error.path) from None
-            messages.append(_named(message, names))
+            messages.append(_name_results(message, names))
         return messages
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request.
+    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
+        """Return how many messages at the beginning a request holds outside of its list.
 
-        >>> body = AnthropicCodec().write_request(Request([AgenticMessage.user("hi")], "Be brief."), Losses())
-        >>> body["system"], body["max_tokens"]
-        ([{'type': 'text', 'text': 'Be brief.'}], 8192)
+        >>> AnthropicCodec().leading_system([AgenticMessage.system("Be brief."), AgenticMessage.user("hi")])
+        1
         """
-        start = _system_end(request.messages)
-        payload: dict[str, Any] = {}
+        inside = (place for place, message in enumerate(messages) if not _belongs_outside(message))
+        return next(inside, len(messages))
+
+    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the body of a request without its list of messages."""
         system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
-        for index, message in enumerate(request.messages[:start]):
-            losses.index = index
-            _report_beside(message, losses)
-            system += write_system(message.content_blocks, losses)
-        if system:
-            payload["system"] = system
-        payload["messages"] = _write_turns(request.messages, start, losses)
-        tools = write_tools(request.tools, losses)
-        if tools:
-            payload["tools"] = tools
-        write_options(payload, request.options, losses)
-        return payload
+        for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
+            system += _write_outside(message, losses)
+        losses.index = None
+        tools = [written for tool in request.tools if (written := _write_tool(tool, losses)) is not None]
+        fields = {"system": system, "tools": tools}
+        body = {name: value for name, value in fields.items() if value}
+        return {**body, **_write_options(request.options, losses, has_tools=bool(tools))}
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says.
-
-        >>> AnthropicCodec().decode_request({"system": "Be brief.", "messages": []}).instruction
-        'Be brief.'
-        """
+        """Return what the body of a request says."""
         body: Mapping[str, Any] = plain(payload)
         check_list(body.get("messages"))
         messages = self.read_messages(body["messages"])
         instruction, system = _read_system(body)
-        tools = [read_tool(tool) for tool in list_in(body, "tools")] if body.get("tools") is not None else []
-        options = read_options({name: value for name, value in body.items() if name not in _OUTSIDE})
-        return Request([*system, *messages], instruction, tuple(tools), options)
-
-    def write_reply(self, message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-        """Return the body of a response that says `message`.
-
-        >>> AnthropicCodec().write_reply(AgenticMessage.assistant("hello"), Losses())["stop_reason"]
-        'end_turn'
-        """
-        return write_reply(message, losses)
+        tools = [] if body.get("tools") is None else [_read_tool(tool) for tool in listed(body["tools"], None, "tools")]
+        return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says.
-
-        >>> body = {"content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn"}
-        >>> AnthropicCodec().decode_reply(body).response_meta.finish_reason
-        'stop'
-        """
+        """Return what the body of a response says."""
         return read_reply(payload)
-
-    def write_stream(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the events of a stream that says `message`.
-
-        >>> AnthropicCodec().write_stream(AgenticMessage.assistant("hello"), Losses())[-1]
-        {'type': 'message_stop'}
-        """
-        return cut(write_reply(message, losses))
 
     def reader(self) -> StreamReader:
         """Return what reads one streamed reply."""
@@ -153,114 +118,156 @@ def _read_message(item: Any) -> AgenticMessage:
         raise InputError(f"unknown role {role!r}; expected user, assistant or system", path="role")
     if "stop_reason" in item:
         return read_body(item)
-    blocks = read_content(item, made=role == "assistant")
-    extra = kept_beside(item, ("role", "content"))
+    extra = keep(NAME, item, "role", "content")
     if role == "system":
         absent = {"content": None} if item.get("content") is None else {}
-        extra = {WIRE: {**extra.get(WIRE, {}), **absent, "system": None}}
-    return AgenticMessage(role, tuple(blocks), extra=extra)
+        extra = {NAME: {**map_of(extra, NAME), **absent, "system": None}}
+    return AgenticMessage(role, tuple(read_content(item, by_model=role == "assistant")), extra=extra)
 
 
-def _named(message: AgenticMessage, names: Called[str]) -> AgenticMessage:
+def _name_results(message: AgenticMessage, names: CallFinder) -> AgenticMessage:
     """Return `message` with its results named as their calls, and note the calls in it."""
     names.enter(message.role)
-    blocks: list[ContentBlock] = []
-    for block in message.content_blocks:
+    blocks = list(message.content_blocks)
+    for place, block in enumerate(blocks):
         if isinstance(block, FunctionToolCall):
             names.note(block.call_id, block.name)
-        if isinstance(block, FunctionToolResult):
-            blocks.append(replace(block, name=names.answered(block.call_id) or ""))
-        else:
-            blocks.append(block)
+        elif isinstance(block, FunctionToolResult):
+            blocks[place] = replace(block, name=names.find(block.call_id) or "")
     return replace(message, content_blocks=tuple(blocks))
 
 
 def _read_system(body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
     """Return the system's text; as a message, where it is more than one plain text."""
-    try:
-        blocks = read_content({"content": body.get("system")})
-    except InputError as error:
-        raise InputError(error.reason, path=error.path.replace("content", "system", 1)) from None
+    blocks = read_content(body, "system")
     first: Any = blocks[0] if blocks else None
     if len(blocks) == 1 and getattr(first, "text", "") and not first.extra:
         return first.text, []
     return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
 
 
-def _stays(message: AgenticMessage) -> bool:
-    """Tell whether a system message was read from among the messages, and so may be written there."""
-    return "system" in own_fields(message.extra)
+def _belongs_outside(message: AgenticMessage) -> bool:
+    """Return whether `message` is the system's and was not read from among the API's messages."""
+    return message.role == "system" and "system" not in map_of(message.extra, NAME)
 
 
-def _system_end(messages: Sequence[AgenticMessage]) -> int:
-    """Return how many messages at the beginning are the system's and belong outside."""
-    inside = (place for place, message in enumerate(messages) if message.role != "system" or _stays(message))
-    return next(inside, len(messages))
+def _write_outside(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    """Return the blocks of a system message; report what else it carries."""
+    _report_meta(message, losses)
+    for name, value in message.extra.items():
+        report_extra(name, value, losses, "extra")
+    return write_system(message.content_blocks, losses)
 
 
-def _report_beside(message: AgenticMessage, losses: Losses) -> None:
-    """Report what a message carries beside its blocks and a request does not say."""
+def _report_meta(message: AgenticMessage, losses: Losses) -> None:
     if message.response_meta is not None:
         losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
-    if message.role == "system" and not _stays(message):
-        for name, value in message.extra.items():
-            report_extra(name, value, losses, "extra")
 
 
-def _write_turns(messages: Sequence[AgenticMessage], start: int, losses: Losses) -> list[dict[str, Any]]:
-    """Return the messages from `start` on; neighbours that carry results become one."""
-    turns: list[list[dict[str, Any]]] = []
-    carrying = False
-    for index in range(start, len(messages)):
-        losses.index = index
-        turn = _write_turn(messages[index], losses)
-        if turn is None:
-            continue
-        joins = carrying and _carries_results(turn)
-        carrying = _carries_results(turn)
-        if joins:
-            turns[-1].append(turn)
-        else:
-            turns.append([turn])
-    losses.index = None
-    return [turn[0] if len(turn) == 1 else _merged(turn) for turn in turns]
+# Tools
 
 
-def _write_turn(message: AgenticMessage, losses: Losses) -> dict[str, Any] | None:
-    _report_beside(message, losses)
-    role = message.role
-    if role == "system":
-        blocks = write_system(message.content_blocks, losses)
-        if not _stays(message):
-            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
-            return {"role": "user", "content": blocks} if blocks else None
+def _write_tool(tool: ToolInfo, losses: Losses) -> dict[str, Any] | None:
+    """Return `tool` as the API takes it; one that another provider runs is reported."""
+    own = map_of(tool.extra, NAME)
+    if own.get("type", "custom") != "custom":
+        return dict(own)
+    foreign = {name: value for name, value in tool.extra.items() if name != NAME or not own}
+    is_bare = not tool.description and tool.parameters is None and not own
+    if is_bare and any(name in CODECS and name != NAME for name in foreign):
+        losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs")
+        return None
+    for name, value in foreign.items():
+        fields = cast("Mapping[str, Any]", value) if name in CODECS and isinstance(value, Mapping) else {"extra": value}
+        for field in [field for field, content in fields.items() if content is not None]:
+            losses.add(Lost.TOOL, f"{name} {field} of {tool.name}")
+    schema: Mapping[str, Any] = {"properties": {}} if tool.parameters is None else tool.parameters
+    written = {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **schema}}
+    if not tool.description:
+        del written["description"]
+    return put_back(NAME, written, {NAME: own}, losses)
+
+
+def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
+    """Return one of a request's tools; one of the API's own kinds is kept whole."""
+    schema, kind = tool.get("input_schema"), text_of(tool, "type")
+    if kind not in {"", "custom"}:
+        name = text_of(tool, "name") or text_of(tool, "mcp_server_name") or kind
+        return ToolInfo(name, extra={NAME: dict(tool)})
+    if not isinstance(schema, dict):
+        raise InputError("expected a tool with an input_schema, or with a type", path="tools")
+    extra = keep(NAME, tool, "name", "description", "input_schema")
+    return ToolInfo(text_of(tool, "name"), text_of(tool, "description"), cast("dict[str, Any]", schema), extra=extra)
+
+
+# Options
+
+
+def _write_options(options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> dict[str, Any]:
+    """Return `options` under the API's names."""
+    body: dict[str, Any] = {"max_tokens": _MAX_TOKENS}
+    stop, schema = options.get("stop"), options.get("output_schema")
+    if stop is not None:
+        if not isinstance(stop, str | list | tuple):
+            raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
+        body["stop_sequences"] = [stop] if isinstance(stop, str) else list(cast("Sequence[Any]", stop))
+    choice = _write_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), has_tools=has_tools)
+    if choice is not None:
+        body["tool_choice"] = choice
+    if schema is not None:
+        body["output_config"] = {"format": {"type": _SCHEMA, "schema": schema}}
+    others = {name: value for name, value in options.items() if name not in _RENAMED and value is not None}
+    merge_options(body, others, losses, without=("seed",))
+    return body
+
+
+def _write_choice(choice: Any, parallel: Any, *, has_tools: bool) -> dict[str, Any] | None:
+    """Return which tool the model is to call, and whether several; the API takes it only beside tools."""
+    if isinstance(choice, Mapping):
+        written = dict(cast("Mapping[str, Any]", choice))
+    elif isinstance(choice, str):
+        written = {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
+    elif choice is not None:
+        raise ConfigError(f"tool_choice is a text or {NAME}'s own object, not {type(choice).__name__}")
+    elif parallel is False and has_tools:
+        written = {"type": "auto"}
     else:
-        blocks = _in_order(write_content(message.content_blocks, losses))
-    made = put_back(WIRE, {"role": role, "content": blocks}, message.extra, losses, "extra")
-    return made if blocks or "content" not in made else None
+        return None
+    if parallel is None or written.get("type") == "none":
+        return written
+    return {**written, "disable_parallel_tool_use": not parallel}
 
 
-def _in_order(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the blocks with results first, and what is said or shown behind the first call put before it."""
-    kinds = [block.get("type") for block in blocks]
-    if "tool_result" in kinds:
-        return sorted(blocks, key=lambda block: block.get("type") != "tool_result")
-    if "tool_use" not in kinds:
-        return blocks
-    first = kinds.index("tool_use")
-    behind = blocks[first:]
-    moved = [block for block in behind if block.get("type") in _MOVABLE]
-    return [*blocks[:first], *moved, *[block for block in behind if block.get("type") not in _MOVABLE]]
+def _read_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the body of a request, under the names that all providers share."""
+    options = {name: value for name, value in body.items() if value is not None and name not in _NOT_OPTIONS}
+    if "stop_sequences" in options:
+        options["stop"] = options.pop("stop_sequences")
+    if "tool_choice" in options:
+        options |= _read_choice(object_of(options, "tool_choice"))
+    if "output_config" in options:
+        output = object_of(options, "output_config")
+        del options["output_config"]
+        options |= _read_output(output)
+    return options
 
 
-def _carries_results(turn: Mapping[str, Any]) -> bool:
-    content = cast("list[dict[str, Any]]", turn.get("content", ()))
-    return turn["role"] == "user" and any(block.get("type") == "tool_result" for block in content)
+def _read_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a choice of tools in the shared words; as it is, where those cannot say it."""
+    kind, serial = choice.get("type"), choice.get("disable_parallel_tool_use")
+    rest = {name: value for name, value in choice.items() if name not in {"type", "disable_parallel_tool_use"}}
+    name = rest.pop("name", None) if kind == "tool" else _SHARED_CHOICES.get(str(kind))
+    if rest or not isinstance(name, str) or not isinstance(serial, bool | None):
+        return {"tool_choice": dict(choice)}
+    if kind == "tool" and name in _CHOICES:  # a tool that is called as one of the shared words
+        return {"tool_choice": dict(choice)}
+    return {"tool_choice": name} if serial is None else {"tool_choice": name, "parallel_tool_calls": not serial}
 
 
-def _merged(turns: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one message with what all of `turns` say, results first."""
-    whole: dict[str, Any] = {}
-    for turn in turns:
-        whole |= turn
-    return {**whole, "content": _in_order([block for turn in turns for block in turn["content"]])}
+def _read_output(output: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of the answer, and what else is said about it."""
+    form = cast("Any", output.get("format"))
+    if not isinstance(form, dict) or form.keys() != {"type", "schema"} or form["type"] != _SCHEMA:
+        return {"output_config": dict(output)}
+    rest = {name: value for name, value in output.items() if name != "format"}
+    return {"output_schema": form["schema"], **({"output_config": rest} if rest else {})}

@@ -1,64 +1,196 @@
-"""Streams of Anthropic's Messages API: events folded into the body of a plain response, and such a body cut up."""
+"""Replies of Anthropic's Messages API, whole or as the events of a stream, and the errors that they report."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
 
 import msgspec
 
-from suture.codecs._contents import arguments_text
-from suture.errors import InputError, StreamCutError
-from suture.messages import AgenticMessage, Delta, check_plain
-from suture.providers.anthropic.fields import count_in, list_in, map_in, text_in
-from suture.providers.anthropic.reply import error_in, nonsense, read_reply, read_usage
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
+from suture.providers.anthropic.blocks import NAME, read_content
+from suture.wires import plain
+from suture.wires.fields import argument_json, count_of, listed, object_of, text_of
 
-__all__ = ["AnthropicReader", "cut"]
-
-_CALLING = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
-_STOPPED = ("stop_reason", "stop_sequence", "stop_details")
+_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
+"""Those that say more than the shared word; they are kept beside it."""
+_ERRORS: Mapping[str, type[ModelError]] = {
+    "invalid_request_error": ModelRequestError,
+    "not_found_error": ModelRequestError,
+    "request_too_large": ContextLengthError,
+    "authentication_error": ModelAuthError,
+    "permission_error": ModelAuthError,
+    "billing_error": ModelAuthError,
+    "rate_limit_error": RateLimitError,
+    "timeout_error": ModelTimeoutError,
+    "api_error": ModelServerError,
+    "overloaded_error": ModelServerError,
+}
+_TOO_LONG = ("prompt is too long", "exceed context limit")
+"""What the API says of a request that its context cannot hold; it has no code of its own for it."""
+_DETAILS = "output_tokens_details"
+_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
+    "text_delta": (("text",), "text", "text"),
+    "thinking_delta": (("thinking",), "thinking", "thinking"),
+    "signature_delta": (("thinking",), "signature", "signature"),
+    "input_json_delta": (_CALLS, "partial_json", "input"),
+    "citations_delta": (("text",), "citation", "citations"),
+    "compaction_delta": (("compaction",), "", ""),
+}
+"""The types of blocks that a delta may add to, its own field, and the field of the block."""
 _decode = msgspec.json.Decoder().decode
 
 
+# Whole replies
+
+
+def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says; raise the error that it reports.
+
+    >>> read_reply({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    Traceback (most recent call last):
+        ...
+    suture.errors.ModelServerError: anthropic: Overloaded
+    """
+    try:
+        body: Mapping[str, Any] = plain(payload)
+        if body.get("type") == "error":
+            raise _error_in(body)
+        return read_body(body)
+    except InputError as error:
+        raise _nonsense(str(error)) from None
+
+
+def read_body(body: Mapping[str, Any]) -> AgenticMessage:
+    """Return the reply in the body of a response.
+
+    >>> read_body({"content": "hello"}).role
+    'assistant'
+    """
+    if body.get("content") is None:
+        raise InputError("expected a list, found nothing", path="content")
+    blocks = read_content(body, by_model=True)
+    return AgenticMessage("assistant", tuple(blocks), response_meta=_read_meta(body))
+
+
+def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+    word = text_of(body, "stop_reason")
+    extension: dict[str, Any] = {name: text for name in ("id", "model") if (text := text_of(body, name))}
+    if word in _FINER_REASONS:
+        extension["finish_reason"] = word
+    rest = _without(body, _READ)
+    usage = None
+    if body.get("usage") is not None:
+        counts = object_of(body, "usage")
+        usage = _read_usage(counts)
+        beside = _without(counts, (*_COUNTS, _DETAILS))
+        rest |= {"usage": beside} if beside else {}
+    if rest:
+        extension[NAME] = rest
+    return ResponseMeta(finish_reason=_REASONS.get(word, word), usage=usage, extension=extension)
+
+
+def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
+    """Return what a reply cost; the API counts what is cached beside the input, not in it."""
+    fresh, written, cached, output = [count_of(usage, name) for name in _COUNTS]
+    thinking = count_of(object_of(usage, _DETAILS), "thinking_tokens") if usage.get(_DETAILS) is not None else 0
+    prompt = fresh + written + cached
+    return TokenUsage(
+        prompt_tokens=prompt,
+        completion_tokens=output,
+        total_tokens=prompt + output,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        reasoning_tokens=thinking,
+    )
+
+
+def _without(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return the fields that are neither `known` nor null."""
+    return {name: value for name, value in fields.items() if name not in known and value is not None}
+
+
+def _error_in(body: Mapping[str, Any]) -> ModelError:
+    """Return the error that a body, or an event of a stream, reports."""
+    error = body.get("error")
+    error = cast("dict[str, Any]", error) if error.__class__ is dict else dict[str, Any]()
+    code, reason = text_of(error, "type"), text_of(error, "message")
+    kind = _ERRORS.get(code, ModelError)
+    if kind is ModelRequestError and any(words in reason for words in _TOO_LONG):
+        kind = ContextLengthError
+    reason = reason or code or "an error without a message"
+    return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
+
+
+def _nonsense(what: str) -> ModelError:
+    """Return the error for a reply that is not what the API promises."""
+    return ModelError(f"the reply makes no sense: {what}", provider=NAME, retryable=True)
+
+
+# Streams
+
+
 class _Block:
-    """A block that is still being said: how it began, and what came since."""
+    """A block of a stream: how it began, and the pieces that came since, by field."""
 
-    __slots__ = ("arguments", "began", "call_index", "citations", "signature", "texts", "thoughts", "type")
+    __slots__ = ("call_index", "is_open", "pieces", "start", "type")
 
-    def __init__(self, began: Mapping[str, Any], call_index: int | None) -> None:
-        self.began = dict(began)
-        self.type: str = began["type"]
+    def __init__(self, start: Mapping[str, Any], call_index: int | None) -> None:
+        self.start = dict(start)
+        self.type: str = start["type"]
         self.call_index = call_index
-        self.texts: list[str] = []
-        self.thoughts: list[str] = []
-        self.arguments: list[str] = []
-        self.citations: list[Any] = []
-        self.signature: str | None = None
+        self.is_open = True
+        self.pieces: defaultdict[str, list[Any]] = defaultdict(list)
 
-    def whole(self) -> dict[str, Any]:
+    def join(self) -> dict[str, Any]:
         """Return the block as a plain response would hold it."""
-        block = dict(self.began)
-        if self.texts:
-            block["text"] = "".join([text_in(self.began, "text"), *self.texts])
-        if self.thoughts:
-            block["thinking"] = "".join([text_in(self.began, "thinking"), *self.thoughts])
-        if self.signature is not None:
-            block["signature"] = self.signature
-        if self.citations:
-            before = list_in(self.began, "citations") if self.began.get("citations") else []
-            block["citations"] = [*before, *self.citations]
-        arguments = "".join(self.arguments)
-        if arguments.strip():
-            block["input"] = _parsed(arguments)
+        block = dict(self.start)
+        for name, pieces in self.pieces.items():
+            if name == "citations":
+                block[name] = [*listed(self.start.get(name) or [], None, name), *pieces]
+            elif name == "signature":
+                block[name] = pieces[-1]
+            elif name != "input":
+                block[name] = "".join([text_of(self.start, name), *pieces])
+            elif (arguments := "".join(pieces)).strip():
+                block[name] = _parse_arguments(arguments)
         return block
 
+    def show_call(self, call_id: str = "", name: str = "", arguments: str = "") -> list[Delta]:
+        """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
+        index = self.call_index
+        return [] if index is None else [Delta(call_index=index, call_id=call_id, name=name, arguments=arguments)]
 
-def _parsed(arguments: str) -> Any:
+
+def _parse_arguments(arguments: str) -> Any:
     """Return arguments as an object; a piece of one, in a reply that was cut by its length, as it is."""
     try:
-        found: Any = _decode(arguments)
-        check_plain(found)
+        value: Any = _decode(arguments)
+        check_plain(value)
     except (msgspec.DecodeError, UnicodeError, RecursionError, InputError):
         return arguments
-    return found if found.__class__ is dict else arguments
+    return value if value.__class__ is dict else arguments
 
 
 class AnthropicReader:
@@ -72,188 +204,130 @@ class AnthropicReader:
     """
 
     def __init__(self) -> None:
-        self._body: dict[str, Any] | None = None
+        self._body: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, _Block] = {}
-        self._open: set[int] = set()
         self._calls = 0
-        self._ended = False
-        self._events: Mapping[str, Callable[[Mapping[str, Any]], list[Delta]]] = {
+        self._started = self._ended = False
+        self._readers: Mapping[str, Callable[[Mapping[str, Any]], list[Delta]]] = {
             "message_start": self._start,
             "content_block_start": self._open_block,
             "content_block_delta": self._add,
             "content_block_stop": self._close_block,
             "message_delta": self._change,
             "message_stop": self._stop,
-            "error": self._fail,
         }
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise the error that it reports."""
         kind = event.get("type")
         if not isinstance(kind, str):
-            raise nonsense("an event without a type")
-        taking = self._events.get(kind)
+            raise _nonsense("an event without a type")
         try:
-            return [] if taking is None else taking(event)
+            return self._read(kind, event)
         except InputError as error:
-            raise nonsense(f"{kind}, {error}") from None
+            raise _nonsense(f"{kind}, {error}") from None
+
+    def _read(self, kind: str, event: Mapping[str, Any]) -> list[Delta]:
+        if kind == "error":
+            raise _error_in(event)
+        reader = self._readers.get(kind)
+        if reader is None:
+            return []
+        if not self._started and kind != "message_start":
+            raise InputError("it came before message_start")
+        return reader(event)
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where its end was not said."""
-        body = self._body
-        if body is None or not (self._ended or body.get("stop_reason") is not None):
+        if not self._ended and self._body.get("stop_reason") is None:
             raise StreamCutError("anthropic: the stream ended before the reply did; ask again")
         try:
-            content = [self._blocks[index].whole() for index in sorted(self._blocks)]
+            content = [self._blocks[index].join() for index in sorted(self._blocks)]
         except InputError as error:
-            raise nonsense(str(error)) from None
-        return read_reply({**body, "content": content, "usage": self._usage or None})
+            raise _nonsense(str(error)) from None
+        return read_reply({**self._body, "content": content, "usage": self._usage or None})
 
     def _start(self, event: Mapping[str, Any]) -> list[Delta]:
-        if self._body is not None:
+        if self._started:
             raise InputError("a second beginning")
-        message = map_in(event, "message")
+        message = object_of(event, "message")
         if message.get("content"):
             raise InputError("expected a beginning without content", path="message.content")
-        self._body = {name: value for name, value in message.items() if name not in {"content", "usage"}}
+        self._body = _without(message, ("content", "usage"))
+        self._started = True
         return self._count(message)
 
-    def _begun(self) -> dict[str, Any]:
-        if self._body is None:
-            raise InputError("it came before message_start")
-        return self._body
-
     def _open_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        self._begun()
-        index, began = self._index(event), map_in(event, "content_block")
+        index, start = _index_of(event), object_of(event, "content_block")
         if index in self._blocks:
             raise InputError(f"block {index} is there already", path="index")
-        if not text_in(began, "type"):
+        kind = text_of(start, "type")
+        if not kind:
             raise InputError("expected a type", path="content_block.type")
-        check_plain(began)
-        called = began["type"] == "tool_use"
-        self._blocks[index] = _Block(began, self._calls if called else None)
-        self._open.add(index)
-        self._calls += called
-        return _beginning(self._blocks[index])
+        check_plain(start)
+        block = self._blocks[index] = _Block(start, self._calls if kind == "tool_use" else None)
+        if kind == "tool_use":
+            self._calls += 1
+            return block.show_call(text_of(start, "id"), text_of(start, "name"))
+        text = text_of(start, "text") if kind == "text" else ""
+        thought = text_of(start, "thinking") if kind == "thinking" else ""
+        return [Delta(text, thought)] if text or thought else []
 
     def _add(self, event: Mapping[str, Any]) -> list[Delta]:
-        block, delta = self._block(event), map_in(event, "delta")
-        kind = text_in(delta, "type")
-        if kind == "text_delta" and block.type == "text":
-            block.texts.append(piece := text_in(delta, "text"))
-            return [Delta(piece)] if piece else []
-        if kind == "thinking_delta" and block.type == "thinking":
-            block.thoughts.append(piece := text_in(delta, "thinking"))
-            return [Delta(reasoning=piece)] if piece else []
-        if kind == "input_json_delta" and block.type in _CALLING:
-            block.arguments.append(piece := text_in(delta, "partial_json"))
-            return _called(block, piece)
-        if kind == "signature_delta" and block.type == "thinking":
-            block.signature = text_in(delta, "signature")
-        elif kind == "citations_delta" and block.type == "text":
-            block.citations.append(map_in(delta, "citation"))
-        elif kind == "compaction_delta" and block.type == "compaction":
-            block.began |= {name: value for name, value in delta.items() if name != "type"}
-        elif kind in _KNOWN:
+        block, delta = self._open_block_of(event), object_of(event, "delta")
+        kind = text_of(delta, "type")
+        if kind not in _DELTAS:
+            return []
+        types, source, field = _DELTAS[kind]
+        if block.type not in types:
             raise InputError(f"a {kind} for a block of type {block.type}", path="delta.type")
-        return []
+        if field == "citations":
+            block.pieces[field].append(object_of(delta, source))
+            return []
+        if not field:  # a compaction comes in one piece
+            block.start |= {name: value for name, value in delta.items() if name != "type"}
+            return []
+        piece = text_of(delta, source)
+        block.pieces[field].append(piece)
+        if not piece or field == "signature":
+            return []
+        if field == "input":
+            return block.show_call(arguments=piece)
+        return [Delta(piece) if field == "text" else Delta(reasoning=piece)]
 
     def _close_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        block = self._block(event)
-        self._open.remove(self._index(event))
-        given = "" if any(block.arguments) else block.began.get("input")
-        return _called(block, arguments_text(given)) if given else []
+        block = self._open_block_of(event)
+        block.is_open = False
+        arguments = None if any(block.pieces["input"]) else block.start.get("input")
+        return block.show_call(arguments=argument_json(arguments)) if arguments else []
 
     def _change(self, event: Mapping[str, Any]) -> list[Delta]:
-        body, delta = self._begun(), map_in(event, "delta")
-        text_in(delta, "stop_reason")
-        beside = {name: value for name, value in event.items() if name not in {"type", "delta", "usage"}}
-        body |= {name: value for name, value in {**beside, **delta}.items() if value is not None}
+        delta = object_of(event, "delta")
+        text_of(delta, "stop_reason")
+        self._body |= _without({**event, **delta}, ("type", "delta", "usage"))
         return self._count(event)
 
-    def _stop(self, event: Mapping[str, Any]) -> list[Delta]:
-        self._begun()
+    def _stop(self, _event: Mapping[str, Any]) -> list[Delta]:
         self._ended = True
         return []
-
-    def _fail(self, event: Mapping[str, Any]) -> list[Delta]:
-        raise error_in(event)
 
     def _count(self, holder: Mapping[str, Any]) -> list[Delta]:
         """Take the counts of tokens: each one stands for the whole reply so far."""
         if holder.get("usage") is None:
             return []
-        usage = map_in(holder, "usage")
-        self._usage |= {name: value for name, value in usage.items() if value is not None}
-        return [Delta(usage=read_usage(self._usage))]
+        self._usage |= _without(object_of(holder, "usage"), ())
+        return [Delta(usage=_read_usage(self._usage))]
 
-    def _index(self, event: Mapping[str, Any]) -> int:
-        if event.get("index") is None:
-            raise InputError("expected a number, found nothing", path="index")
-        return count_in(event, "index")
-
-    def _block(self, event: Mapping[str, Any]) -> _Block:
-        index = self._index(event)
-        if index not in self._open:
+    def _open_block_of(self, event: Mapping[str, Any]) -> _Block:
+        index = _index_of(event)
+        block = self._blocks.get(index)
+        if block is None or not block.is_open:
             raise InputError(f"block {index} is not open", path="index")
-        return self._blocks[index]
+        return block
 
 
-def _beginning(block: _Block) -> list[Delta]:
-    """Return what the beginning of a block says by itself."""
-    began = block.began
-    if block.call_index is not None:
-        return [Delta(call_index=block.call_index, call_id=text_in(began, "id"), name=text_in(began, "name"))]
-    text = text_in(began, "text") if block.type == "text" else ""
-    thought = text_in(began, "thinking") if block.type == "thinking" else ""
-    return [Delta(text, thought)] if text or thought else []
-
-
-def _called(block: _Block, piece: str) -> list[Delta]:
-    """Return a piece of the arguments of one of the program's tools; those of the provider's are not shown."""
-    return [Delta(call_index=block.call_index, arguments=piece)] if piece and block.call_index is not None else []
-
-
-_KNOWN = frozenset(
-    ("text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta", "compaction_delta")
-)
-
-
-def cut(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of a stream that gives the response `body`.
-
-    >>> [event["type"] for event in cut({"content": [], "stop_reason": "end_turn", "usage": {}})]
-    ['message_start', 'message_delta', 'message_stop']
-    """
-    stopped = {name: body[name] for name in _STOPPED if name in body}
-    usage = body["usage"]
-    begun: dict[str, Any] = {**body, **dict.fromkeys(stopped), "content": [], "usage": {**usage, "output_tokens": 0}}
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
-    for index, block in enumerate(body["content"]):
-        began, deltas = _taken_apart(block)
-        events.append({"type": "content_block_start", "index": index, "content_block": began})
-        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-        events.append({"type": "content_block_stop", "index": index})
-    events.append({"type": "message_delta", "delta": stopped, "usage": usage})
-    return [*events, {"type": "message_stop"}]
-
-
-def _taken_apart(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return how a block begins in a stream, and the pieces that follow."""
-    kind, began = block.get("type"), dict(block)
-    deltas: list[dict[str, Any]] = []
-    if kind == "text":
-        cited: list[Any] = block.get("citations") or []
-        began |= {"text": ""} | ({"citations": []} if cited else {})
-        deltas = [{"type": "citations_delta", "citation": citation} for citation in cited]
-        deltas.append({"type": "text_delta", "text": block.get("text", "")})
-    elif kind == "thinking":
-        began |= {"thinking": "", **({"signature": ""} if "signature" in block else {})}
-        deltas = [{"type": "thinking_delta", "thinking": block.get("thinking", "")}]
-        deltas += [{"type": "signature_delta", "signature": block["signature"]}] if "signature" in block else []
-    elif kind in _CALLING:
-        began |= {"input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": msgspec.json.encode(block.get("input")).decode()}]
-    return began, deltas
+def _index_of(event: Mapping[str, Any]) -> int:
+    if event.get("index") is None:
+        raise InputError("expected a number, found nothing", path="index")
+    return count_of(event, "index")

@@ -1,13 +1,30 @@
 """Anthropic's Messages API: `tool_use` blocks in assistant messages, `tool_result` blocks in the next user message."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._contents import Form, text_block, typed_text
-from suture.wires._fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
-from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
-from suture.wires._words import Telling
+from suture.wires.fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
+from suture.wires.parts import Form, Telling, text_block, typed_text
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Call,
+    CallEdit,
+    Demands,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    is_plain_object,
+    is_sendable,
+    iterate,
+)
+from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "AnthropicWire"]
 
@@ -25,6 +42,69 @@ _OWN_TYPES = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
 )
 _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
+_FOREIGN = frozenset(_FOREIGN_FIELDS)
+
+
+def _is_text(text: Any) -> bool:
+    """Tell whether `text` says something and can be sent."""
+    return text.__class__ is str and text.strip() != "" and (text.isascii() or is_sendable(text))
+
+
+def _are_texts(content: Any, start: int = 0) -> bool:
+    """Tell whether `content` is a list that holds nothing but texts from `start` on; an empty list says nothing."""
+    if content.__class__ is not list or not content:
+        return False
+    for block in content[start:] if start else content:
+        if block.__class__ is not dict or block["type"] != "text" or not _is_text(block["text"]):
+            return False
+    return True
+
+
+def _read_calls(content: Any, demands: Demands) -> list[str] | None:
+    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    if content.__class__ is not list:
+        return None
+    calls: list[str] = []
+    kind = "thinking"
+    for block in content:
+        if block.__class__ is not dict:
+            return None
+        kind = block["type"]
+        if kind == "tool_use":
+            call_id = block["id"]
+            if not demands.accepts(call_id, block["name"]) or not is_plain_object(block["input"]):
+                return None
+            calls.append(call_id)
+        elif kind == "text":
+            text = block["text"]
+            if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+                return None
+        elif kind != "thinking" or calls or not _is_text(block["thinking"]) or not _is_text(block["signature"]):
+            return None
+    if kind == "thinking" or (len(calls) > 1 and len(set(calls)) != len(calls)):
+        return None
+    return calls
+
+
+def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
+    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    if message.__class__ is not dict or message["role"] != "user":
+        return False
+    content, count = message["content"], len(calls)
+    if content.__class__ is not list or len(content) < count:
+        return False
+    blocks = iter(content)
+    for call_id in calls:
+        block = next(blocks)
+        if block.__class__ is not dict or block["tool_use_id"] != call_id or block["type"] != "tool_result":
+            return False
+        text = block["content"]
+        if text.__class__ is not str:
+            if not _are_texts(text):
+                return False
+        elif not (text.isascii() or is_sendable(text)) or ("is_error" in block and not text.strip()):
+            return False
+    return len(content) == count or ("trailing-text" not in demands.problems and _are_texts(content, count))
 
 
 class AnthropicWire(BlockWire):
@@ -38,6 +118,45 @@ class AnthropicWire(BlockWire):
 
     name = "anthropic"
     form = Form(typed_text("text"), text_block("text"))
+
+    named_results = False
+    arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
+
+    def glances(self, *, fits: bool) -> bool:
+        """Tell that a glance knows every rule."""
+        del fits
+        return True
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        place, last = start, demands.last
+        rest = iterate(messages, start, demands.stop)
+        try:
+            for message in rest:
+                if message.__class__ is not dict or (len(message) != 2 and not _FOREIGN.isdisjoint(message)):
+                    break
+                role, content = message["role"], message["content"]
+                if role == "user":
+                    if not _is_text(content) and not _are_texts(content):
+                        break
+                elif role != "assistant" or last == "assistant":
+                    break
+                elif content.__class__ is not str:
+                    calls = _read_calls(content, demands)
+                    if calls is None:
+                        break
+                    if calls:
+                        if not _are_answered(calls, next(rest, None), demands):
+                            break
+                        demands.use(calls)
+                        place, role = place + 1, "user"
+                elif not _is_text(content):
+                    break
+                last = role
+                place += 1
+        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+            pass
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
@@ -96,6 +215,36 @@ class AnthropicWire(BlockWire):
         else:
             self.tell_document(get(source, held), telling)
 
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a message by itself."""
+        return {
+            "unsigned-thinking": self._without_unsigned_thinking,
+            "split-server-tool": self._with_server_tools,
+            **super().mends,
+        }
+
+    def _without_unsigned_thinking(self, message: Any, view: View) -> Any:
+        """Leave out thoughts without a signature: a stream was cut before it came."""
+        if view.role != "assistant":
+            return message
+        return self._with_some(
+            message, lambda block: word(block, "type") != "thinking" or bool(get(block, "signature"))
+        )
+
+    def _with_server_tools(self, message: Any, view: View) -> Any:
+        """Return nothing for a message with the result of a server's tool whose use stands elsewhere."""
+        if view.role != "assistant":
+            return message
+        used: set[Any] = set()
+        for block in self.blocks(message):
+            kind = word(block, "type") or ""
+            if kind in {"server_tool_use", "mcp_tool_use"}:
+                used.add(get(block, "id"))
+            elif kind.endswith("_tool_result") and get(block, "tool_use_id") not in used:
+                return None
+        return message
+
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is thinking that the provider signed or encrypted."""
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
@@ -110,14 +259,6 @@ class AnthropicWire(BlockWire):
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
         return Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
-
-    def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
-        content = result.content
-        if content is None or isinstance(content, str):
-            return content or "", True
-        texts = [text_of(block, "text") for block in content if word(block, "type") == "text"]
-        return "\n".join(texts), len(texts) == len(content)
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `tool_use` block with `edit` done to it."""

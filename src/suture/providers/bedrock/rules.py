@@ -1,12 +1,12 @@
 """Amazon Bedrock Converse."""
 
-from suture.profiles import NEUTRAL, IdForm, Profile, rules
+from suture.profiles import GUESTS, IdForm, Profile, rules
 
 __all__ = ["BEDROCK"]
 
 BEDROCK = Profile(
     name="bedrock",
-    wires=("bedrock", *NEUTRAL),
+    wires=("bedrock", *GUESTS),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history", prefix="tooluse_", length=30),
     names="[a-zA-Z0-9_-]{1,64}",
     system_outside=True,
@@ -14,6 +14,10 @@ BEDROCK = Profile(
         "bedrock",
         answered="400: 'Expected toolResult blocks at messages.N.content for the following Ids'",
         has_call="400: 'The number of toolResult blocks exceeds the number of toolUse blocks of previous turn'",
+        same_id="400: 'Expected toolResult blocks at messages.N.content for the following Ids'",
+        document_names="400: 'Duplicate document names found in messages'",
+        result_content="botocore: 'Missing required parameter in toolResult: content'",
+        sendable="a request is UTF-8",
         single_result="400: 'The number of toolResult blocks exceeds the number of toolUse blocks of previous turn'",
         adjacent="400: 'Expected toolResult blocks at messages.N.content' (agno#6698)",
         roles_alternate="400: 'roles must alternate between user and assistant'",

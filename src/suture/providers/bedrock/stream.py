@@ -1,85 +1,152 @@
-"""A streamed Converse reply: its events are folded into the body of a plain response, and cut from one."""
+"""Replies of Converse: a plain response, and the events of a stream, which are folded into one; and its failures."""
 
-from binascii import Error as NotBase64
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from suture.codecs._contents import as_json
-from suture.errors import InputError, StreamCutError
-from suture.messages import AgenticMessage, Delta
-from suture.providers.bedrock.json import Where, is_map, only
-from suture.providers.bedrock.reply import failure, nonsense, read_reply, read_usage
+from suture.codecs.contents import as_json
+from suture.codecs.unknown_fields import keep, rest_of
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
+from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks
+from suture.wires.fields import count_of, expect, get, is_map, object_of, text_of
 
-__all__ = ["BedrockReader", "cut"]
-
+_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
+_NARROWER_REASONS = {
+    "stop_sequence": "stop",
+    "guardrail_intervened": "content_filter",
+    "model_context_window_exceeded": "length",
+}
+"""Reasons that say more than our word for them, and are kept beside it."""
+_COUNTS = {
+    "inputTokens": "prompt_tokens",
+    "outputTokens": "completion_tokens",
+    "totalTokens": "total_tokens",
+    "cacheReadInputTokens": "cached_tokens",
+    "cacheWriteInputTokens": "cache_write_tokens",
+}
+_FAILURES: Mapping[str, type[ModelError]] = {
+    "throttlingexception": RateLimitError,
+    "servicequotaexceededexception": RateLimitError,
+    "modelnotreadyexception": RateLimitError,
+    "validationexception": ModelRequestError,
+    "resourcenotfoundexception": ModelRequestError,
+    "accessdeniedexception": ModelAuthError,
+    "unrecognizedclientexception": ModelAuthError,
+    "expiredtokenexception": ModelAuthError,
+    "modeltimeoutexception": ModelTimeoutError,
+}
+_TOO_LONG = (
+    "too long",
+    "context window",
+    "context length",
+    "context limit",
+    "too many input tokens",
+    "maximum number of",
+)
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
+"""The blocks whose deltas come only behind a start."""
 _decode = msgspec.json.Decoder().decode
 
 
-class _Block:
-    """A block that is still being said: what it began with, and its pieces by what they are of."""
+# Failures
 
-    __slots__ = ("call_index", "head", "kind", "pieces", "stopped")
 
-    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None = None) -> None:
-        self.kind, self.head, self.call_index = kind, head, call_index
-        self.pieces: dict[str, list[Any]] = {}
-        self.stopped = False
+def _nonsense(what: str) -> ModelError:
+    return ModelError(f"the answer makes no sense: {what}", provider=WIRE, retryable=True)
 
-    def add(self, name: str, piece: Any) -> None:
-        self.pieces.setdefault(name, []).append(piece)
 
-    def whole(self) -> dict[str, Any] | None:
-        """Return the block as a plain response has it; `None` where nothing was said."""
-        match self.kind:
-            case "toolUse":
-                said = "".join(self.pieces.get("input", []))
-                return {"toolUse": {**self.head, "input": _arguments(said, any_json=self.call_index is None)}}
-            case "toolResult":
-                content = [part for parts in self.pieces.get("toolResult", []) for part in parts]
-                return {"toolResult": {**self.head, "content": content}}
-            case "image":
-                return {"image": self._image()}
-            case "":
-                return None
-            case _ if self.head:
-                return {self.kind: self.head}
-            case "reasoningContent":
-                return {"reasoningContent": self._reasoning()}
-            case _:
-                return self._text()
+def _failure(kind: str, body: Any) -> ModelError:
+    """Return what an exception of the service's means."""
+    reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
+    reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
+    error = _FAILURES.get(kind.lower(), ModelServerError)
+    if error is ModelRequestError and any(words in reason.lower() for words in _TOO_LONG):
+        error = ContextLengthError
+    status = get(body, "originalStatusCode")
+    return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
 
-    def _text(self) -> dict[str, Any]:
-        text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")
-        if citations is None:
-            return {"text": text}
-        content = {"content": [{"text": text}]} if text else {}
-        return {"citationsContent": {**content, "citations": citations}}
 
-    def _reasoning(self) -> dict[str, Any]:
-        if "redactedContent" in self.pieces:
-            return {"redactedContent": _joined(self.pieces["redactedContent"])}
-        said = {"text": "".join(self.pieces.get("text", []))}
-        signature = "".join(self.pieces.get("signature", []))
-        return {"reasoningText": {**said, "signature": signature} if signature else said}
+def _refusal(body: Mapping[str, Any]) -> ModelError:
+    """Return what a body without a message says: the service's error, or boto3's form of it."""
+    error = body.get("Error")
+    if is_map(error):
+        return _failure(str(error.get("Code", "")), error)
+    if "message" in body or "Message" in body:
+        return _failure(str(body.get("__type", "")).rpartition("#")[2] or "error", body)
+    return _nonsense("a response without output")
 
-    def _image(self) -> dict[str, Any]:
-        image = dict(self.head)
-        for source in self.pieces.get("source", []):
-            image["source"] = source
-        if "bytes" in self.pieces:
-            image["source"] = {"bytes": _joined(self.pieces["bytes"])}
-        for error in self.pieces.get("error", []):
-            image["error"] = error
-        return image
+
+# Plain responses
+
+
+def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says.
+
+    >>> message = {"role": "assistant", "content": [{"text": "hi"}]}
+    >>> read_reply({"output": {"message": message}, "stopReason": "end_turn"}).response_meta.finish_reason
+    'stop'
+    """
+    try:
+        body: Mapping[str, Any] = as_json(payload)
+        if "output" not in body:
+            raise _refusal(body)
+        message = expect(get(body["output"], "message"), dict, "an object", "output.message")
+        blocks = read_blocks(message.get("content"), Place("assistant", path="output.message.content"))
+        extra = keep(WIRE, message, "role", "content")
+        return AgenticMessage("assistant", blocks, response_meta=_read_meta(body), extra=extra)
+    except InputError as error:
+        raise _nonsense(str(error)) from None
+
+
+def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+    reason, usage = text_of(body, "stopReason"), body.get("usage")
+    extension: dict[str, Any] = {"wire": WIRE}
+    identity = get(body.get("ResponseMetadata"), "RequestId")
+    if isinstance(identity, str):
+        extension["id"] = identity
+    if reason in _NARROWER_REASONS:
+        extension["finish_reason"] = reason
+    known = ("output", "stopReason", "usage", "ResponseMetadata", "wire", "id", "finish_reason")
+    extension |= rest_of(body, *known)
+    finish = _REASONS.get(reason) or _NARROWER_REASONS.get(reason, reason)
+    if usage is None:
+        return ResponseMeta(finish_reason=finish, extension=extension)
+    counts = _read_usage(usage)
+    rest = rest_of(usage, *_COUNTS)
+    if rest:
+        extension["usage"] = rest
+    return ResponseMeta(finish_reason=finish, usage=counts, extension=extension)
+
+
+def _read_usage(usage: Any) -> TokenUsage:
+    """Return what a reply cost; Converse does not count what was cached as input."""
+    usage = expect(usage, dict, "an object", "usage")
+    counts = {own: count_of(usage, name) for name, own in _COUNTS.items()}
+    counts["prompt_tokens"] += counts["cached_tokens"] + counts["cache_write_tokens"]
+    if usage.get("totalTokens") is None:
+        counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
+    return TokenUsage(**counts)
+
+
+# Streams
 
 
 class BedrockReader:
-    """Reads the events of `ConverseStream`, from boto3 or from the bytes.
+    """Reads the events of `ConverseStream`, as boto3 hands them out or as JSON has them.
 
     >>> reader = BedrockReader()
     >>> reader.feed({"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "hi"}}})
@@ -100,16 +167,16 @@ class BedrockReader:
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds."""
         try:
-            said: Mapping[str, Any] = as_json(dict(event))
-            return [delta for kind, payload in said.items() for delta in self._take(kind, payload)]
+            facts: Mapping[str, Any] = as_json(dict(event))
+            return [delta for kind, payload in facts.items() for delta in self._take(kind, payload)]
         except InputError as error:
-            raise nonsense(str(error)) from None
+            raise _nonsense(str(error)) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message."""
         if not self._ended:
             raise StreamCutError("bedrock: the stream ended before the message did; try again")
-        blocks = [self._blocks[index].whole() for index in sorted(self._blocks)]
+        blocks = [self._blocks[index].join() for index in sorted(self._blocks)]
         content = [block for block in blocks if block is not None]
         return read_reply({**self._rest, "output": {"message": {**self._message, "content": content}}})
 
@@ -124,39 +191,36 @@ class BedrockReader:
             case "contentBlockStop":
                 block = self._blocks.get(_index(_facts(kind, payload)))
                 if block is not None:
-                    block.stopped = True
+                    block.has_ended = True
             case "messageStop":
-                self._stop(_facts(kind, payload))
+                facts = _facts(kind, payload)
+                if not isinstance(facts.get("stopReason"), str):
+                    raise _nonsense("a messageStop without its reason")
+                self._rest |= facts
+                self._ended = True
             case "metadata":
                 facts = _facts(kind, payload)
-                usage = facts.get("usage")
-                if usage is not None:
-                    yield Delta(usage=read_usage(usage))
+                if "usage" in facts:
+                    yield Delta(usage=_read_usage(facts["usage"]))
                 self._rest |= facts
-            case _ if kind.endswith(("Exception", "Error")) or only(payload, "message"):
-                raise failure(kind, payload)
+            case _ if kind.endswith(("Exception", "Error")) or has_only(payload, "message"):
+                raise _failure(kind, payload)
             case _:
                 pass
 
-    def _stop(self, facts: Mapping[str, Any]) -> None:
-        if not isinstance(facts.get("stopReason"), str):
-            raise nonsense("a messageStop without its reason")
-        self._rest |= facts
-        self._ended = True
-
     def _start(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
         index = _index(facts)
-        start = Where("", None, "contentBlockStart.start").map(facts.get("start"))
+        start = object_of(facts, "start", "contentBlockStart")
         if index in self._blocks or len(start) > 1 or self._ended:
-            raise nonsense(f"block {index} begins where it cannot")
-        [(kind, held)] = list[tuple[str, Any]](start.items()) or [("", {})]
-        if kind not in _STARTED and not (is_map(held) and held):
-            kind, held = "", {}
-        head = Where("", None, f"contentBlockStart.start.{kind}").map(held)
+            raise _nonsense(f"block {index} begins where it cannot")
+        [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]
+        if kind not in _STARTED and not (is_map(head) and head):
+            kind, head = "", {}
+        head = expect(head, dict, "an object", f"contentBlockStart.start.{kind}")
         call_id, name = head.get("toolUseId"), head.get("name")
         if kind == "toolUse" and not (isinstance(call_id, str) and isinstance(name, str)):
-            raise nonsense("a call without its id or its name")
-        is_call = kind == "toolUse" and head.get("type") != "server_tool_use"
+            raise _nonsense("a call without its id or its name")
+        is_call = kind == "toolUse" and head.get("type") != SERVER_CALL
         self._blocks[index] = _Block(kind, head, self._calls if is_call else None)
         if is_call:
             yield Delta(call_index=self._calls, call_id=str(call_id), name=str(name))
@@ -164,162 +228,142 @@ class BedrockReader:
 
     def _add(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
         index = _index(facts)
-        delta = Where("", None, "contentBlockDelta.delta").map(facts.get("delta"))
+        delta = object_of(facts, "delta", "contentBlockDelta")
         for kind, held in delta.items():
-            if held is None:
-                continue
-            block = self._opened(index, "text" if kind == "citation" else kind)
+            block = None if held is None else self._block_at(index, "text" if kind == "citation" else kind)
             if block is None:
                 continue
-            where = Where("", None, f"delta.{kind}")
             match kind:
                 case "text":
-                    text = where.text({kind: held}, kind)
-                    block.add("text", text)
-                    yield from [Delta(text)] if text else []
+                    yield from block.add_text("text", text_of(delta, kind))
                 case "toolUse":
-                    piece = where.text(where.map(held), "input")
-                    block.add("input", piece)
-                    if block.call_index is not None and piece:
-                        yield Delta(call_index=block.call_index, arguments=piece)
+                    yield from block.add_text("input", text_of(expect(held, dict, "an object", kind), "input"))
                 case "reasoningContent":
-                    yield from _think(block, where.map(held), where)
+                    thought = expect(held, dict, "an object", kind)
+                    for name in ("text", "signature", "redactedContent"):
+                        if name in thought:
+                            yield from block.add_text(name, text_of(thought, name))
                 case "toolResult":
-                    block.add(kind, where.list(held))
+                    block.add(kind, expect(held, list, "a list", kind))
                 case "citation":
-                    block.add(kind, where.map(held))
+                    block.add(kind, expect(held, dict, "an object", kind))
                 case _:
-                    _show(block, where.map(held), where)
+                    block.add_image(expect(held, dict, "an object", kind))
 
-    def _opened(self, index: int, kind: str) -> _Block | None:
+    def _block_at(self, index: int, kind: str) -> "_Block | None":
         """Return the block that a delta belongs to; text and thought begin one, unknown kinds are passed over."""
         block = self._blocks.get(index)
         if kind not in {"text", "reasoningContent", *_STARTED}:
             return None
-        if self._ended or (block is not None and block.stopped):
-            raise nonsense(f"a delta for block {index}, which has ended")
+        if self._ended or (block is not None and block.has_ended):
+            raise _nonsense(f"a delta for block {index}, which has ended")
         if block is None or not block.kind:
             if kind in _STARTED:
-                raise nonsense(f"a delta of {kind} for block {index}, which never began")
+                raise _nonsense(f"a delta of {kind} for block {index}, which never began")
             block = self._blocks[index] = _Block(kind, {})
         if block.kind != kind:
-            raise nonsense(f"a delta of {kind} for block {index}, which is {block.kind}")
+            raise _nonsense(f"a delta of {kind} for block {index}, which is {block.kind}")
         return block
 
 
-def _think(block: _Block, held: Mapping[str, Any], where: Where) -> Iterator[Delta]:
-    for name in ("text", "signature", "redactedContent"):
-        piece = where.text(held, name)
-        if piece or name in held:
-            block.add(name, piece)
-        if piece and name == "text":
-            yield Delta(reasoning=piece)
+class _Block:
+    """A block that is still being said: what it began with, and its pieces by what they are of."""
 
+    __slots__ = ("call_index", "has_ended", "head", "kind", "pieces")
 
-def _show(block: _Block, held: Mapping[str, Any], where: Where) -> None:
-    source = held.get("source")
-    if source is not None:
-        data = where.at(".source").map(source).get("bytes")
-        block.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
-    if held.get("error") is not None:
-        block.add("error", held["error"])
+    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None = None) -> None:
+        self.kind, self.head, self.call_index = kind, head, call_index
+        self.pieces: dict[str, list[Any]] = {}
+        self.has_ended = False
+
+    def add(self, name: str, piece: Any) -> None:
+        self.pieces.setdefault(name, []).append(piece)
+
+    def add_text(self, name: str, piece: str) -> Iterator[Delta]:
+        """Add a piece of text, and yield what a program is shown of it."""
+        self.add(name, piece)
+        if not piece:
+            return
+        if name == "input" and self.call_index is not None:
+            yield Delta(call_index=self.call_index, arguments=piece)
+        elif name == "text":
+            yield Delta(reasoning=piece) if self.kind == "reasoningContent" else Delta(piece)
+
+    def add_image(self, image: Mapping[str, Any]) -> None:
+        source, error = image.get("source"), image.get("error")
+        if source is not None:
+            data = expect(source, dict, "an object", "image.source").get("bytes")
+            self.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
+        if error is not None:
+            self.add("error", error)
+
+    def join(self) -> dict[str, Any] | None:
+        """Return the block as a plain response has it; `None` where nothing was said."""
+        match self.kind:
+            case "toolUse":
+                return {"toolUse": {**self.head, "input": self._arguments()}}
+            case "toolResult":
+                content = [part for parts in self.pieces.get("toolResult", []) for part in parts]
+                return {"toolResult": {**self.head, "content": content}}
+            case "image":
+                return {"image": self._image()}
+            case "":
+                return None
+            case _ if self.head:
+                return {self.kind: self.head}
+            case "reasoningContent":
+                return {"reasoningContent": self._reasoning()}
+            case _:
+                return self._text()
+
+    def _arguments(self) -> Any:
+        """Return the arguments of a call: an object, or the text where it is none, or not yet."""
+        text = "".join(self.pieces.get("input", []))
+        if not text.strip():
+            return {}
+        try:
+            value: Any = _decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return text
+        return value if self.call_index is None or value.__class__ is dict else text
+
+    def _text(self) -> dict[str, Any]:
+        text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")
+        if citations is None:
+            return {"text": text}
+        content = {"content": [{"text": text}]} if text else {}
+        return {"citationsContent": {**content, "citations": citations}}
+
+    def _reasoning(self) -> dict[str, Any]:
+        if "redactedContent" in self.pieces:
+            return {"redactedContent": _join_base64(self.pieces["redactedContent"])}
+        text, signature = ("".join(self.pieces.get(name, [])) for name in ("text", "signature"))
+        return {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}
+
+    def _image(self) -> dict[str, Any]:
+        image = {**self.head, **{name: self.pieces[name][-1] for name in ("source", "error") if name in self.pieces}}
+        if "bytes" in self.pieces:
+            image["source"] = {"bytes": _join_base64(self.pieces["bytes"])}
+        return image
 
 
 def _facts(kind: str, payload: Any) -> dict[str, Any]:
     """Return what an event says, without what only makes it longer."""
-    facts = Where("", None, kind).map(payload)
-    return {name: value for name, value in facts.items() if name != _PADDING and value is not None}
+    return rest_of(expect(payload, dict, "an object", kind), _PADDING)
 
 
 def _index(facts: Mapping[str, Any]) -> int:
     index = facts.get("contentBlockIndex")
     if type(index) is not int or index < 0:
-        raise nonsense(f"a block without an index: {index!r}")
+        raise _nonsense(f"a block without an index: {index!r}")
     return index
 
 
-def _arguments(text: str, *, any_json: bool) -> Any:
-    """Return what was said of a call's arguments: an object, or the text where it is none, or not yet."""
-    if not text.strip():
-        return {}
-    try:
-        found: Any = _decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
-    return found if any_json or found.__class__ is dict else text
-
-
-def _joined(pieces: Sequence[str]) -> str:
+def _join_base64(pieces: Sequence[str]) -> str:
     """Return base64 that came in pieces, each whole in itself."""
     if len(pieces) == 1:
         return pieces[0]
     try:
         return b2a_base64(b"".join([a2b_base64(piece) for piece in pieces]), newline=False).decode()
-    except (NotBase64, ValueError):
-        raise nonsense("bytes that are no base64") from None
-
-
-# Writing
-
-
-def cut(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of a stream that says what `body`, a plain response, says.
-
-    >>> message = {"role": "assistant", "content": [{"text": "hi"}]}
-    >>> [kind for event in cut({"output": {"message": message}, "stopReason": "end_turn"}) for kind in event]
-    ['messageStart', 'contentBlockDelta', 'contentBlockStop', 'messageStop']
-    """
-    rest = dict(body)
-    message = dict(rest.pop("output")["message"])
-    events: list[dict[str, Any]] = []
-    for index, block in enumerate(message.pop("content")):
-        place = {"contentBlockIndex": index}
-        start, deltas = _pieces(block)
-        events += [{"contentBlockStart": {**place, "start": start}}] if start else []
-        events += [{"contentBlockDelta": {**place, "delta": delta}} for delta in deltas]
-        events.append({"contentBlockStop": place})
-    stop = {name: rest.pop(name) for name in ("stopReason", "additionalModelResponseFields") if name in rest}
-    told = [{"metadata": rest}] if rest else []
-    return [{"messageStart": message}, *events, {"messageStop": stop}, *told]
-
-
-def _pieces(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return what a block begins with and its deltas; one that streams have no form for begins with all of it."""
-    if len(block) != 1:
-        return dict(block), []
-    [(kind, held)] = block.items()
-    rest = dict(held) if is_map(held) else {}
-    match kind:
-        case "text":
-            return {}, [{kind: held}]
-        case "toolUse":
-            return {kind: rest}, [{kind: {"input": msgspec.json.encode(rest.pop("input", {})).decode()}}]
-        case "toolResult":
-            return {kind: rest}, [{kind: rest.pop("content", [])}]
-        case "image" if "source" in rest:
-            return {kind: rest}, [{kind: {"source": rest.pop("source")}}]
-        case "citationsContent" if _is_cited_text(rest):
-            return {}, [*rest["content"], *({"citation": citation} for citation in rest["citations"])]
-        case "reasoningContent" if _is_plain_thought(rest):
-            said = rest.get("reasoningText", rest)
-            return {}, [{kind: {name: piece}} for name, piece in said.items()]
-        case _:
-            return dict(block), []
-
-
-def _is_cited_text(cited: Mapping[str, Any]) -> bool:
-    """Tell whether deltas can say this text and its citations as they are."""
-    content, citations = _listed(cited.get("content")), _listed(cited.get("citations"))
-    if not only(cited, "content", "citations") or len(content) != 1 or not citations:
-        return False
-    return only(content[0], "text") and bool(content[0].get("text")) and all(is_map(citation) for citation in citations)
-
-
-def _listed(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _is_plain_thought(reasoning: Mapping[str, Any]) -> bool:
-    """Tell whether deltas can say this reasoning as it is."""
-    said = reasoning.get("reasoningText")
-    return only(reasoning, "redactedContent") or (only(said, "text", "signature") and said.get("signature") != "")
+    except ValueError:
+        raise _nonsense("bytes that are no base64") from None

@@ -1,14 +1,44 @@
 """Amazon Bedrock's Converse: blocks are objects with one key; `toolUse` pairs with `toolResult`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import cached_property
+from operator import is_
 from typing import Any
 
-from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._contents import Form
-from suture.wires._fields import check_value, get, given, has, inner, is_list, is_map, listed, put, text_of, word
-from suture.wires._text import json_text, json_words
-from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
-from suture.wires._words import Telling
+from suture.wires.fields import (
+    check_value,
+    get,
+    given,
+    has,
+    inner,
+    is_list,
+    is_map,
+    json_text,
+    listed,
+    put,
+    text_of,
+    word,
+)
+from suture.wires.parts import Form, Telling
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Call,
+    CallEdit,
+    Demands,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    is_plain_object,
+    is_sendable,
+    iterate,
+)
+from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "BedrockWire"]
 
@@ -23,18 +53,68 @@ _KINDS = {
     "audio": MEDIA,
 }
 _ROLES = frozenset(("user", "assistant"))
+_LONGEST_NAME = 200
 
 
 def _text(block: Any) -> str | None:
     """Return what a block of a result says: a text, or JSON as text."""
     value, text = get(block, "json"), get(block, "text")
     if value is not None:
-        return json_words(value)
+        return json_text(value)
     return text if isinstance(text, str) else None
 
 
 def _text_block(text: str) -> dict[str, Any]:
     return {"text": text}
+
+
+def _are_texts(blocks: list[Any]) -> bool:
+    """Tell whether `blocks` are texts that say something and can be sent; none are not."""
+    for block in blocks:
+        text = block["text"]
+        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            return False
+        if len(block) != 1 or block.__class__ is not dict:
+            return False
+    return bool(blocks)
+
+
+def _read_calls(content: list[Any], demands: Demands) -> list[str] | None:
+    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    calls: list[str] = []
+    for block in content:
+        if block.__class__ is not dict or len(block) != 1:
+            return None
+        if "toolUse" in block:
+            use = block["toolUse"]
+            call_id = use["toolUseId"]
+            if "type" in use or not demands.accepts(call_id, use["name"]) or not is_plain_object(use["input"]):
+                return None
+            calls.append(call_id)
+        else:
+            text = block["text"]
+            if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+                return None
+    return None if not content or (len(calls) > 1 and len(set(calls)) != len(calls)) else calls
+
+
+def _are_answered(calls: list[str], message: Any) -> bool:
+    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    if message.__class__ is not dict or message["role"] != "user":
+        return False
+    content, count = message["content"], len(calls)
+    if content.__class__ is not list or len(content) < count:
+        return False
+    blocks = iter(content)
+    for call_id in calls:
+        block = next(blocks)
+        result = block["toolResult"]
+        if result.__class__ is not dict or result["toolUseId"] != call_id or "type" in result or len(block) != 1:
+            return False
+        parts = result["content"]
+        if parts.__class__ is not list or not _are_texts(parts):
+            return False
+    return len(content) == count or _are_texts(content[count:])
 
 
 class BedrockWire(BlockWire):
@@ -47,6 +127,44 @@ class BedrockWire(BlockWire):
 
     name = "bedrock"
     form = Form(_text, _text_block, lone=False)
+
+    named_results = False
+    arranges = frozenset(("same-role", "repeated-document"))
+
+    def glances(self, *, fits: bool) -> bool:
+        """Tell that a glance knows every rule."""
+        del fits
+        return True
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        place = start
+        expected = "assistant" if demands.last in {"user", "results"} else "user"
+        rest = iterate(messages, start, demands.stop)
+        try:
+            for message in rest:
+                if message.__class__ is not dict or message["role"] != expected:
+                    break
+                content = message["content"]
+                if content.__class__ is not list:
+                    break
+                if expected == "user":
+                    if not _are_texts(content):
+                        break
+                    expected = "assistant"
+                else:
+                    calls = _read_calls(content, demands)
+                    if calls is None or (calls and not _are_answered(calls, next(rest, None))):
+                        break
+                    if calls:
+                        demands.use(calls)
+                        place += 1
+                    else:
+                        expected = "user"
+                place += 1
+        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+            pass
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
@@ -82,6 +200,48 @@ class BedrockWire(BlockWire):
             if value is not None:
                 return OTHER if kind in {CALL, RESULT} and word(value, "type") == "server_tool_use" else kind
         return OTHER
+
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a message by itself."""
+        return {"no-content": self._with_content, **super().mends}
+
+    def _with_content(self, message: Any, view: View) -> Any:
+        """Give a result without content an empty one."""
+        if not view.results:
+            return message
+        blocks = list(self.blocks(message))
+        for place, block in enumerate(blocks):
+            if self.kind(block) == RESULT and get(get(block, "toolResult"), "content") is None:
+                blocks[place] = put(block, toolResult=put(get(block, "toolResult"), content=[]))
+        return self._in_order(message, blocks)
+
+    def begins_step(self, message: Any) -> bool:
+        """Tell whether a message has a thought of its own: it was made in a step of its own."""
+        return any(self.kind(block) == THINKING for block in self.blocks(message))
+
+    def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
+        """Return `message` with documents named as none of `names` is, results included."""
+        blocks = [self._with_names(block, names) for block in self.blocks(message)]
+        return self._in_order(message, blocks)
+
+    def _with_names(self, block: Any, names: MutableMapping[str, None]) -> Any:
+        result = get(block, "toolResult")
+        if result is not None:
+            parts: Sequence[Any] = get(result, "content") or ()
+            named = [self._with_names(part, names) for part in parts]
+            same = all(map(is_, named, parts))
+            return block if same else put(block, toolResult=put(result, content=named))
+        document = get(block, "document")
+        if document is None:
+            return block
+        name = text_of(document, "name")
+        free, number = name[:_LONGEST_NAME], 1
+        while free.casefold() in names:
+            number += 1
+            free = f"{name[: _LONGEST_NAME - 1 - len(str(number))]} {number}"
+        names[free.casefold()] = None
+        return block if free == name else put(block, document=put(document, name=free))
 
     def block_text(self, block: Any) -> str:
         """Return the text of a text block."""
@@ -119,16 +279,6 @@ class BedrockWire(BlockWire):
         for part in content:
             text_of(part, "text", index, "content.toolResult.content")
         return Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
-
-    def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
-        content = result.content
-        texts = [
-            json_text(get(block, "json")) if get(block, "json") is not None else text_of(block, "text")
-            for block in content
-            if get(block, "json") is not None or get(block, "text") is not None
-        ]
-        return "\n".join(texts), len(texts) == len(content)
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a `toolUse` block with `edit` done to it."""

@@ -1,55 +1,233 @@
-"""Streams of Gemini: events folded into the body of a plain response, and such a body cut up.
+"""Replies of Gemini, whole or streamed, and the errors that they report.
 
-Every event has the shape of a whole response and holds what is new. Text goes on from one event to the next; within
-one event parts stay apart, and so does one with a signature, which must go back on its own part.
+Every event of a stream has the shape of a whole response and holds what is new. Text goes on from one event to the
+next; within one event parts stay apart, and so does one with a signature, which must go back on its own part.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from itertools import chain, pairwise, repeat
+from typing import Any
 
-from suture.codecs._contents import arguments_text
-from suture.errors import InputError, StreamCutError
-from suture.messages import AgenticMessage, Delta
-from suture.providers.gemini.fields import camel, object_in, objects
-from suture.providers.gemini.partial import PartialCall
-from suture.providers.gemini.read import mint
-from suture.providers.gemini.reply import candidate_of, check_error, nonsense, read_reply, read_usage
+import msgspec
+
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
+    ContentBlock,
+    Delta,
+    FunctionToolCall,
+    LogProb,
+    Reasoning,
+    ResponseMeta,
+    TokenUsage,
+    TopLogProb,
+)
+from suture.providers.gemini.contents import GEMINI, Calls, camel, deep_camel, mint, read_content
 from suture.wires import plain
+from suture.wires.fields import argument_json, count_of, inner, is_list, list_of, text_of
 
-__all__ = ["GeminiReader", "cut"]
-
-_LOGPROBS = "logprobsResult"
+_FILTERED = (
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+)
+_REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
+_STATUSES: tuple[tuple[str, int, type[ModelError]], ...] = (
+    ("INVALID_ARGUMENT", 400, ModelRequestError),
+    ("UNAUTHENTICATED", 401, ModelAuthError),
+    ("PERMISSION_DENIED", 403, ModelAuthError),
+    ("NOT_FOUND", 404, ModelRequestError),
+    ("RESOURCE_EXHAUSTED", 429, RateLimitError),
+    ("CANCELLED", 499, ModelServerError),
+    ("INTERNAL", 500, ModelServerError),
+    ("UNAVAILABLE", 503, ModelServerError),
+    ("DEADLINE_EXCEEDED", 504, ModelTimeoutError),
+    ("FAILED_PRECONDITION", 0, ModelRequestError),
+    ("OUT_OF_RANGE", 0, ModelRequestError),
+    ("UNIMPLEMENTED", 0, ModelRequestError),
+    ("ABORTED", 0, ModelServerError),
+    ("UNKNOWN", 0, ModelServerError),
+)
+"""What an error is called, the number that means the same where there is no other name for it, and what it is."""
+_NAMED = {number: status for status, number, _ in _STATUSES if number}
+_KINDS = {status: kind for status, _, kind in _STATUSES}
+_TOO_LONG = ("exceeds the maximum number of tokens", "input token count")
+_BAD_KEY = "API_KEY_INVALID"
 _NAMES = ("responseId", "modelVersion")
+_LOGPROBS = "logprobsResult"
+_COUNTS = (
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "thoughtsTokenCount",
+    "cachedContentTokenCount",
+)
+_STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d{1,9})\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_PATH = re.compile(rf"\$(?:{_STEP.pattern})+")
+_VALUES: Mapping[str, Any] = {"stringValue": str, "numberValue": int | float, "boolValue": bool}
+_DEEPEST = 100
 
 
-class _Text:
-    """A text that is still being said."""
-
-    __slots__ = ("pieces", "thought")
-
-    def __init__(self, text: str, *, thought: bool) -> None:
-        self.pieces, self.thought = [text], thought
-
-    def whole(self) -> dict[str, Any]:
-        """Return it as a part."""
-        return {"text": "".join(self.pieces), **({"thought": True} if self.thought else {})}
+# Whole replies
 
 
-class _Part:
-    """A part that came in one piece."""
+def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says; raise the error that it reports."""
+    try:
+        body = camel(_object({"reply": plain(payload)}, "reply"))
+        _check_error(body)
+        candidate = _first_candidate(body)
+        content = {**_object(candidate or {}, "content"), "role": "model"}
+        message = read_content(content, text_of(body, "responseId"), Calls())
+        blocks = tuple([block for block in message.content_blocks if not _says_nothing(block)])
+        meta = _read_meta(body, candidate or {}, blocks)
+    except InputError as error:
+        raise _nonsense(str(error)) from None
+    if not candidate:
+        raise _nonsense("it holds no candidate")
+    return AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
 
-    __slots__ = ("part",)
 
-    def __init__(self, part: Mapping[str, Any]) -> None:
-        self.part = part
+def _object(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return inner(holder, name, None) or {}
 
-    def whole(self) -> Mapping[str, Any]:
-        """Return it."""
-        return self.part
+
+def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _says_nothing(block: ContentBlock) -> bool:
+    """Return whether a block is a text without words or signature: a stream may end in one."""
+    if isinstance(block, Reasoning):
+        return not block.text and not block.signature and not block.extra
+    return isinstance(block, AssistantGenText) and not block.text and not block.extra
+
+
+def _first_candidate(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the first candidate of a body, or of an event; `None` where it speaks of others, or of none."""
+    candidates = [camel(candidate) for candidate in list_of(body, "candidates")]
+    return next((candidate for candidate in candidates if not candidate.get("index")), None)
+
+
+def _read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
+    word = text_of(candidate, "finishReason")
+    reason = _REASONS.get(word, word)
+    if reason == "stop" and any(isinstance(block, FunctionToolCall) for block in blocks):
+        reason = "tool_calls"
+    named = {"id": text_of(body, "responseId"), "model": text_of(body, "modelVersion")}
+    extension: dict[str, Any] = {name: text for name, text in named.items() if text}
+    if reason == "content_filter" and word != "SAFETY":
+        extension["finish_reason"] = word
+    counted = deep_camel(_object(body, "usageMetadata"))
+    kept = {
+        "candidate": deep_camel(_without(candidate, "content", "finishReason")),
+        "body": deep_camel(_without(body, "candidates", "usageMetadata", *_NAMES)),
+        "usage": _without(counted, *_COUNTS),
+    }
+    kept = {name: held for name, held in kept.items() if held}
+    extension |= {GEMINI: kept} if kept else {}
+    usage = _read_usage(counted) if "usageMetadata" in body else None
+    return ResponseMeta(finish_reason=reason, usage=usage, logprobs=_read_logprobs(candidate), extension=extension)
+
+
+def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
+    """Return what a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
+    prompt, said, total, thought, cached = [count_of(usage, name) for name in _COUNTS]
+    prompt += count_of(usage, "toolUsePromptTokenCount")
+    return TokenUsage(
+        prompt_tokens=prompt,
+        completion_tokens=said + thought,
+        total_tokens=total or prompt + said + thought,
+        cached_tokens=cached,
+        reasoning_tokens=thought,
+    )
+
+
+def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
+    if _LOGPROBS not in candidate:
+        return None
+    result = camel(_object(candidate, _LOGPROBS))
+    tops = [camel(top).get("candidates") for top in list_of(result, "topCandidates", path=_LOGPROBS)]
+    chosen, *others = [_likelihoods(tokens) for tokens in (result.get("chosenCandidates"), *tops)]
+    return tuple(
+        [
+            LogProb(*token, top_logprobs=tuple([TopLogProb(*other) for other in top]))
+            for token, top in zip(chosen, chain(others, repeat(())), strict=False)
+        ]
+    )
+
+
+def _likelihoods(tokens: Any) -> list[tuple[Any, Any]]:
+    found = [camel(token) for token in list_of({"candidates": tokens}, "candidates", path=_LOGPROBS)]
+    return [(token.get("token", ""), token.get("logProbability", 0.0)) for token in found]
+
+
+# Errors
+
+
+def _check_error(body: Mapping[str, Any]) -> None:
+    """Raise the error that a body, or an event of a stream, reports."""
+    if "error" in body:
+        raise _error(camel(_object(body, "error")))
+    feedback = camel(_object(body, "promptFeedback"))
+    blocked = text_of(feedback, "blockReason")
+    if blocked:
+        told = ": ".join([text for text in (blocked, text_of(feedback, "blockReasonMessage")) if text])
+        raise ModelRequestError(f"it blocks the prompt: {told}", provider=GEMINI, code=blocked)
+
+
+def _error(error: Mapping[str, Any]) -> ModelError:
+    number = count_of(error, "code")
+    status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
+    kind = _KINDS.get(status, ModelServerError if number >= 500 else ModelError)
+    details = [camel(detail) for detail in list_of(error, "details", path="error")]
+    if kind is ModelRequestError and any(words in reason.lower() for words in _TOO_LONG):
+        kind = ContextLengthError
+    if any(detail.get("reason") == _BAD_KEY for detail in details):
+        kind = ModelAuthError
+    return kind(
+        reason or status or "an error without a message",
+        provider=GEMINI,
+        status=number or None,
+        code=status,
+        retry_after=next((wait for detail in details if (wait := _wait(detail)) is not None), None),
+    )
+
+
+def _wait(detail: Mapping[str, Any]) -> float | None:
+    """Return how many seconds a detail of an error asks for, such as `34.5s`."""
+    said = detail.get("retryDelay")
+    number = said.removesuffix("s") if isinstance(said, str) else ""
+    return float(number) if number.replace(".", "", 1).isdecimal() and number.isascii() else None
+
+
+def _nonsense(what: str) -> ModelError:
+    """Return the error for a reply that is not what the API promises."""
+    return ModelError(f"the reply makes no sense: {what}", provider=GEMINI, retryable=True)
+
+
+# Streams
 
 
 class GeminiReader:
-    """Reads one streamed reply.
+    """Reads one streamed reply: folds its events into the body of a whole one.
 
     >>> reader = GeminiReader()
     >>> reader.feed({"candidates": [{"content": {"parts": [{"text": "At "}]}}]})
@@ -64,30 +242,34 @@ class GeminiReader:
         self._body: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
-        self._parts: list[_Text | _Part | PartialCall] = []
+        self._parts: list[Mapping[str, Any] | _PartialText | _PartialCall] = []
         self._calls = 0
-        self._open: PartialCall | None = None
+        self._open: _PartialCall | None = None
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise the error that it reports."""
         try:
-            body = camel(object_in({"event": plain(event)}, "event"))
-            check_error(body)
+            body = camel(_object({"event": plain(event)}, "event"))
+            _check_error(body)
             first = {name: self._body[name] for name in _NAMES if self._body.get(name)}
             self._body |= {**_without(body, "candidates", "usageMetadata"), **first}
-            return [*self._take(candidate_of(body)), *self._count(body)]
+            return [*self._take(_first_candidate(body)), *self._count(body)]
         except InputError as error:
-            raise nonsense(str(error)) from None
+            raise _nonsense(str(error)) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where its end was not said."""
         if not self._candidate.get("finishReason"):
             raise StreamCutError("gemini: the stream ended before the reply did; ask again")
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
-        if self._content or self._parts:
-            candidate["content"] = {**self._content, "parts": [part.whole() for part in self._parts]}
+        try:
+            parts = [part if isinstance(part, Mapping) else part.join() for part in self._parts]
+        except InputError as error:
+            raise _nonsense(str(error)) from None
+        if self._content or parts:
+            candidate["content"] = {**self._content, "parts": parts}
         usage = {"usageMetadata": self._usage} if self._usage else {}
         return read_reply({**self._body, "candidates": [candidate], **usage})
 
@@ -95,109 +277,150 @@ class GeminiReader:
         """Take what an event says of the candidate: what it adds to it, and what holds for all of it."""
         if candidate is None:
             return []
-        content = camel(object_in(candidate, "content"))
-        for name, tokens in camel(object_in(candidate, _LOGPROBS)).items():
-            if isinstance(tokens, list):
-                self._logprobs.setdefault(name, []).extend(cast("list[Any]", tokens))
+        content = camel(_object(candidate, "content"))
+        for name, tokens in camel(_object(candidate, _LOGPROBS)).items():
+            if is_list(tokens):
+                self._logprobs.setdefault(name, []).extend(tokens)
         self._candidate |= _without(candidate, "content", _LOGPROBS)
         self._content |= _without(content, "parts")
         deltas: list[Delta] = []
-        for place, part in enumerate(objects(content.get("parts"), "content.parts")):
+        for place, part in enumerate(list_of(content, "parts", path="content")):
             deltas += self._add(camel(part), first=place == 0)
         return deltas
 
     def _add(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
-        if part.get("functionCall") is not None:
-            return self._call(part, camel(object_in(part, "functionCall")))
-        text, last = part.get("text"), self._parts[-1] if self._parts else None
-        if text is None:
-            self._parts.append(_Part(part))
+        if "functionCall" in part:
+            return self._add_call(part, camel(_object(part, "functionCall")))
+        if "text" not in part:
+            self._parts.append(part)
             return []
+        text, thought = part["text"], bool(part.get("thought"))
         if not isinstance(text, str):
             raise InputError(f"expected a string, found {type(text).__name__}", path="content.parts.text")
+        last = self._parts[-1] if self._parts else None
         if _without(part, "text", "thought"):
-            self._parts.append(_Part(part))
-        elif first and isinstance(last, _Text) and last.thought is bool(part.get("thought")):
+            self._parts.append(part)
+        elif first and isinstance(last, _PartialText) and last.thought is thought:
             last.pieces.append(text)
         else:
-            self._parts.append(_Text(text, thought=bool(part.get("thought"))))
+            self._parts.append(_PartialText(text, thought=thought))
         if not text:
             return []
-        return [Delta(reasoning=text) if part.get("thought") else Delta(text)]
+        return [Delta(reasoning=text) if thought else Delta(text)]
 
-    def _call(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> list[Delta]:
+    def _add_call(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> list[Delta]:
         """Take a call, or a piece of one whose arguments are streamed; it is shown once it is whole."""
         if self._open is not None:
             if call.get("name"):
                 raise InputError("a call before the end of another", path="content.parts.functionCall")
             self._open.add(call)
         elif call.get("willContinue") or call.get("partialArgs"):
-            self._open = PartialCall(part, call)
+            self._open = _PartialCall(part, call)
             self._parts.append(self._open)
         elif call:
-            self._parts.append(_Part(part))
-            return [self._called(call)]
+            self._parts.append(part)
+            return [self._show_call(call)]
         if self._open is None or not self._open.ended:
             return []
-        whole, self._open = self._open.whole(), None
-        return [self._called(whole["functionCall"])]
+        whole, self._open = self._open.join(), None
+        return [self._show_call(whole["functionCall"])]
 
-    def _called(self, call: Mapping[str, Any]) -> Delta:
+    def _show_call(self, call: Mapping[str, Any]) -> Delta:
         place, self._calls = self._calls, self._calls + 1
-        stem = self._body.get("responseId") or ""
         return Delta(
             call_index=place,
-            call_id=call.get("id") or mint(stem, place, call),
+            call_id=call.get("id") or mint(self._body.get("responseId") or "", place, call),
             name=call.get("name") or "",
-            arguments=arguments_text(call.get("args")),
+            arguments=argument_json(call.get("args")),
         )
 
     def _count(self, body: Mapping[str, Any]) -> list[Delta]:
         """Take the counts of tokens: each one stands for the whole reply so far."""
-        if body.get("usageMetadata") is None:
+        if "usageMetadata" not in body:
             return []
-        self._usage |= _without(camel(object_in(body, "usageMetadata")))
-        return [Delta(usage=read_usage(self._usage))]
+        self._usage |= camel(_object(body, "usageMetadata"))
+        return [Delta(usage=_read_usage(self._usage))]
 
 
-def cut(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of a stream that gives the response `body`.
+class _PartialText:
+    """A text, or a thought, that is still being said."""
 
-    >>> [event["candidates"][0] for event in cut({"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]})]
-    [{'content': {'parts': []}, 'finishReason': 'STOP'}]
-    """
-    [candidate] = body["candidates"]
-    named = {name: body[name] for name in _NAMES if name in body}
-    content = object_in(candidate, "content")
-    runs = _runs(objects(content.get("parts"), "parts"))
-    events = [{"candidates": [{"content": {**content, "parts": parts}}], **named} for parts in runs[:-1]]
-    last = {**candidate, "content": {**content, "parts": runs[-1]}} if runs else candidate
-    return [*events, {**body, "candidates": [last]}]
+    def __init__(self, text: str, *, thought: bool) -> None:
+        self.pieces, self.thought = [text], thought
+
+    def join(self) -> dict[str, Any]:
+        """Return the part that its pieces make."""
+        return {"text": "".join(self.pieces), **({"thought": True} if self.thought else {})}
 
 
-def _runs(parts: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Return the parts as events hold them: a text in two pieces, and behind it the texts that would run into it."""
-    runs: list[list[Mapping[str, Any]]] = []
-    for place, part in enumerate(parts):
-        if place and _flows(parts[place - 1]) and _flows(part) and _kind(parts[place - 1]) == _kind(part):
-            runs[-1].append(part)
-        elif _flows(part) and len(part["text"]) > 1:
-            half = len(part["text"]) // 2
-            runs.append([{**part, "text": part["text"][:half]}])
-            runs.append([{**part, "text": part["text"][half:]}])
+_Step = str | int
+
+
+class _PartialCall:
+    """A call whose arguments come piece by piece: each piece says by a path where in the arguments it belongs."""
+
+    def __init__(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> None:
+        self._beside = _without(part, "functionCall")
+        self._call: dict[str, Any] = {}
+        self._values: dict[tuple[_Step, ...], Any] = {}
+        """What came under each path; of a text, the list of its pieces."""
+        self.ended = False
+        self.add(call)
+
+    def add(self, call: Mapping[str, Any]) -> None:
+        """Take the next piece; one that does not say that more will come is the last."""
+        for piece in list_of(call, "partialArgs", path="functionCall"):
+            self._put(camel(piece), is_null="nullValue" in piece or "null_value" in piece)
+        self._call |= _without(call, "partialArgs", "willContinue")
+        self.ended = not call.get("willContinue")
+
+    def join(self) -> dict[str, Any]:
+        """Return the part that its pieces make; if its end never came, its arguments are a text that is no JSON yet."""
+        nested: dict[str, Any] = {}
+        for steps, value in self._values.items():
+            holder: Any = nested
+            for step, following in pairwise(steps):
+                holder = _reach(holder, step, {} if isinstance(following, str) else [])
+            _reach(holder, steps[-1], "".join(value) if is_list(value) else value)
+        arguments: Any = nested | dict(_object(self._call, "args"))
+        if not self.ended:
+            arguments = msgspec.json.encode(arguments).decode().removesuffix("}")
+        return {"functionCall": {**self._call, "args": arguments}, **self._beside}
+
+    def _put(self, piece: Mapping[str, Any], *, is_null: bool) -> None:
+        path = piece.get("jsonPath")
+        steps = _steps(path if isinstance(path, str) else "")
+        kind = next((kind for kind in _VALUES if kind in piece), "")
+        value = piece.get(kind)
+        if not kind and not is_null:
+            return
+        if kind and not isinstance(value, _VALUES[kind]):
+            raise InputError(f"a value of the type {type(value).__name__}", path=f"partialArgs.{kind}")
+        if not isinstance(value, str):
+            self._values[steps] = value
+        elif is_list(self._values.setdefault(steps, [])):
+            self._values[steps].append(value)
         else:
-            runs.append([part])
-    return runs
+            self._values[steps] = [value]
 
 
-def _flows(part: Mapping[str, Any]) -> bool:
-    return isinstance(part.get("text"), str) and not _without(part, "text", "thought")
+def _steps(path: str) -> tuple[_Step, ...]:
+    """Return the names and numbers that a path such as `$.ports[0].name` leads through."""
+    found = _STEP.findall(path) if _PATH.fullmatch(path) else []
+    if not 0 < len(found) <= _DEEPEST or found[0][1]:
+        raise InputError(f"a path that leads nowhere: {path[:80]!r}", path="partialArgs.jsonPath")
+    return tuple([int(number) if number else name or single or double for name, number, single, double in found])
 
 
-def _kind(part: Mapping[str, Any]) -> bool:
-    return bool(part.get("thought"))
-
-
-def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return the fields that hold something, but for those called `names`."""
-    return {name: value for name, value in fields.items() if value is not None and name not in names}
+def _reach(holder: Any, step: _Step, value: Any) -> Any:
+    """Return what stands at `step` in `holder`; where nothing does, put `value` there."""
+    kind: Any = dict if isinstance(step, str) else list
+    if not isinstance(holder, kind):
+        raise InputError("a path through something else", path="partialArgs.jsonPath")
+    if isinstance(step, str):
+        return holder.setdefault(step, value)
+    if step > len(holder):
+        raise InputError("a path beyond the end of a list", path="partialArgs.jsonPath")
+    if step == len(holder):
+        holder.append(value)
+    return holder[step]

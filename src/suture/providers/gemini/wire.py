@@ -4,13 +4,12 @@ Ids are optional here: without them calls and responses pair by name and order. 
 in camel case (REST) or snake case (the SDK); both are read, and a changed part keeps its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from suture.messages import Part, TextPart
-from suture.wires._block_wire import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, BlockWire
-from suture.wires._contents import same_parts
-from suture.wires._fields import (
+from suture.wires.fields import (
     check_value,
     get,
     given,
@@ -18,20 +17,97 @@ from suture.wires._fields import (
     inner,
     is_list,
     is_map,
+    json_text,
     listed,
     put,
     text_of,
     without,
     word,
 )
-from suture.wires._parts import RawPart, in_words
-from suture.wires._text import json_text, json_words
-from suture.wires._wire import Call, CallEdit, Piece, Result, ResultEdit
+from suture.wires.parts import RawPart, in_words, same_parts
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Call,
+    CallEdit,
+    Demands,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    is_plain_object,
+    is_sendable,
+    iterate,
+)
+from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "GeminiWire"]
 
 _ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
+_SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
+_CALLED = frozenset(("functionCall", "thoughtSignature"))
 _SPEAKERS = {"user": "user", "assistant": "model"}
+
+
+def _are_texts(parts: list[Any]) -> bool:
+    """Tell whether `parts` are texts that say something and can be sent; none are not."""
+    for part in parts:
+        text = part["text"]
+        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            return False
+        if len(part) != 1 or part.__class__ is not dict:
+            return False
+    return bool(parts)
+
+
+def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | None:
+    """Return the calls among the parts of a plain model content; `None` where it needs a second look."""
+    calls: list[dict[str, Any]] = []
+    says = False
+    for part in parts:
+        if part.__class__ is not dict:
+            return None
+        if "functionCall" in part:
+            call = part["functionCall"]
+            if call.__class__ is not dict or (len(part) != 1 and not part.keys() <= _CALLED):
+                return None
+            if not demands.accepts(call.get("id", "_"), call["name"]) or not is_plain_object(call["args"]):
+                return None
+            calls.append(call)
+        else:
+            text = part["text"]
+            if text.__class__ is not str or not (text.isascii() or is_sendable(text)):
+                return None
+            if len(part) != 1 and not part.keys() <= _SPOKEN:
+                return None
+            says = says or text.strip() != ""
+    if len(calls) > 1:
+        ids = [call.get("id") for call in calls]
+        if (None in ids and set(ids) != {None}) or (None not in ids and len(set(ids)) != len(ids)):
+            return None
+    return calls if calls or says else None
+
+
+def _are_answered(calls: list[dict[str, Any]], content: Any) -> bool:
+    """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
+    if content.__class__ is not dict or content["role"] != "user":
+        return False
+    parts = content["parts"]
+    if parts.__class__ is not list or len(parts) != len(calls):
+        return False
+    rest = iter(parts)
+    for call in calls:
+        part = next(rest)
+        response = part["functionResponse"]
+        if response.__class__ is not dict or response["name"] != call["name"] or len(part) != 1:
+            return False
+        if response.get("id") != call.get("id") or "parts" in response or not is_plain_object(response["response"]):
+            return False
+    return True
 
 
 class GeminiWire(BlockWire):
@@ -43,6 +119,42 @@ class GeminiWire(BlockWire):
     """
 
     name = "gemini"
+
+    arranges = frozenset(("same-role", "results-order"))
+
+    def glances(self, *, fits: bool) -> bool:
+        """Tell that a glance knows every rule."""
+        del fits
+        return True
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        place = start
+        expected = "model" if demands.last in {"user", "results"} else "user"
+        rest = iterate(messages, start, demands.stop)
+        try:
+            for message in rest:
+                if message.__class__ is not dict or message["role"] != expected:
+                    break
+                parts = message["parts"]
+                if parts.__class__ is not list:
+                    break
+                if expected == "user":
+                    if not _are_texts(parts):
+                        break
+                    expected = "model"
+                else:
+                    calls = _read_calls(parts, demands)
+                    if calls is None or (calls and not _are_answered(calls, next(rest, None))):
+                        break
+                    if calls:
+                        place += 1
+                    else:
+                        expected = "user"
+                place += 1
+        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+            pass
+        return place
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is a content: it alone has parts."""
@@ -81,6 +193,28 @@ class GeminiWire(BlockWire):
             return TEXT
         media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
         return MEDIA if media else OTHER
+
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a content by itself."""
+        return {"bad-response": self._with_structs, **super().mends}
+
+    def _with_structs(self, message: Any, view: View) -> Any:
+        """Put a response that is a text, or missing, in the form of an object."""
+        if not view.results:
+            return message
+        blocks = list(self.blocks(message))
+        for place, block in enumerate(blocks):
+            if self.kind(block) == RESULT and not is_map(get(_either(block, "functionResponse"), "response")):
+                response = get(_either(block, "functionResponse"), "response")
+                fields = {"response": {} if response is None else {"result": response}}
+                blocks[place] = _rewrite(block, "functionResponse", fields)
+        return self._in_order(message, blocks)
+
+    def begins_step(self, message: Any) -> bool:
+        """Tell whether the first call of a content is signed: it was made in a step of its own."""
+        calls = [block for block in self.blocks(message) if self.kind(block) == CALL]
+        return bool(calls) and self.is_signed(calls[0])
 
     def block_text(self, block: Any) -> str:
         """Return the text of a text part."""
@@ -192,7 +326,7 @@ def _told(response: Any) -> str:
         value = next(iter(response.values()))
         if isinstance(value, str):
             return value
-    return "" if response is None or response == {} else json_words(response)
+    return "" if response is None or response == {} else json_text(response)
 
 
 def _with_parts(inside: Any, parts: Sequence[Part]) -> Any:

@@ -1,49 +1,36 @@
-"""OpenAI's Chat Completions, which many servers speak."""
+"""The codec of OpenAI's Chat Completions: messages and requests, both ways."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from suture.codecs._codec import Codec, StreamReader
-from suture.codecs._kept import REST, report_extra, unknown
-from suture.codecs._values import Losses, Lost, Request
+from msgspec.structs import replace
+
+from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
+from suture.codecs.contents import CallFinder, merge_options
+from suture.codecs.unknown_fields import rest_of
 from suture.errors import InputError
-from suture.messages import AgenticMessage, FunctionToolResult, Reasoning, UserInputText
-from suture.providers.openai_chat.parts import (
-    LISTED,
-    WIRE,
-    inside,
-    is_list,
-    is_map,
-    join_parts,
-    only_texts,
-    others,
-    own,
-    read_content,
-    restored,
-    write_part,
-    write_words,
-)
-from suture.providers.openai_chat.reading import read_turn
-from suture.providers.openai_chat.reply import read_reply, write_body
-from suture.providers.openai_chat.request import read_options, read_tools, write_options, write_tools
-from suture.providers.openai_chat.stream import ChatReader, cut
-from suture.providers.openai_chat.writing import NAMED, is_result, write_result, write_turn
+from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
+from suture.providers.openai_chat.message import WIRE, read_message, write_message
+from suture.providers.openai_chat.stream import ChatReader, read_body
+from suture.wires.fields import is_list, is_map, map_of
+from suture.wires.values import KIND
 
-__all__ = ["OpenAIChatCodec"]
+_FUNCTION, _TOOL = "function", "tool"
+_CHOICES = frozenset(("auto", "none", "required"))
+_FORMAT, _SCHEMA, _NAME = "response_format", "json_schema", "answer"
 
 
 class OpenAIChatCodec(Codec):
-    """Messages, requests, replies and streams of Chat Completions, as OpenAI and many others speak it.
+    """Messages and requests of Chat Completions both ways, its replies and streams read.
 
     What is read and written again is the same, but for this. A field that is null is left out, as is an empty list of
     calls or of tools, the index of a call, and an empty thought in a reply. A content that is null is an empty text; an
     empty one beside calls is null. A refusal that is the only one stands in its field, not among the parts. Arguments
-    that are an object are written as text. Media in a result are named there and shown in a user message after the
-    last result of the turn, since a result is text. A sound of the model's is sent back by its id. One text to stop at
-    is written as a list. Of several choices in a reply, only the first is read.
+    that are an object are written as text. A sound of the model's is sent back by its id. One text to stop at is
+    written as a list. Of several choices in a reply, only the first is read.
 
     Of a message that was not read here, texts that are all it says are written as one, since many servers take
-    nothing else; thought, text, media and calls stand in this order; and results stand before what the user says.
+    nothing else; and results are messages of their own, where they stand.
 
     >>> from suture.codecs import get_codec
     >>> codec = get_codec("openai-chat")
@@ -55,180 +42,123 @@ class OpenAIChatCodec(Codec):
 
     name = WIRE
 
-    def write_messages(self, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
-        """Return `messages` as this provider's list."""
-        writing = _Writing([], [], losses, self.field)
-        for index, message in enumerate(messages):
-            losses.index = index
-            writing.add(message)
-        losses.index = None
-        writing.show()
-        return writing.made
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
+        return write_message(message, losses, self.field)
 
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what `items`, plain dicts, say."""
-        return [_read(item, index) for index, item in enumerate(items)]
+        """Return what `items`, plain dicts, say; the result of a custom call is marked as one."""
+        kinds = CallFinder()
+        return [_mark_results(read_message(item, index), kinds) for index, item in enumerate(items)]
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
-        messages = self.write_messages(request.messages, losses)
-        if request.instruction:
-            messages.insert(0, {"role": "system", "content": request.instruction})
-        payload: dict[str, Any] = {"messages": messages}
-        tools = write_tools(request.tools, losses)
-        if tools:
-            payload["tools"] = tools
-        write_options(payload, request.options, losses)
-        return payload
+    def write_head(self, instruction: str) -> list[dict[str, Any]]:
+        """Return the instruction as the first system message."""
+        return [{"role": "system", "content": instruction}] if instruction else []
+
+    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the tools and the options, under the names that they have here."""
+        tools = [
+            made for place, tool in enumerate(request.tools) for made in _write_tool(tool, losses, f"tools[{place}]")
+        ]
+        body: dict[str, Any] = {"tools": tools} if tools else {}
+        options = dict(request.options)
+        choice = options.get("tool_choice")
+        if isinstance(choice, str) and choice not in _CHOICES:
+            options["tool_choice"] = {"type": _FUNCTION, _FUNCTION: {"name": choice}}
+        schema = options.pop("output_schema", None)
+        if schema is not None:
+            said = map_of(options, _FORMAT)
+            asked = {"name": _NAME, "schema": schema, **map_of(said, _SCHEMA)}
+            options[_FORMAT] = {"type": _SCHEMA, **said, _SCHEMA: asked}
+        merge_options(body, options, losses)
+        return body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says; a system message stays one."""
         messages = self.decode_messages(payload.get("messages", ()))
-        options = read_options({name: payload[name] for name in payload if name not in {"messages", "tools"}})
-        return Request(messages, "", read_tools(payload.get("tools")), options)
-
-    def write_reply(self, message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-        """Return the body of a response that says `message`."""
-        made = write_turn(message, losses, reply=True)
-        return write_body(message, restored(made, message.extra, losses), losses)
+        tools = payload.get("tools")
+        if tools is not None and not is_list(tools):
+            raise InputError(f"expected a list of tools, found {type(tools).__name__}", path="tools")
+        read = tuple([_read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools or ())])
+        options = _read_options({name: payload[name] for name in payload if name not in {"messages", "tools"}})
+        return Request(messages, "", read, options)
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several choices, the first."""
-        return read_reply(payload)
-
-    def write_stream(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the events of a stream that says `message`."""
-        return cut(self.write_reply(message, losses))
+        return read_body(payload)
 
     def reader(self) -> StreamReader:
         """Return what reads one streamed reply."""
         return ChatReader()
 
 
-# Writing
+def _mark_results(message: AgenticMessage, kinds: CallFinder) -> AgenticMessage:
+    """Return `message` with its results marked with the kind of their call, and note the calls in it."""
+    kinds.enter(message.role)
+    blocks = list(message.content_blocks)
+    for place, block in enumerate(blocks):
+        if isinstance(block, FunctionToolCall):
+            kinds.note(block.call_id, block.extra.get(KIND, ""))
+        elif isinstance(block, FunctionToolResult) and (kind := kinds.find(block.call_id)):
+            blocks[place] = replace(block, extra={**block.extra, KIND: kind})
+            message = replace(message, content_blocks=tuple(blocks))
+    return message
 
 
-class _Writing(NamedTuple):
-    """The messages so far, and the media of the results so far that are still to be shown."""
-
-    made: list[dict[str, Any]]
-    media: list[dict[str, Any]]
-    losses: Losses
-    field: str
-
-    def add(self, message: AgenticMessage) -> None:
-        """Add what `message` says: the results in it are messages of their own."""
-        spoken = any(not is_result(block) for block in message.content_blocks) or not message.content_blocks
-        is_turn = message.role == "assistant" and spoken
-        if is_turn:
-            self.show()
-        said = None
-        if is_turn:
-            turn = write_turn(message, self.losses, field=self.field)
-            if turn["content"] or len(turn) > 2 or not message.content_blocks:  # else all that it said was lost
-                said = len(self.made)
-                self.made.append(turn)
-        for place, block in enumerate(message.content_blocks):
-            if is_result(block):
-                result, shown = write_result(block, self.losses, f"content_blocks[{place}]")
-                self.made.append(result)
-                self.media.extend(shown)
-        if message.role != "assistant" and spoken:
-            self.show()
-            said = len(self.made)
-            self.made.append(_write_said(message, self.losses))
-        if message.response_meta is not None:
-            self.losses.add(Lost.META, "why the reply ended and what it cost")
-        if message.extra and said is not None:
-            self.made[said] = _named(self.made[said], message, self.losses)
-        elif message.extra:
-            for name, value in message.extra.items():
-                report_extra(name, value, self.losses, "extra")
-
-    def show(self) -> None:
-        """Show the media of the results so far."""
-        if self.media:
-            self.made.append({"role": "user", "content": list(self.media)})
-            self.media.clear()
+def _write_tool(tool: ToolInfo, losses: Losses, path: str) -> list[dict[str, Any]]:
+    """Return `tool` as the payload lists it; nothing, and reported, where another provider runs it."""
+    kept = map_of(tool.extra, WIRE)
+    foreign = [name for name in tool.extra if name != WIRE]
+    if kept.get("type", _FUNCTION) != _FUNCTION:
+        return [dict(kept)]
+    if not kept and tool.parameters is None and not tool.description and any(name in CODECS for name in foreign):
+        losses.add(Lost.TOOL, f"{tool.name}, a tool that {foreign[0]} runs", path)
+        return []
+    for name in [*foreign, *([] if is_map(tool.extra.get(WIRE, kept)) else [WIRE])]:
+        losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = {"type": "object", "properties": {}} if tool.parameters is None else dict(tool.parameters)
+    function |= {name: value for name, value in kept.items() if name != _TOOL}
+    return [{"type": _FUNCTION, _FUNCTION: rest_of(function), **map_of(kept, _TOOL)}]
 
 
-def _write_said(message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-    """Return a message of the user's or the system's; the system's is text."""
-    parts: list[dict[str, Any]] = []
-    for place, block in enumerate(message.content_blocks):
-        path = f"content_blocks[{place}]"
-        if is_result(block):
-            continue
-        if isinstance(block, Reasoning):
-            losses.add(Lost.REASONING, "a thought that is not the model's", path)
-            continue
-        as_words = message.role == "system" and not isinstance(block, UserInputText)
-        part = (write_words if as_words else write_part)(block, losses, path)
-        if part is not None:
-            parts.append(part)
-    return {"role": message.role, "content": join_parts(parts, listed=LISTED in own(message.extra))}
+def _read_tool(tool: Any, path: str) -> ToolInfo:
+    if is_map(tool) and tool.get("type", _FUNCTION) != _FUNCTION:
+        held = map_of(tool, str(tool["type"])) or tool
+        name, description = held.get("name") or tool["type"], held.get("description") or ""
+        return ToolInfo(str(name), str(description), extra={WIRE: dict(tool)})
+    function = map_of(tool, _FUNCTION)
+    if not isinstance(function.get("name"), str):
+        raise InputError("expected a tool with a function that has a name", path=path)
+    kept = rest_of(function, "name", "description", "parameters")
+    beside = rest_of(tool, "type", _FUNCTION)
+    if beside:
+        kept[_TOOL] = beside
+    parameters = function.get("parameters")
+    if not is_map(parameters):
+        parameters = kept["parameters"] = None
+    extra = {WIRE: kept} if kept else {}
+    return ToolInfo(function["name"], function.get("description") or "", parameters, extra=extra)
 
 
-def _named(made: dict[str, Any], message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-    """Return the message that says what `message` does, with what that carries beside its blocks."""
-    native = inside(message.extra, REST)
-    if set(native) != {"name"} or not isinstance(native["name"], str):
-        return restored(made, message.extra, losses)
-    rest = {name: value for name, value in message.extra.items() if name != REST}
-    return restored({**made, "name": native["name"]}, rest, losses)
-
-
-# Reading
-
-
-def _read(item: Any, index: int) -> AgenticMessage:
-    role = item.get("role") if is_map(item) else None
-    reader = _READERS.get(role) if isinstance(role, str) else None
-    if reader is None:
-        found = f"the role {role!r}" if is_map(item) else type(item).__name__
-        raise InputError(f"expected a message of {', '.join(_READERS)}; found {found}", index=index, path="role")
-    return reader(item, index)
-
-
-def _read_said(item: Mapping[str, Any], index: int) -> AgenticMessage:
-    content = item.get("content")
-    blocks = read_content(content, index)
-    rest = others(item, ("role", "content"))
-    if is_list(content) and only_texts(content):
-        rest[LISTED] = None
-    if item["role"] == "developer":
-        rest["role"] = "developer"
-    role = "user" if item["role"] == "user" else "system"
-    return AgenticMessage(role, tuple(blocks), extra={WIRE: rest} if rest else {})
-
-
-def _read_turn(item: Mapping[str, Any], index: int) -> AgenticMessage:
-    blocks, rest = read_turn(item, index)
-    return AgenticMessage("assistant", tuple(blocks), extra={WIRE: rest} if rest else {})
-
-
-def _read_result(item: Mapping[str, Any], index: int) -> AgenticMessage:
-    content, call_id, name = item.get("content"), item.get("tool_call_id") or "", item.get("name") or ""
-    if not isinstance(call_id, str) or not isinstance(name, str):
-        raise InputError("expected a text as tool_call_id and as name", index=index, path="tool_call_id")
-    rest = others(item, ("role", "content", "tool_call_id", "name"))
-    if is_list(content) and only_texts(content):
-        rest[LISTED] = None
-    if name:
-        rest[NAMED] = None
-    result = FunctionToolResult(call_id, name, tuple(read_content(content, index)), extra={WIRE: rest} if rest else {})
-    return AgenticMessage("user", (result,))
-
-
-def _read_older(item: Mapping[str, Any], _index: int) -> AgenticMessage:
-    return AgenticMessage("user", (unknown(WIRE, item),))
-
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any], int], AgenticMessage]] = {
-    "system": _read_said,
-    "developer": _read_said,
-    "user": _read_said,
-    "assistant": _read_turn,
-    "tool": _read_result,
-    "function": _read_older,
-}
+def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a payload under the names that they have everywhere."""
+    if isinstance(options.get("stop"), str):
+        options["stop"] = [options["stop"]]
+    choice = map_of(options, "tool_choice")
+    function = map_of(choice, _FUNCTION)
+    if set(choice) == {"type", _FUNCTION} and set(function) == {"name"}:
+        name = function["name"]
+        if isinstance(name, str) and name not in _CHOICES:
+            options["tool_choice"] = name
+    form = map_of(options, _FORMAT)
+    asked = map_of(form, _SCHEMA)
+    if form.get("type") == _SCHEMA and is_map(asked.get("schema")):
+        options["output_schema"] = asked["schema"]
+        told = {name: value for name, value in asked.items() if name != "schema" and (name, value) != ("name", _NAME)}
+        rest = {**rest_of(form, "type", _SCHEMA), **({_SCHEMA: told} if told else {})}
+        options.pop(_FORMAT)
+        options |= {_FORMAT: rest} if rest else {}
+    return options

@@ -1,25 +1,199 @@
-"""Streams of Chat Completions: chunks folded into the body of a plain response, and such a body cut into chunks."""
+"""Replies of Chat Completions, whole or in chunks, and the errors that a server reports in them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from binascii import Error, a2b_base64, b2a_base64
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-from suture.errors import StreamCutError
-from suture.messages import AgenticMessage, Delta
-from suture.providers.openai_chat.calls import SAID, Calls
-from suture.providers.openai_chat.errors import raise_error
-from suture.providers.openai_chat.parts import is_map
-from suture.providers.openai_chat.pieces import Content, Details, Sound, absorb, list_in, map_in, text_in
-from suture.providers.openai_chat.reading import DETAILS, OLD_CALL, THOUGHTS, detail_text
-from suture.providers.openai_chat.reply import read_reply, read_usage
+import msgspec
 
-__all__ = ["ChatReader", "cut"]
+from suture.codecs.unknown_fields import rest_of
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Delta, LogProb, ResponseMeta, TokenUsage
+from suture.providers.openai_chat.message import (
+    ARGUMENTS,
+    DETAILS,
+    LISTED,
+    OLD_CALL,
+    THOUGHTS,
+    WIRE,
+    detail_text,
+    only_texts,
+    read_reply,
+)
+from suture.wires import plain
+from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, map_of, object_of, text_of
 
-_CHUNK, _BODY = "chat.completion.chunk", "chat.completion"
+_REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
+"""What servers say in other words than most."""
+_SENT_BACK = ("extra_content", LISTED)
+"""What a later request must say of a reply; other fields that only replies have would be refused there."""
+_EMPTY = tuple((name, "") for name in (*THOUGHTS, "refusal"))
+"""What says nothing: some servers send it with every reply."""
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 _OF_CHUNK = ("object", "choices", "usage", "obfuscation", "error")
 _OF_CHOICE = ("index", "delta", "finish_reason", "logprobs", "error")
 _OF_DELTA = ("role", "content", "refusal", "tool_calls", "audio", DETAILS, OLD_CALL, *THOUGHTS)
-_PIECE = 32
-"""How many characters of a text are cut into one chunk."""
+_OF_CALL = ("index", "id", "type", *ARGUMENTS)
+_OF_SOUND = ("data", "transcript")
+_OF_DETAIL = ("text", "summary", "data")
+
+
+# Errors
+
+_CODES: Mapping[type[ModelError], Collection[str | int]] = {
+    ContextLengthError: ("context_length_exceeded",),
+    ModelAuthError: (
+        *("invalid_api_key", "authentication_error", "invalid_authentication_error"),
+        *("permission_denied", "permission_error", 401, 402, 403),
+    ),
+    RateLimitError: ("insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", 429),
+    ModelServerError: (
+        *("server_error", "internal_server_error", "internalservererror"),
+        *("engine_overloaded_error", "overloaded_error", "service_unavailable"),
+    ),
+    ModelTimeoutError: ("timeout", 408),
+    ModelRequestError: ("model_not_found", "content_filter", "invalid_request_error", "badrequesterror"),
+}
+_TOO_LONG = ("context length", "context window", "context_length", "prompt is too long")
+
+
+def _raise_error(body: Mapping[str, Any]) -> None:
+    """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
+    error = body.get("error") or (body if body.get("object") == "error" else None)
+    if error:
+        raise _read_error(error if is_map(error) else {"message": error})
+
+
+def _read_error(error: Mapping[str, Any]) -> ModelError:
+    code, message = error.get("code"), error.get("message")
+    reason = message if isinstance(message, str) and message else "the model failed, and the server does not say why"
+    # Some servers give the status as the code.
+    number = int(code) if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit() else code
+    status = number if type(number) is int and 400 <= number < 600 else None
+    words = [word for word in (code, error.get("type")) if isinstance(word, str)]
+    codes = (*map(str.lower, words), status)
+    kind = next((kind for code in codes for kind, known in _CODES.items() if code in known), None)
+    kind = kind or (ModelServerError if status is None or status >= 500 else ModelRequestError)
+    if issubclass(kind, ModelRequestError) and any(sign in reason.lower() for sign in _TOO_LONG):
+        kind = ContextLengthError
+    retryable = False if "insufficient_quota" in words else None
+    word = words[0] if words and not status else ""
+    return kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)
+
+
+def _refuse(reason: object) -> ModelError:
+    """Return the error for what makes no sense; the next attempt may."""
+    return ModelError(f"what cannot be read came: {reason}", provider=WIRE, retryable=True)
+
+
+# Whole replies
+
+
+def read_body(payload: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says; raise the error that it reports."""
+    try:
+        return _read_body(plain(payload))
+    except InputError as error:
+        raise _refuse(error) from None
+
+
+def _read_body(body: Mapping[str, Any]) -> AgenticMessage:
+    _raise_error(body)
+    choices = body.get("choices")
+    choice = choices[0] if is_list(choices) and choices else None
+    message = choice.get("message") if is_map(choice) else None
+    if not is_map(choice) or not is_map(message):
+        raise _refuse("a reply without a message")
+    _raise_error(choice)
+    read = read_reply(message, 0)
+    rest = map_of(read.extra, WIRE)
+    sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
+    beside = {name: value for name, value in rest.items() if name not in _SENT_BACK and (name, value) not in _EMPTY}
+    blocks = _annotate(read.content_blocks, beside)
+    meta = _read_meta(body, choice, beside)
+    return AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
+
+
+def _annotate(blocks: Sequence[ContentBlock], rest: dict[str, Any]) -> tuple[ContentBlock, ...]:
+    """Return the blocks with the annotations of the text on it, where there is one text."""
+    texts = [block for block in blocks if isinstance(block, AssistantGenText) and not block.extension]
+    notes = rest.get("annotations")
+    if len(texts) != 1 or not is_list(notes) or not notes:
+        return tuple(blocks)
+    text = msgspec.structs.replace(texts[0], extension={"annotations": list(rest.pop("annotations"))})
+    return tuple([text if block is texts[0] else block for block in blocks])
+
+
+def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> ResponseMeta:
+    word = text_of(choice, "finish_reason")
+    if word == "error":
+        raise ModelServerError("the model broke off with an error", provider=WIRE)
+    reason = _REASONS.get(word, word)
+    extension: dict[str, Any] = {name: body[name] for name in ("id", "model") if body.get(name)}
+    if reason != word:
+        extension["finish_reason"] = word
+    logprobs = _read_logprobs(choice.get("logprobs"))
+    known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
+    usage: Any = body.get("usage")
+    # One server tells what a reply cost in a field of its own.
+    cost = map_of(body, "x_groq").get("usage") if usage is None else usage
+    read = None if cost is None else _read_usage(cost)
+    kept = {
+        **rest_of(body, "id", "model", "object", "choices", "usage"),
+        "choice": rest_of(choice, *known),
+        "message": dict(message),
+        "usage": None if usage == {name: getattr(read, name, 0) for name in _COUNTS} else usage,
+    }
+    rest = {name: value for name, value in kept.items() if value not in (None, {})}
+    extension |= {WIRE: rest} if rest else {}
+    return ResponseMeta(finish_reason=reason, usage=read, logprobs=logprobs, extension=extension)
+
+
+def _read_usage(usage: Any) -> TokenUsage:
+    """Return what a reply cost: all input, all output, and of these what was cached and what was thought."""
+    expect(usage, Mapping, "an object", "usage")
+    asked, answered = map_of(usage, "prompt_tokens_details"), map_of(usage, "completion_tokens_details")
+    prompt, total = _count(usage, "prompt_tokens"), _count(usage, "total_tokens")
+    # Some servers count what was thought in the total alone.
+    completion = max(_count(usage, "completion_tokens"), total - prompt)
+    return TokenUsage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=prompt + completion,
+        cached_tokens=_count(asked, "cached_tokens") or max(_count(usage, name) for name in _CACHED),
+        cache_write_tokens=_count(asked, "cache_write_tokens"),
+        reasoning_tokens=_count(answered, "reasoning_tokens"),
+    )
+
+
+def _count(holder: Mapping[str, Any], name: str) -> int:
+    value = holder.get(name)
+    return value if type(value) is int and value > 0 else 0
+
+
+def _read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
+    """Return how likely the tokens were; `None` where that is told in another form, or of a refusal too."""
+    if not is_map(found) or rest_of(found).keys() != {"content"}:
+        return None
+    try:
+        return msgspec.convert(found["content"], tuple[LogProb, ...])
+    except msgspec.ValidationError:
+        return None
+
+
+# Streams
 
 
 class ChatReader:
@@ -37,131 +211,320 @@ class ChatReader:
         self._choice: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
-        self._older: dict[str, list[str]] = {}
+        self._old_call: dict[str, list[str]] = {}
         self._logprobs: dict[str, list[Any]] = {}
-        self._content, self._calls, self._details, self._sound = Content(), Calls(), Details(), Sound()
+        self._audio: dict[str, Any] = {}
+        self._audio_texts: dict[str, list[str]] = {}
+        self._content, self._calls, self._details = _Content(), _Calls(), _Details()
         self._usage: Any = None
         self._reason = ""
-        self._thinks_in = ""
+        self._thought_field = ""
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
-        raise_error(event)
-        absorb(self._head, event, _OF_CHUNK)
-        deltas: list[Delta] = []
-        for place, found in enumerate(list_in(event.get("choices"), "choices")):
-            choice = map_in(found, "a choice")
-            index = choice.get("index")
-            if index == 0 or (index is None and place == 0):
-                deltas += self._take(choice)
-        usage = event.get("usage")
-        if usage is not None:
-            deltas.append(Delta(usage=read_usage(usage)))
-            self._usage = usage
-        return deltas
+        _raise_error(event)
+        try:
+            return self._add_event(event)
+        except InputError as error:
+            raise _refuse(error) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where no chunk said why the reply ended."""
         if not self._reason:
             raise StreamCutError("openai-chat: the stream ended before the reply did; ask again")
-        choice = {**self._choice, "index": 0, "message": self._whole(), "finish_reason": self._reason}
+        choice = {**self._choice, "index": 0, "message": self._join(), "finish_reason": self._reason}
         if self._logprobs:
             choice["logprobs"] = self._logprobs
-        return read_reply({**self._head, "object": _BODY, "choices": [choice], "usage": self._usage})
+        return read_body({**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage})
 
-    def _take(self, choice: Mapping[str, Any]) -> list[Delta]:
-        raise_error(choice)
-        absorb(self._choice, choice, _OF_CHOICE)
-        self._reason = text_in(choice.get("finish_reason"), "finish_reason") or self._reason
-        for name, tokens in map_in(choice.get("logprobs"), "logprobs").items():
-            if tokens is not None:
-                self._logprobs.setdefault(name, []).extend(list_in(tokens, "logprobs"))
-        delta = map_in(choice.get("delta"), "delta")
-        absorb(self._message, delta, _OF_DELTA, grow=True)
-        self._sound.take(map_in(delta.get("audio"), "audio"))
-        for name, piece in map_in(delta.get(OLD_CALL), OLD_CALL).items():
-            self._older.setdefault(name, []).append(text_in(piece, OLD_CALL))
-        deltas = [*self._think(delta), *self._content.take(delta.get("content"))]
-        refusal = self._text(delta, "refusal")
+    def _add_event(self, event: Mapping[str, Any]) -> list[Delta]:
+        _merge(self._head, event, _OF_CHUNK)
+        deltas: list[Delta] = []
+        for place, choice in enumerate(_maps_in(event, "choices")):
+            index = choice.get("index")
+            if index == 0 or (index is None and place == 0):
+                deltas += self._add_choice(choice)
+        usage = event.get("usage")
+        if usage is not None:
+            deltas.append(Delta(usage=_read_usage(usage)))
+            self._usage = usage
+        return deltas
+
+    def _add_choice(self, choice: Mapping[str, Any]) -> list[Delta]:
+        _raise_error(choice)
+        _merge(self._choice, choice, _OF_CHOICE)
+        self._reason = text_of(choice, "finish_reason") or self._reason
+        logprobs = object_of(choice, "logprobs", optional=True)
+        for name in logprobs:
+            if logprobs[name] is not None:
+                self._logprobs.setdefault(name, []).extend(_list_in(logprobs, name))
+        delta = object_of(choice, "delta", optional=True)
+        _merge(self._message, delta, _OF_DELTA, grow=True)
+        audio, old_call = object_of(delta, "audio", optional=True), object_of(delta, OLD_CALL, optional=True)
+        _merge(self._audio, audio, _OF_SOUND)
+        for name in _OF_SOUND:
+            _add_text(self._audio_texts, audio, name)
+        for name in old_call:
+            self._old_call.setdefault(name, []).append(text_of(old_call, name))
+        deltas = [*self._add_thought(delta), *self._content.add(delta)]
+        refusal = _add_text(self._texts, delta, "refusal")
         if refusal:
             deltas.append(Delta(refusal))
-        return [*deltas, *self._calls.take(list_in(delta.get("tool_calls"), "tool_calls"))]
+        return [*deltas, *self._calls.add(_maps_in(delta, "tool_calls"))]
 
-    def _text(self, delta: Mapping[str, Any], name: str) -> str:
-        text = text_in(delta.get(name), name)
-        if text:
-            self._texts.setdefault(name, []).append(text)
-        return text
-
-    def _think(self, delta: Mapping[str, Any]) -> list[Delta]:
-        """Take what was thought; of several fields that say it, the first to come is shown."""
-        said = {name: self._text(delta, name) for name in THOUGHTS}
-        details = [map_in(detail, DETAILS) for detail in list_in(delta.get(DETAILS), DETAILS)]
+    def _add_thought(self, delta: Mapping[str, Any]) -> list[Delta]:
+        """Add what was thought; of several fields that say it, the first to come is shown."""
+        said = {name: _add_text(self._texts, delta, name) for name in THOUGHTS}
+        details = _maps_in(delta, DETAILS)
         if details:
-            self._details.take(details)
-            said[DETAILS] = "".join([detail_text(detail) for detail in details])
-        self._thinks_in = self._thinks_in or next((name for name, text in said.items() if text), "")
-        shown = said.get(self._thinks_in, "")
+            self._details.add(details)
+            said[DETAILS] = "".join(map(detail_text, details))
+        self._thought_field = self._thought_field or next((name for name, text in said.items() if text), "")
+        shown = said.get(self._thought_field, "")
         return [Delta(reasoning=shown)] if shown else []
 
-    def _whole(self) -> dict[str, Any]:
+    def _join(self) -> dict[str, Any]:
         """Return the message that the pieces make."""
-        message: dict[str, Any] = {**self._message, "role": "assistant", "content": self._content.whole()}
-        message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
-        older = {name: "".join(pieces) for name, pieces in self._older.items()}
-        found = (
-            (DETAILS, self._details.whole()),
-            ("audio", self._sound.whole()),
-            (OLD_CALL, older),
-            ("tool_calls", self._calls.whole()),
-        )
-        return message | {name: value for name, value in found if value}
+        message: dict[str, Any] = {**self._message, "role": "assistant", "content": self._content.join()}
+        message |= _join_texts(self._texts)
+        found = {
+            DETAILS: self._details.join(),
+            "audio": {**self._audio, **_join_sound(self._audio_texts)},
+            OLD_CALL: _join_texts(self._old_call),
+            "tool_calls": self._calls.join(),
+        }
+        return message | {name: value for name, value in found.items() if value}
 
 
-# Writing
+def _list_in(holder: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = holder.get(name)
+    return () if value is None else expect(value, list | tuple, "a list", name)
 
 
-def cut(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the chunks of a stream that says what `body`, a plain response, says."""
-    head = {name: value for name, value in body.items() if name not in {"choices", "usage"}} | {"object": _CHUNK}
-    (choice,) = body["choices"]
-    events = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-        for delta in _deltas(choice["message"])
-    ]
-    rest = {name: value for name, value in choice.items() if name != "message"}
-    events.append({**head, "choices": [{**rest, "delta": {}}]})
-    if "usage" in body:
-        events.append({**head, "choices": [], "usage": body["usage"]})
-    return events
+def _maps_in(holder: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return [expect({} if item is None else item, Mapping, "an object", name) for item in _list_in(holder, name)]
 
 
-def _deltas(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what each chunk adds: thought, text, what comes whole, calls."""
-    yield {"role": "assistant"}
-    for name in (*THOUGHTS, "content", "refusal"):
-        value = message.get(name)
-        if isinstance(value, str):
-            yield from ({name: piece} for piece in _cut(value))
-        elif value is not None:
-            yield {name: value}
-    for name, value in message.items():
-        if name not in {"role", "content", "refusal", "tool_calls", *THOUGHTS}:
-            yield {name: value}
-    for index, call in enumerate(message.get("tool_calls", ())):
-        yield from ({"tool_calls": [piece]} for piece in _cut_call(index, call))
+def _add_text(texts: dict[str, list[str]], holder: Mapping[str, Any], name: str) -> str:
+    text = text_of(holder, name)
+    if text:
+        texts.setdefault(name, []).append(text)
+    return text
 
 
-def _cut_call(index: int, call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    kind = str(call.get("type"))
-    said, held = SAID.get(kind), call.get(kind)
-    if said is None or not is_map(held):
-        yield {"index": index, **call}
-        return
-    yield {**call, "index": index, kind: {**held, said: ""}}
-    for piece in _cut(held[said]):
-        yield {"index": index, kind: {said: piece}}
+def _join_texts(pieces: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {name: "".join(texts) for name, texts in pieces.items()}
 
 
-def _cut(text: str) -> Iterator[str]:
-    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+def _join_sound(pieces: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the data of a sound and what is said in it; some servers encode each piece of the data alone."""
+    texts, data = _join_texts(pieces), pieces.get("data", ())
+    if any(piece.endswith("=") for piece in data[:-1]):
+        with suppress(Error, ValueError):
+            texts["data"] = b2a_base64(b"".join(map(a2b_base64, data)), newline=False).decode()
+    return texts
+
+
+def _merge(held: dict[str, Any], new: Mapping[str, Any], known: Collection[str], *, grow: bool = False) -> None:
+    """Put the fields of `new` that are not `known` into `held`: objects are merged, of all else the last counts.
+
+    Lists `grow` where each chunk brings more of them.
+    """
+    for name, value in rest_of(new, *known).items():
+        before: Any = held.get(name)
+        if grow and before.__class__ is list and is_list(value):
+            before.extend(value)
+        elif before.__class__ is dict and is_map(value):
+            before.update(value)
+        else:
+            held[name] = list(value) if is_list(value) else dict(value) if is_map(value) else value
+
+
+class _Detail(NamedTuple):
+    """One of the details of a thought, and the chunk in which it began."""
+
+    chunk: int
+    fields: dict[str, Any]
+    texts: dict[str, list[str]]
+
+
+class _Details:
+    """The details of a thought, signed or encrypted: each is sent back whole, or it is refused."""
+
+    def __init__(self) -> None:
+        self._all: list[_Detail] = []
+        self._by_place: dict[tuple[str, str], _Detail] = {}
+        self._chunk = 0
+
+    def add(self, details: Sequence[Mapping[str, Any]]) -> None:
+        """Add the details of one chunk; each goes on with one of an earlier chunk, or begins."""
+        self._chunk += 1
+        for detail in details:
+            place = repr(detail.get("type")), repr(detail.get("index"))
+            held = self._by_place.get(place)
+            if held is None or not self._goes_on(held, detail):
+                held = self._by_place[place] = _Detail(self._chunk, {}, {})
+                self._all.append(held)
+            for name, value in detail.items():
+                if name in _OF_DETAIL and isinstance(value, str):
+                    held.texts.setdefault(name, []).append(value)
+                elif value is not None or name not in held.fields:
+                    held.fields[name] = value
+
+    def _goes_on(self, held: _Detail, detail: Mapping[str, Any]) -> bool:
+        """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
+        if detail.get("index") is None and (held is not self._all[-1] or held.fields.get("signature")):
+            return False  # without an index, it can only be the last one, and a signature ends that
+        mine, other = held.fields.get("id"), detail.get("id")
+        return held.chunk < self._chunk and (mine == other or mine is None or other is None)
+
+    def join(self) -> list[dict[str, Any]]:
+        return [{**detail.fields, **_join_texts(detail.texts)} for detail in self._all]
+
+
+class _Content:
+    """The content: a text in pieces or, of some servers, parts in pieces."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[dict[str, Any], list[str]]] = []
+        self._listed = False
+
+    def add(self, delta: Mapping[str, Any]) -> list[Delta]:
+        """Return what a chunk's content adds; the first part in it may go on with the last one so far."""
+        if is_list(delta.get("content")):
+            self._listed = True
+            parts: Sequence[Mapping[str, Any]] = _maps_in(delta, "content")
+        else:
+            text = text_of(delta, "content")
+            parts = [{"type": "text", "text": text}] if text else []
+        return [found for place, part in enumerate(parts) for found in self._add(part, goes_on=place == 0)]
+
+    def _add(self, part: Mapping[str, Any], *, goes_on: bool) -> list[Delta]:
+        text = _words_of(part)
+        last, pieces = self._parts[-1] if self._parts else ({}, [])
+        if text is None or not goes_on or not pieces or last.get("type") != part["type"]:
+            last, pieces = dict(part), list[str]()
+            self._parts.append((last, pieces))
+        if text is not None:
+            pieces.append(text)
+        return [Delta(reasoning=text) if last["type"] == "thinking" else Delta(text)] if text else []
+
+    def join(self) -> Any:
+        parts: list[dict[str, Any]] = []
+        for part, pieces in self._parts:
+            kind, text = str(part.get("type")), "".join(pieces)
+            said: Any = [{"type": "text", "text": text}] if kind == "thinking" else text
+            parts.append({**part, kind: said} if pieces else part)
+        if self._listed:
+            return parts
+        return parts[0]["text"] if parts else None
+
+
+def _words_of(part: Mapping[str, Any]) -> str | None:
+    """Return the words of a text, a refusal or a thought; `None` of any other part, which comes whole."""
+    kind = part.get("type")
+    if kind in ("text", "refusal") and isinstance(part.get(kind), str):
+        return part[kind]
+    pieces = part.get("thinking") if kind == "thinking" else None
+    if is_list(pieces) and only_texts(pieces):
+        return "".join([piece["text"] for piece in pieces])
+    return None
+
+
+class _Call:
+    """A call while it is said."""
+
+    def __init__(self, place: int) -> None:
+        self.place, self.id, self.name, self.kind = place, "", "", ""
+        self.shown = False
+        """Whether a delta has said its id."""
+        self.named = 0
+        """The chunk that its name came in."""
+        self.arguments: list[str] = []
+        self.rest: dict[str, Any] = {}
+        self.inner: dict[str, Any] = {}
+
+    def is_other(self, name: str) -> bool:
+        """Tell whether a piece with `name` is of another call."""
+        return bool(name and self.name and name != self.name)
+
+    def join(self) -> dict[str, Any]:
+        kind = self.kind or "function"
+        made: dict[str, Any] = {"id": self.id, "type": kind, **self.rest}
+        if kind in ARGUMENTS:
+            made[kind] = {"name": self.name, ARGUMENTS[kind]: "".join(self.arguments), **self.inner}
+        return made
+
+
+class _Calls:
+    """Finds out which call a piece belongs to, and joins them at the end.
+
+    Most servers say it by the index. Some leave that out, or the id; some send the id with each piece, or a new one;
+    some give the index of the call before, or the same id to two calls. A piece that has neither goes on with the last
+    call, and a call that has a name is not given another.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._last: _Call | None = None
+        self._chunk = 0
+
+    def add(self, pieces: Sequence[Mapping[str, Any]]) -> list[Delta]:
+        """Return what the pieces in one chunk add."""
+        self._chunk += 1
+        return [delta for piece in pieces for delta in self._add(piece)]
+
+    def join(self) -> list[dict[str, Any]]:
+        return [call.join() for call in self._all]
+
+    def _add(self, piece: Mapping[str, Any]) -> list[Delta]:
+        kind, call_id = text_of(piece, "type"), text_of(piece, "id")
+        field = "custom" if kind == "custom" or "custom" in piece else "function"
+        held = object_of(piece, field, optional=True)
+        name, said = text_of(held, "name"), held.get(ARGUMENTS[field])
+        arguments = argument_json(said) if is_map(said) else text_of(held, ARGUMENTS[field])
+        index = None if piece.get("index") is None else count_of(piece, "index")
+        bare = piece.get("id") is None and held.get("name") is None
+        call = self._last = self._find(index, call_id, name, bare=bare)
+        call.kind = call.kind or kind or ("custom" if field == "custom" else "")
+        call.arguments.append(arguments)
+        _merge(call.rest, piece, _OF_CALL)
+        _merge(call.inner, held, ("name", ARGUMENTS[field]))
+        new_name = "" if call.name else name
+        call.id, call.name = call.id or call_id, call.name or name
+        if new_name:
+            call.named = self._chunk
+        if call.id:
+            self._by_id[call.id] = call
+        new_id = "" if call.shown else call.id
+        if not (new_name or arguments or (new_id and held)):
+            return []
+        call.shown = call.shown or bool(new_id)
+        return [Delta(call_index=call.place, call_id=new_id, name=new_name, arguments=arguments)]
+
+    def _find(self, index: int | None, call_id: str, name: str, *, bare: bool) -> _Call:
+        """Return the call that a piece with these marks belongs to; begin one where it is the first of it."""
+        if index is None:
+            known = self._find_by_order(call_id, name)
+        elif bare and index not in self._by_index:
+            known = self._last  # some servers begin a call under the index of another, and go on under its own
+        else:
+            known = self._by_index.get(index)
+            if known is not None and ((name and call_id and known.id not in ("", call_id)) or known.is_other(name)):
+                known = None
+        if known is None:
+            if index is None and not call_id and not name:
+                raise InputError("a piece of a call that was never begun", path="tool_calls")
+            known = _Call(len(self._all))
+            self._all.append(known)
+        if index is not None:
+            self._by_index[index] = known
+        return known
+
+    def _find_by_order(self, call_id: str, name: str) -> _Call | None:
+        known, last = self._by_id.get(call_id), self._last
+        if known is not None:
+            return None if (name and known.named == self._chunk) or known.is_other(name) else known
+        return None if last is None or (call_id and last.id) or (name and last.name) else last

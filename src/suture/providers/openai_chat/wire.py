@@ -4,46 +4,72 @@ The older form (`function_call`, role `function`) is read and answered in its ow
 one call a message.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
-from suture.language import Language
-from suture.messages import Delta, TokenUsage, ToolResult
-from suture.providers.openai_chat.call_objects import (
-    CUSTOM,
-    OLD,
-    are_answered,
-    plain_calls,
-    read_call,
-    write_call,
-    write_function,
+from suture.errors import InputError
+from suture.messages import (
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenVideo,
+    AudioPart,
+    Delta,
+    FilePart,
+    ImagePart,
+    Opaque,
+    Part,
+    ReasoningPart,
+    TextPart,
+    TokenUsage,
+    ToolResult,
+    ToolSearchPart,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputVideo,
+    VideoPart,
 )
-from suture.wires._chat import SAID, THOUGHT, ChatWire, gather
-from suture.wires._contents import Form, text_block, typed_text
-from suture.wires._fields import (
+from suture.wires.chat import SAID, THOUGHT, ChatWire, gather
+from suture.wires.fields import (
+    NO_OBJECT,
     argument_text,
     check_value,
+    decode_object,
     get,
     given,
     inner,
     is_list,
     is_map,
+    json_text,
     listed,
+    map_of,
     put,
+    says_nothing,
     text_of,
     typed,
     without,
     word,
 )
-from suture.wires._item_wire import ItemWire
-from suture.wires._kinds import MEDIA, OTHER, TEXT
-from suture.wires._mark import media_note
-from suture.wires._parts import chat_content, chat_media, chat_result, plain
-from suture.wires._text import json_text, says_nothing
-from suture.wires._wire import GLANCE, Call, CallEdit, Piece, Result, ResultEdit, View
-from suture.wires._words import Telling
+from suture.wires.parts import Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
+from suture.wires.values import (
+    MEDIA,
+    OTHER,
+    TEXT,
+    Call,
+    CallEdit,
+    Demands,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    is_plain_text,
+    is_sendable,
+    iterate,
+)
+from suture.wires.wire import ItemWire
 
 __all__ = ["WIRE", "OpenAIChatWire"]
 
@@ -55,6 +81,8 @@ _ROLES = {
     "tool": "tool",
     "function": "tool",
 }
+_OLD, _CUSTOM = "function", "custom"
+"""The kinds of a call of the older form, and of a custom tool."""
 _QUIET = frozenset(("user", "system", "developer"))
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
 _KINDS = {
@@ -66,6 +94,41 @@ _KINDS = {
     "file": MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS)
+MEDIA_TYPES: Mapping[Any, str] = {
+    **dict.fromkeys((ImagePart, UserInputImage, AssistantGenImage), "image_url"),
+    **dict.fromkeys((VideoPart, UserInputVideo, AssistantGenVideo), "video_url"),
+    **dict.fromkeys((AudioPart, UserInputAudio, AssistantGenAudio), "input_audio"),
+    **dict.fromkeys((FilePart, UserInputFile), "file"),
+}
+"""The type of the part that native media are written as, with a field of the same name in it."""
+_MIME_TYPES = {"image_url": "image/png", "video_url": "video/mp4", "input_audio": "audio/wav"}
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+_CAUTIOUS = frozenset(("tool-then-user", "model-first", "late-system", "result-name"))
+"""Rules about neighbours that a glance does not know."""
+
+
+def write_media(media: Any) -> dict[str, Any] | None:
+    """Return native media as a part; `None` where Chat Completions cannot hold them, and of all that are no media.
+
+    >>> write_media(ImagePart(base64_data="iVBO"))
+    {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,iVBO'}}
+    >>> write_media(AudioPart(url="https://example.com/a.ogg")) is None
+    True
+    """
+    kind = MEDIA_TYPES.get(media.__class__, "")
+    data = data_of(media, _MIME_TYPES.get(kind, "application/octet-stream")) if kind else None
+    fields: dict[str, Any] | None = None
+    if kind == "input_audio" and data:
+        form = data.mime_type.partition("/")[2].partition(";")[0]
+        fields = {"data": data.base64, "format": _AUDIO_FORMATS.get(form, form)}
+    elif kind == "file":
+        kept = map_of(map_of(media.extra, OpenAIChatWire.name), kind)
+        if data or "file_id" in kept or "file_data" in kept:
+            fields = given(filename=media.name or None, file_data=data.url if data else None)
+    elif kind in {"image_url", "video_url"}:
+        url = data.url if data and media.base64_data else media.url
+        fields = given(url=url, detail=getattr(media, "detail", "") or None) if url else None
+    return None if fields is None else {"type": kind, kind: fields}
 
 
 class OpenAIChatWire(ItemWire, ChatWire):
@@ -78,28 +141,43 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     name = "openai-chat"
     text_arguments = True
-    form = Form(typed_text("text"), text_block("text"), chat_media)
+    form = Form(typed_text("text"), text_block("text"), write_media)
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
+    arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
+
+    def glances(self, *, fits: bool) -> bool:
+        """Tell that a glance knows every rule."""
+        del fits
+        return True
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        if demands.problems & _CAUTIOUS:
+            return start
         place = start
-        rest = iter(messages[start : start + GLANCE])
-        for message in rest:
-            if message.__class__ is not dict:
-                break
-            role = message.get("role")
-            if role == "assistant":
-                calls = message.get("tool_calls")
-                if calls is None:
+        quiet = _QUIET - {"developer"} if "developer-role" in demands.problems else _QUIET
+        rest = iterate(messages, start, demands.stop)
+        try:
+            for message in rest:
+                if message.__class__ is not dict:
+                    break
+                role, content = message["role"], message.get("content")
+                says = content.__class__ is str and content and (content.isascii() or is_sendable(content))
+                if role == "assistant":
+                    calls = message.get("tool_calls")
                     if "function_call" in message:
                         break
-                elif calls.__class__ is list and calls and are_answered(calls, rest):
-                    place += len(calls)
-                else:
+                    if calls is not None:
+                        if not (says or not content) or not _are_answered(message, calls, rest, demands):
+                            break
+                        place += len(calls)
+                    elif not says or demands.field:
+                        break
+                elif not says or role not in quiet:
                     break
-            elif role.__class__ is not str or role not in _QUIET:
-                break
-            place += 1
+                place += 1
+        except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
+            pass
         return place
 
     def claims(self, message: Any) -> bool | None:
@@ -146,7 +224,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),),
             )
         if role == "function":
-            return View("tool", (), (Result("", text_of(message, "name", index), content, OLD),))
+            return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
@@ -154,23 +232,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
-        return call.kind == CUSTOM or super().arguments_ok(call)
+        return call.kind == _CUSTOM or super().arguments_ok(call)
 
-    def answers(self, result: Result, call: Call) -> bool:
-        """Tell whether both are of the older form, or neither is."""
-        return (result.kind == OLD) == (call.kind == OLD)
+    def family(self, thing: Call | Result) -> str:
+        """Return whether a call or result is of the older form."""
+        return _OLD if thing.kind == _OLD else ""
 
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
-        return call.kind != OLD
-
-    def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
-        content = result.content
-        if content is None or isinstance(content, str):
-            return content or "", True
-        texts = [text_of(part, "text") for part in content if word(part, "type") == "text"]
-        return "\n".join(texts), len(texts) == len(content)
+        return call.kind != _OLD
 
     def tell(self, message: Any, telling: Telling) -> None:
         """Tell what `message` says beside its calls, and beside the result that it may be."""
@@ -195,19 +265,25 @@ class OpenAIChatWire(ItemWire, ChatWire):
         """Return the words of a text or of a refusal."""
         return get(block, "refusal" if word(block, "type") == "refusal" else "text")
 
-    def lacks_content(self, result: Result) -> bool:
-        """Tell whether a result has no content at all; an empty text is one."""
-        return result.content is None
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends a message by itself."""
+        return {
+            "developer-role": _as_system,
+            "no-content": _with_content,
+            "empty-calls": _without_empty_calls,
+            "custom-call": _without_custom_calls,
+        }
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
         """Return `message` with these calls and results changed."""
         if calls:
             made = get(message, "tool_calls") or ()
-            changed = [write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
+            changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
             message = put(message, tool_calls=changed) if made else message
         if len(get(message, "tool_calls") or ()) in calls:
             edit = calls[len(get(message, "tool_calls") or ())]
-            message = put(message, function_call=write_function(get(message, "function_call"), edit))
+            message = put(message, function_call=_write_function(get(message, "function_call"), edit))
         if results:
             edit = results[0]
             own_id = None if word(message, "role") == "function" else edit.id
@@ -218,7 +294,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def placeholder(self, piece: Piece) -> Any:
         """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
-        if call.kind == OLD:
+        if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": piece.text}
         return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
 
@@ -226,41 +302,29 @@ class OpenAIChatWire(ItemWire, ChatWire):
         """Return a new message that says `text`."""
         return {"role": role, "content": text}
 
-    def lift_media(self, message: Any, language: Language) -> tuple[Any, Sequence[Any]]:
-        """Return a tool message with its media replaced by a note, and those media."""
-        content = get(message, "content")
-        if not is_list(content):
-            return message, ()
-        media = [part for part in content if word(part, "type") not in {"text", "refusal"}]
-        if not media:
-            return message, ()
-        kept = [part for part in content if word(part, "type") in {"text", "refusal"}]
-        note = {"type": "text", "text": media_note(len(media), language)}
-        return put(message, content=[*kept, note]), media
+    def as_role(self, message: Any, role: str) -> Any:
+        """Return `message` as one of `role`."""
+        return put(message, role=role)
 
-    def show_media(self, media: Sequence[Any]) -> Any:
-        """Return a user message that shows `media`."""
-        return {"role": "user", "content": list(media)}
+    def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
+        """Return a user message that shows media, each behind a text that says where they come from."""
+        parts = [part for text, shown in media for part in ({"type": "text", "text": text}, *shown)]
+        return {"role": "user", "content": parts}
 
     def fill(self, message: Any, field: str) -> Any:
         """Return `message` with the text `field` present."""
         return message if get(message, field) is not None else put(message, **{field: ""})
 
-    def tidy(self, message: Any) -> Any:
-        """Return `message` without an empty list of calls."""
-        empty = is_map(message) and "tool_calls" in message and message["tool_calls"] == []
-        return without(message, "tool_calls") if empty else message
-
     # What an agent needs
 
     def user(self, content: str | Sequence[Any]) -> dict[str, Any]:
         """Return a user message of a text, or of parts: native ones, or dicts, which stay as they are."""
-        return {"role": "user", "content": content if isinstance(content, str) else chat_content(content)}
+        return {"role": "user", "content": content if isinstance(content, str) else _write_content(content)}
 
     def result(self, call: Call, result: ToolResult) -> dict[str, Any]:
         """Return the tool message that answers `call`; that it failed has no field here."""
-        content = chat_result(result.parts)
-        if call.kind == OLD:
+        content = _write_result(result.parts)
+        if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": content}
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
@@ -289,8 +353,9 @@ class OpenAIChatWire(ItemWire, ChatWire):
             pieces.append(Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
         return pieces
 
-    def is_reply(self, message: Any) -> bool:
-        """Tell whether `message` is one that a model gave."""
+    def made_by_model(self, message: Any, index: int | None = None) -> bool:
+        """Tell whether the model wrote `message`."""
+        del index
         return word(message, "role") == "assistant"
 
     def text(self, message: Any) -> str:
@@ -326,7 +391,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
             return self.view(message).calls
         made = message.get("tool_calls")
         if message.get("function_call") is None and (made is None or made.__class__ is list):
-            calls = plain_calls(made or ())
+            calls = _plain_calls(made or ())
             if calls is not None:
                 return calls
         return self._calls(message, None)
@@ -336,12 +401,88 @@ class OpenAIChatWire(ItemWire, ChatWire):
         made = get(message, "tool_calls")
         if made is not None:
             listed(made, index, "tool_calls")
-        calls = [read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(made or ())]
+        calls = [_read_call(call, index, f"tool_calls[{at}]") for at, call in enumerate(made or ())]
         old = inner(message, "function_call", index)
         if old is not None:
             name = text_of(old, "name", index, "function_call")
-            calls.append(Call("", name, argument_text(old, index, "function_call"), OLD))
+            calls.append(Call("", name, argument_text(old, index, "function_call"), _OLD))
         return tuple(calls)
+
+
+def _are_answered(  # noqa: PLR0911 - each a reason for a second look
+    message: dict[str, Any], calls: Any, rest: Iterator[Any], demands: Demands
+) -> bool:
+    """Tell whether `calls` are plain and the next messages of `rest` are their results, one by one."""
+    if calls.__class__ is not list or not calls or message.get("content", "") == []:
+        return False
+    if demands.field and not is_plain_text(message.get(demands.field)):
+        return False
+    names, limit, match_id, used = demands.names, demands.limit, demands.match_id, demands.used
+    for call in calls:
+        answer: Any = next(rest, None)
+        key, function, text = call["id"], call["function"], answer["content"]
+        if answer["tool_call_id"] != key or answer["role"] != "tool" or call["type"] != "function":
+            return False
+        if key.__class__ is not str or not key or len(key) > limit or not match_id(key):
+            return False
+        if text.__class__ is not str or not (text.isascii() or is_sendable(text)) or answer.__class__ is not dict:
+            return False
+        name = function["name"]
+        arguments = function["arguments"]
+        if (name not in names and not demands.learns(name)) or arguments.__class__ is not str:
+            return False
+        if (used is not None and key in used) or call.__class__ is not dict or function.__class__ is not dict:
+            return False
+        decode_object(arguments)
+    if used is not None or len(calls) > 1:
+        ids = [call["id"] for call in calls]
+        if len(set(ids)) != len(ids):
+            return False
+        demands.use(ids)
+    return True
+
+
+def _read_call(call: Any, index: int | None, path: str) -> Call:
+    """Return one call of `tool_calls`."""
+    call_id = text_of(call, "id", index, path)
+    if word(call, "type") == _CUSTOM:
+        custom = inner(call, "custom", index, path)
+        return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
+    function = inner(call, "function", index, path)
+    return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
+
+
+def _plain_calls(made: Sequence[Any]) -> tuple[Call, ...] | None:
+    """Return the calls `made`, `None` where one is anything but plain and needs a second look."""
+    calls: list[Call] = []
+    for call in made:
+        if call.__class__ is not dict or call.get("type") != "function":
+            return None
+        function = call.get("function")
+        if function.__class__ is not dict:
+            return None
+        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+        if not call_id.__class__ is name.__class__ is arguments.__class__ is str:
+            return None
+        if not (call_id.isascii() and name.isascii() and arguments.isascii()):
+            return None
+        calls.append(Call(call_id, name, arguments))
+    return tuple(calls)
+
+
+def _write_call(call: Any, edit: CallEdit) -> Any:
+    """Return a call of `tool_calls` with `edit` done to it."""
+    field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
+    inner = get(call, field)
+    changed = _write_function({} if inner is None else inner, edit)
+    call = put(call, **{field: changed}) if changed is not inner else call
+    return call if edit.id is None else put(call, id=edit.id)
+
+
+def _write_function(function: Any, edit: CallEdit) -> Any:
+    """Return what a call calls, or a call of the older form, with `edit` done to it."""
+    fields = given(name=edit.name, arguments=edit.arguments)
+    return put(function, **fields) if fields else function
 
 
 def _plain_view(message: dict[str, Any]) -> View | None:
@@ -358,18 +499,62 @@ def _plain_view(message: dict[str, Any]) -> View | None:
         made = message.get("tool_calls")
         if message.get("function_call") is not None or not (made is None or made.__class__ is list):
             return None
-        calls = plain_calls(made or ())
+        calls = _plain_calls(made or ())
         if calls is None:
             return None
         return View("assistant", calls, (), False, not calls and not content and not _speaks(message))  # noqa: FBT003 - signed: never
     return View(_ROLES[role]) if role in _QUIET else None
 
 
+def _write_content(content: Any) -> list[Any]:
+    """Return native parts as parts; those that are dicts stay as they are."""
+    made: list[Any] = []
+    for place, part in enumerate(part_list(content)):
+        form = part if is_map(part) else dict(part.data) if isinstance(part, Opaque) else write_media(part)
+        if isinstance(part, TextPart | ReasoningPart | ToolSearchPart):
+            form = {"type": "text", "text": in_words(part)}
+        if form is None:
+            lacking = " without base64_data" if part.__class__ in MEDIA_TYPES else ""
+            raise InputError(f"{type(part).__name__}{lacking} has no form on openai-chat", path=f"content[{place}]")
+        made.append(form)
+    return made
+
+
+def _write_result(parts: Sequence[Part]) -> str | list[Any]:
+    """Return what a tool gave: one text, or parts where there are media."""
+    media = [write_media(part) for part in parts]
+    texts = [in_words(part) for part in parts]
+    if not any(media):
+        return "\n".join(texts)
+    return [form or {"type": "text", "text": text} for form, text in zip(media, texts, strict=True)]
+
+
+def _as_system(message: Any, view: View) -> Any:
+    """Return a developer's message as the system's."""
+    return put(message, role="system") if view.role == "system" and word(message, "role") == "developer" else message
+
+
+def _with_content(message: Any, view: View) -> Any:
+    """Return a message that says nothing with empty content: only one with calls may have none."""
+    content = get(message, "content")
+    missing = content is None or (is_list(content) and not content and view.role != "assistant")
+    return put(message, content="") if missing and view.role != "assistant" else message
+
+
+def _without_empty_calls(message: Any, view: View) -> Any:
+    """Return a message without an empty list of calls."""
+    empty = view.role == "assistant" and is_map(message) and message.get("tool_calls") == []
+    return without(message, "tool_calls") if empty else message
+
+
+def _without_custom_calls(message: Any, view: View) -> Any:
+    """Return nothing for a message that calls a custom tool: such a call cannot be put in another form."""
+    return None if any(call.kind == _CUSTOM for call in view.calls) else message
+
+
 def _speaks(message: Any) -> bool:
     """Tell whether an assistant message without calls and text says something in another way."""
-    return any(
-        get(message, field) is not None for field in ("refusal", "audio", "reasoning_content", "reasoning_details")
-    )
+    return any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
 
 
 def _detailed_thought(message: Any) -> Any:

@@ -1,23 +1,32 @@
 """OpenAI's Responses API: a flat list of items."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from suture.codecs._codec import Codec, StreamReader
-from suture.codecs._values import Losses, Lost, Request
+from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
+from suture.codecs.contents import merge_options
 from suture.errors import InputError
-from suture.messages import AgenticMessage
-from suture.providers.openai_responses.events import write_events
-from suture.providers.openai_responses.fields import list_in, text_in
-from suture.providers.openai_responses.ids import settle
-from suture.providers.openai_responses.read import read_items
-from suture.providers.openai_responses.reply import nonsense, read_reply, write_reply
-from suture.providers.openai_responses.request import read_options, read_tools, write_options, write_tools
-from suture.providers.openai_responses.stream import ResponsesReader
-from suture.providers.openai_responses.write import write_items
+from suture.messages import AgenticMessage, MCPToolResult, ServerToolResult, ToolInfo
+from suture.providers.openai_responses.items import KNOWN_BY_ID, WITHOUT_ID, is_item, put_result, read_items, write_item
+from suture.providers.openai_responses.parts import (
+    ITEM,
+    NEEDS,
+    WIRE,
+    extra_of,
+    own_type,
+    plain_text,
+    restore,
+    write_part,
+)
+from suture.providers.openai_responses.stream import ResponsesReader, nonsense, read_reply
 from suture.wires import plain
+from suture.wires.fields import inner, is_map, list_of, map_of, text_of
 
-__all__ = ["OpenAIResponsesCodec"]
+_NAMES = {"max_tokens": "max_output_tokens"}
+_CHOICES = ("auto", "none", "required")
+_WITHOUT = ("top_k", "seed", "stop")
+_FORMAT = {"type": "json_schema", "name": "answer"}
+_NO_CITATION: dict[str, Any] = {"annotations": []}
 
 
 class OpenAIResponsesCodec(Codec):
@@ -34,49 +43,50 @@ class OpenAIResponsesCodec(Codec):
     - A reference says its type. A text of a message with an id says what it cites, if nothing, and how likely it was
       if that was asked for.
     - Reasoning has a summary, if an empty one, and no status.
-    - An assistant message that says nothing is left out.
-    - An item id is sent once. Reasoning that is not followed by what it produced goes without its id, and is left
-      out if the id was all there was; what was made after reasoning that is gone goes without its id, too.
-    - With `store` off, messages, calls and reasoning go without their ids.
+    - An assistant message without content is left out.
+    - What was made after reasoning that is no longer in its message goes without its id.
     - A function says whether its schema is strict, and has one; `input` is a list.
-    - A response does not repeat its request, and its usage has every count. An item without an id has its number
-      for one, such as `msg_0`, which is not kept.
 
     >>> codec = OpenAIResponsesCodec()
     >>> codec.encode_messages([AgenticMessage.tool_result("call_1", "add", "42")]).payload
     [{'type': 'function_call_output', 'call_id': 'call_1', 'output': '42'}]
     """
 
-    name: ClassVar[str] = "openai-responses"
+    name: ClassVar[str] = WIRE
+    messages_field: ClassVar[str] = "input"
 
-    def write_messages(self, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
-        """Return `messages` as items."""
-        return self._write(messages, losses, stored=True)
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return the items that `message` is."""
+        if message.response_meta is not None:
+            losses.add(Lost.META, "why the reply ended and what it cost")
+        return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
         """Return what `items` say."""
         return read_items(items)
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
-        payload: dict[str, Any] = {"instructions": request.instruction} if request.instruction else {}
-        payload["input"] = self._write(request.messages, losses, stored=request.options.get("store") is not False)
-        tools = write_tools(request.tools, losses)
-        if tools:
-            payload["tools"] = tools
-        write_options(payload, request.options, request.tools, losses)
-        return payload
+        """Return the body of a request; with `store` off, it has no ids that the service would have to know."""
+        if self.store and request.options.get("store") is False:
+            return OpenAIResponsesCodec(store=False).write_request(request, losses)
+        return super().write_request(request, losses)
+
+    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the body of a request without its items."""
+        tools = _write_tools(request.tools, losses)
+        return {
+            **({"instructions": request.instruction} if request.instruction else {}),
+            **({"tools": tools} if tools else {}),
+            **_write_options(request.options, request.tools, losses),
+        }
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says."""
         body = plain(dict(payload))
-        given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else list_in(body, "input")
-        return Request(read_items(items), text_in(body, "instructions"), read_tools(body), read_options(body))
-
-    def write_reply(self, message: AgenticMessage, losses: Losses) -> dict[str, Any]:
-        """Return the body of a response that says `message`."""
-        return write_reply(message, losses)
+        content = body.get("input")
+        items = [{"role": "user", "content": content}] if isinstance(content, str) else list_of(body, "input")
+        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
+        return Request(read_items(items), text_of(body, "instructions"), tools, _read_options(body))
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; raise `ModelError` where it reports one."""
@@ -86,17 +96,203 @@ class OpenAIResponsesCodec(Codec):
             raise nonsense(f"a response that is no JSON: {fault}") from None
         return read_reply(body)
 
-    def write_stream(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the events of a stream that says `message`."""
-        return write_events(write_reply(message, losses))
-
     def reader(self) -> StreamReader:
         """Return what reads one streamed response."""
         return ResponsesReader()
 
-    def _write(self, messages: Sequence[AgenticMessage], losses: Losses, *, stored: bool) -> list[dict[str, Any]]:
-        for index, message in enumerate(messages):
-            if message.response_meta is not None:
-                losses.index = index
-                losses.add(Lost.META, "why the reply ended and what it cost")
-        return settle(write_items(messages, losses), losses, stored=stored)
+
+# Messages
+
+
+class _Writer:
+    """Writes one message as items, one after another. Parts are collected until something else comes."""
+
+    def __init__(self, message: AgenticMessage, losses: Losses, *, stored: bool) -> None:
+        self._message, self._losses, self._stored = message, losses, stored
+        self._by_model = message.role == "assistant"
+        self._items: list[dict[str, Any]] = []
+        self._thoughts: set[Any] = set()
+        self._next_head = restore({"role": message.role}, message.extra, losses, "extra") | _head(message.extra)
+        """What the next message item has beside its content."""
+        self._head: Mapping[str, Any] | None = None
+        """That of the message item that is being collected, where there is one."""
+        self._parts: list[dict[str, Any]] = []
+
+    def write(self) -> list[dict[str, Any]]:
+        if not self._message.content_blocks and not self._by_model:
+            self._head = self._next_head
+        for place, block in enumerate(self._message.content_blocks):
+            path = f"content_blocks[{place}]"
+            if is_item(block):
+                self._flush()
+                self._add(block, path)
+            else:
+                self._say(block, path)
+        self._flush()
+        return self._items
+
+    def _add(self, block: Any, path: str) -> None:
+        """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
+        is_result = isinstance(block, ServerToolResult | MCPToolResult)
+        if is_result and self._items and put_result(self._items[-1], block):
+            restore({}, block.extra, self._losses, path)
+            return
+        item = write_item(block, self._losses, path)
+        if item is None:
+            return
+        kind, item_id = item.get("type"), item.get("id")
+        if kind == "reasoning":
+            self._thoughts.add(item_id)
+        if item_id is not None and self._is_unknown(map_of(block.extra, WIRE), kind):
+            if kind in KNOWN_BY_ID:
+                self._losses.add(Lost.BLOCK, f"{kind} {item_id}", path)
+                return
+            del item["id"]
+            if kind == "reasoning" and not item.get("encrypted_content") and not item.get("content"):
+                self._losses.add(Lost.REASONING, f"thought {item_id}", path)
+                return
+        self._items.append(item)
+
+    def _is_unknown(self, fields: Mapping[str, Any], kind: Any) -> bool:
+        """Tell whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
+        if not self._stored:
+            return kind in WITHOUT_ID
+        return bool(fields.get(NEEDS)) and fields[NEEDS] not in self._thoughts
+
+    def _say(self, block: Any, path: str) -> None:
+        """Add a part to the message at hand, or begin another."""
+        part = write_part(block, self._losses, path, by_model=self._by_model)
+        if part is None:
+            return
+        begins = self._by_model and ITEM in map_of(block.extra, WIRE)
+        if begins:
+            self._flush()
+        if self._head is None:
+            role = {"role": self._message.role}
+            self._head, self._next_head = (role | _head(block.extra) if begins else self._next_head), role
+        self._parts.append(part)
+
+    def _flush(self) -> None:
+        """Put down the message at hand: its content as a string if that says the same."""
+        if self._head is None:
+            return
+        head, parts = self._head, self._parts
+        self._head, self._parts = None, []
+        if "id" in head:
+            parts = [_NO_CITATION | part if part.get("type") == "output_text" else part for part in parts]
+        left_out = {NEEDS, "id", "status"} if "id" in head and self._is_unknown(head, "message") else {NEEDS}
+        item = {name: value for name, value in head.items() if name not in left_out}
+        item["content"] = parts if self._by_model or "id" in head else plain_text(parts)
+        if self._by_model:
+            item["type"] = "message"
+        self._items.append(item)
+
+
+def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a message of the model's has beside its content, as an `extra` keeps it."""
+    fields = map_of(extra, WIRE).get(ITEM)
+    return dict(fields) if is_map(fields) else {}
+
+
+# Tools
+
+
+def _write_tools(tools: Iterable[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
+    """Return the tools of a request; one of another provider's own is reported."""
+    written: list[dict[str, Any]] = []
+    for place, tool in enumerate(tools):
+        path = f"tools[{place}]"
+        is_bare = not tool.description and tool.parameters is None and WIRE not in tool.extra
+        if own_type(tool.extra):
+            written.append(dict(map_of(tool.extra, WIRE)))
+        elif is_bare and any(name in CODECS for name in tool.extra):
+            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
+        else:
+            written.append(_write_function(tool, losses, path))
+    return written
+
+
+def _write_function(tool: ToolInfo, losses: Losses, path: str) -> dict[str, Any]:
+    for name, value in tool.extra.items():
+        if name != WIRE or not is_map(value):
+            losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
+    parameters: dict[str, Any] = {"type": "object", "properties": {}}
+    function: dict[str, Any] = {"type": "function", "name": tool.name, "strict": False}
+    function["parameters"] = parameters if tool.parameters is None else dict(tool.parameters)
+    if tool.description:
+        function["description"] = tool.description
+    return restore(function, {WIRE: map_of(tool.extra, WIRE)}, losses, path)
+
+
+def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
+    """Return a tool in the body of a request: a function as such, another kept whole."""
+    kind = text_of(tool, "type")
+    if not kind:
+        raise InputError("a tool has a type", path="tools")
+    if kind != "function":
+        name = tool.get("name")
+        return ToolInfo(name if isinstance(name, str) and name else kind, extra={WIRE: dict(tool)})
+    name, description = text_of(tool, "name"), text_of(tool, "description")
+    strict = tool.get("strict")
+    known = ("type", "name", "parameters", "description" if description else "", "strict" if strict is False else "")
+    extra = extra_of(tool, known)
+    if strict is None:
+        extra = {WIRE: {**map_of(extra, WIRE), "strict": None}}
+    return ToolInfo(name, description, inner(tool, "parameters", None), extra=extra)
+
+
+# Options
+
+
+def _write_options(options: Mapping[str, Any], tools: Sequence[ToolInfo], losses: Losses) -> dict[str, Any]:
+    """Return the options of a request, under the names that they have here."""
+    written: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in options.items():
+        if name == "output_schema" and value is not None:
+            written["text"] = {"format": {**_FORMAT, "schema": value}}
+        elif name == "tool_choice" and isinstance(value, str):
+            written[name] = value if value in _CHOICES else _choice(value, tools)
+        elif name in _NAMES:
+            written[_NAMES[name]] = value
+        elif name != "output_schema":
+            rest[name] = value
+    text = rest.get("text")
+    if "text" in written and is_map(text) and "format" in text:
+        rest["text"] = {**text, "format": {**written["text"]["format"], **text["format"]}}
+    merge_options(written, rest, losses, _WITHOUT)
+    return written
+
+
+def _choice(name: str, tools: Iterable[ToolInfo]) -> dict[str, Any]:
+    """Return the form in which one tool is demanded: by its name, or, of the service's own, by its type."""
+    kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
+    return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
+
+
+def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options in the body of a request, under the names that all providers share."""
+    shared = {own: name for name, own in _NAMES.items()}
+    options: dict[str, Any] = {}
+    for name, value in payload.items():
+        if name in {"input", "instructions", "tools"}:
+            continue
+        if name == "tool_choice" and is_map(value):
+            is_named = set(value) == {"type", "name"} and value["type"] == "function"
+            options[name] = value["name"] if is_named else value
+        elif name == "text" and is_map(value):
+            options |= _read_text(value)
+        else:
+            options[name if value is None else shared.get(name, name)] = value
+    return options
+
+
+def _read_text(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options in `text`: the schema of the answer, and what beside it differs from what is written."""
+    form = text.get("format")
+    if not is_map(form) or form.get("type") != "json_schema" or not is_map(form.get("schema")):
+        return {"text": dict(text)}
+    rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
+    around = {name: value for name, value in text.items() if name != "format"}
+    left = {**around, "format": rest} if rest else around
+    return {"output_schema": form["schema"], **({"text": left} if left else {})}

@@ -1,32 +1,186 @@
-"""A streamed response: its events, folded into the body of a plain one; and such a body, cut into events."""
+"""A response, whole or streamed, read as a message; what it says of a failure, as an exception."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from suture.codecs._contents import arguments_text
-from suture.errors import InputError, StreamCutError
-from suture.messages import AgenticMessage, Delta
-from suture.providers.openai_responses.calls import CALLS, input_arguments
-from suture.providers.openai_responses.reply import error_of, nonsense, read_reply, read_usage
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
+    Delta,
+    FunctionToolCall,
+    LogProb,
+    ResponseMeta,
+    TokenUsage,
+    TopLogProb,
+)
+from suture.providers.openai_responses.items import CALLS, arguments_of, name_of, read_output
+from suture.providers.openai_responses.parts import WIRE
+from suture.wires.fields import count_of, expect, inner, is_list, is_map, list_of, map_of, object_of, text_of
 
-__all__ = ["ResponsesReader"]
+_NO_EXTENSION = frozenset(
+    (
+        "object",
+        "output",
+        "status",
+        "error",
+        "incomplete_details",
+        "usage",
+        "access_programs",
+        "background",
+        "frequency_penalty",
+        "image",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "store",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    )
+)
+"""What is read of a response, and what it repeats of its request."""
+_ERRORS: Mapping[type[ModelError], tuple[str, ...]] = {
+    ContextLengthError: ("context_length_exceeded",),
+    RateLimitError: ("rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests"),
+    ModelAuthError: ("invalid_api_key", "authentication_error", "permission_error"),
+    ModelServerError: ("server_error", "server_is_overloaded", "slow_down", "vector_store_timeout"),
+    ModelRequestError: (
+        "invalid_request_error",
+        "invalid_prompt",
+        "data_residency_mismatch",
+        "bio_policy",
+        "misalignment_policy_violation",
+    ),
+}
+_KINDS = {code: kind for kind, codes in _ERRORS.items() for code in codes}
+_REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
-_ENDS = {"response.completed": "completed", "response.incomplete": "incomplete"}
+
+def _error(said: Mapping[str, Any]) -> ModelError:
+    """Return the exception that an error of the service is."""
+    names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
+    kind = next((_KINDS[name] for name in names if name in _KINDS), None)
+    if kind is None:
+        kind = ModelRequestError if any(name.startswith(_REFUSALS) for name in names) else ModelServerError
+    code = names[0] if names else ""
+    message = said.get("message")
+    reason = message if isinstance(message, str) and message else f"it failed and gives no reason but {code or 'none'}"
+    return kind(reason, provider=WIRE, code=code, retryable=False if code == "insufficient_quota" else None)
+
+
+def nonsense(what: str) -> ModelError:
+    """Return the exception for what makes no sense; another try may."""
+    return ModelError(f"it sent {what}", provider=WIRE, retryable=True)
+
+
+def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says.
+
+    >>> said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+    >>> read_reply({"status": "completed", "output": [said]}).response_meta.finish_reason
+    'stop'
+    """
+    error = body.get("error")
+    if is_map(error):
+        raise _error(error)
+    try:
+        status = text_of(body, "status") or "completed"
+        if status not in {"completed", "incomplete"}:
+            raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
+        if not isinstance(body.get("output"), list):
+            raise nonsense("a response without output")
+        message = read_output(list_of(body, "output"))
+        return replace(message, response_meta=_meta(body, status, message.content_blocks))
+    except InputError as fault:
+        raise nonsense(f"a response that makes no sense: {fault}") from None
+
+
+def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
+    """Return what a reply cost, where the body says so."""
+    usage = inner(body, "usage", None)
+    if usage is None:
+        return None
+    prompt_details = object_of(usage, "input_tokens_details", optional=True)
+    completion_details = object_of(usage, "output_tokens_details", optional=True)
+    prompt, completion = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
+    return TokenUsage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=count_of(usage, "total_tokens") or prompt + completion,
+        cached_tokens=count_of(prompt_details, "cached_tokens"),
+        cache_write_tokens=count_of(prompt_details, "cache_write_tokens"),
+        reasoning_tokens=count_of(completion_details, "reasoning_tokens"),
+    )
+
+
+def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> ResponseMeta:
+    reason = "tool_calls" if any(isinstance(block, FunctionToolCall) for block in blocks) else "stop"
+    if status == "incomplete":
+        reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
+        reason = "length" if reason == "max_output_tokens" else reason
+    extension = {name: value for name, value in body.items() if value and name not in _NO_EXTENSION}
+    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=_logprobs(blocks), extension=extension)
+
+
+def _logprobs(blocks: Sequence[Any]) -> tuple[LogProb, ...] | None:
+    """Return how likely the tokens of the texts were, where that was asked for."""
+    texts = [block for block in blocks if isinstance(block, AssistantGenText)]
+    found = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
+    if not found:
+        return None
+    return tuple(
+        LogProb(*_token(token), tuple(TopLogProb(*_token(other)) for other in list_of(token, "top_logprobs")))
+        for token in found
+    )
+
+
+def _token(token: Mapping[str, Any]) -> tuple[str, float, tuple[int, ...] | None]:
+    numbers = token.get("bytes")
+    known = None if numbers is None else tuple(expect(numbers, list, "a list", "bytes"))
+    return text_of(token, "token"), token.get("logprob", 0.0), known
+
+
+# Streams
+
 _CUSTOM = "custom_tool_call"
 
 
 class _Channel(NamedTuple):
-    """Where the pieces of one kind of event belong: the type of item, its field, and what counts the parts in it."""
+    """Where the pieces of one kind of event belong: the type of item, its field, and the part of it that they are."""
 
     item: str
     field: str
     counter: str = ""
     part: str = ""
-    """The type of the part."""
     text: str = "text"
-    """The field of the part that holds the text."""
 
 
 _CHANNELS: Mapping[str, _Channel] = {
@@ -46,7 +200,7 @@ class _Open:
 
     def __init__(self, item: Mapping[str, Any], call_index: int | None) -> None:
         self.item = item
-        self.kind = cast("str", item["type"])
+        self.kind: str = item["type"]
         self.call_index = call_index
         self.whole: Mapping[str, Any] | None = None
         self.pieces: dict[tuple[_Channel, int], list[str]] = {}
@@ -58,12 +212,8 @@ class _Open:
         item = dict(self.item)
         for (channel, _), pieces in sorted(self.pieces.items(), key=lambda held: (held[0][0].field, held[0][1])):
             text = "".join(pieces)
-            if not channel.part:
-                item[channel.field] = text
-                continue
-            held: Any = item.get(channel.field)
-            before = cast("list[Any]", held) if isinstance(held, list) else []
-            item[channel.field] = [*before, {"type": channel.part, channel.text: text}]
+            parts = [*_list_in(item, channel.field), {"type": channel.part, channel.text: text}]
+            item[channel.field] = parts if channel.part else text
         return item
 
 
@@ -87,22 +237,25 @@ class ResponsesReader:
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds."""
         kind = event.get("type")
-        error: Any = event.get("error")
-        if kind in ("error", "response.error") or (kind is None and isinstance(error, Mapping)):
-            raise error_of(cast("Mapping[str, Any]", error) if isinstance(error, Mapping) else event)
+        error = event.get("error")
+        if kind in ("error", "response.error") or (kind is None and is_map(error)):
+            raise _error(error if is_map(error) else event)
         if not isinstance(kind, str):
             raise nonsense("an event without a type")
         if self._body is not None:
             return []
-        if kind in _CHANNELS:
-            return self._piece(event, _CHANNELS[kind])
-        take = _TAKERS.get(kind)
-        return [] if take is None else take(self, event)
+        try:
+            if kind in _CHANNELS:
+                return self._piece(event, _CHANNELS[kind])
+            take = _TAKERS.get(kind)
+            return [] if take is None else take(self, event)
+        except InputError as fault:
+            raise nonsense(f"{kind} that makes no sense: {fault}") from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where the end was not said."""
         if self._body is None:
-            raise StreamCutError("openai-responses: the stream ended before the response was whole")
+            raise StreamCutError(f"{WIRE}: the stream ended before the response was whole")
         body = self._body
         if not body.get("output"):
             body = {**body, "output": [self._items[place].folded() for place in sorted(self._items)]}
@@ -112,7 +265,7 @@ class ResponsesReader:
 
     def open(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take the beginning of an item."""
-        item = _object(event, "item")
+        item = object_of(event, "item")
         place = self._place(event, item.get("id"))
         if place in self._items:
             raise nonsense(f"a second item at output_index {place}")
@@ -120,42 +273,38 @@ class ResponsesReader:
 
     def close(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take an item as it is in the end; what was not said in pieces is said now."""
-        item = _object(event, "item")
+        item = object_of(event, "item")
         place = self._place(event, item.get("id"))
         begun = [] if place in self._items else self._begin(place, item)
         held = self._items[place]
-        if item["type"] != held.kind:
-            raise nonsense(f"an item that began as {held.kind} and ended as {item['type']}")
+        if item.get("type") != held.kind:
+            raise nonsense(f"an item that began as {held.kind} and ended as {item.get('type')}")
         held.whole = item
         return [*begun, *_rest(held, item)]
 
     def end(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take the end of the response."""
-        body = _response(event)
-        try:
-            usage = read_usage(body)
-        except InputError as fault:
-            raise nonsense(f"a response that makes no sense: {fault}") from None
-        self._body = {"status": _ENDS[event["type"]], **body}
+        body = object_of(event, "response")
+        usage = _usage(body)
+        self._body = {"status": event["type"].removeprefix("response."), **body}
         return [] if usage is None else [Delta(usage=usage)]
 
     def fail(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take the news that there will be no response."""
-        error: Any = _response(event).get("error")
-        raise error_of(cast("Mapping[str, Any]", error) if isinstance(error, Mapping) else {})
+        error = object_of(event, "response").get("error")
+        raise _error(error if is_map(error) else {})
 
     def _begin(self, place: int, item: Mapping[str, Any]) -> list[Delta]:
-        kind = CALLS.get(item["type"])
-        held = self._items[place] = _Open(item, None if kind is None else self._calls)
+        kind = expect(item.get("type"), str, "a type", "item.type")
+        is_call = kind in CALLS
+        held = self._items[place] = _Open(item, self._calls if is_call else None)
         item_id = item.get("id")
         if isinstance(item_id, str):
             self._places[item_id] = place
-        if kind is None:
+        if not is_call:
             return []
         self._calls += 1
-        call_id, name = item.get("call_id") or "", item.get("name") or kind.name
-        if not isinstance(call_id, str) or not isinstance(name, str):
-            raise nonsense("a call whose id or name is no text")
+        call_id, name = text_of(item, "call_id"), name_of(item, kind)
         return [Delta(call_index=held.call_index, call_id=call_id, name=name)] if call_id or name else []
 
     def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
@@ -201,20 +350,12 @@ def _rest(held: _Open, item: Mapping[str, Any]) -> list[Delta]:
     if held.call_index is not None:
         if held.pieces:
             return [Delta(call_index=held.call_index, arguments='"}')] if held.kind == _CUSTOM else []
-        given: Any = item.get(CALLS[held.kind].arguments)
-        is_input = held.kind == _CUSTOM and isinstance(given, str)
-        arguments = input_arguments(given) if is_input else arguments_text(given)
+        arguments = arguments_of(item, held.kind)
         return [Delta(call_index=held.call_index, arguments=arguments)] if arguments else []
     if held.pieces or held.kind not in {"message", "reasoning"}:
         return []
-    texts = [
-        text
-        for field in ("summary", "content")
-        for part in _list(item.get(field))
-        if isinstance(part, Mapping)
-        for text in (cast("Mapping[str, Any]", part).get("text") or cast("Mapping[str, Any]", part).get("refusal"),)
-        if isinstance(text, str) and text
-    ]
+    parts = [part for field in ("summary", "content") for part in _list_in(item, field) if is_map(part)]
+    texts = [text for part in parts if isinstance(text := part.get("text") or part.get("refusal"), str) and text]
     if held.kind == "message":
         return [Delta(text) for text in texts]
     return [Delta(reasoning="\n\n".join(texts))] if texts else []
@@ -226,26 +367,14 @@ def _escaped(piece: str, *, begins: bool) -> str:
     return '{"input":"' + inner if begins else inner
 
 
-def _list(value: Any) -> Sequence[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+def _list_in(item: Mapping[str, Any], name: str) -> Sequence[Any]:
+    """Return the list in the field `name`, of an item of which the rest is still to come."""
+    value = item.get(name)
+    return value if is_list(value) else ()
 
 
 def _number(event: Mapping[str, Any], name: str) -> int:
     value = event.get(name)
     if type(value) is not int:
-        raise nonsense(f"{event.get('type')} whose {name} is no number")
+        raise InputError("expected a whole number", path=name)
     return value
-
-
-def _object(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value: Any = event.get(name)
-    if not isinstance(value, Mapping) or not isinstance(cast("Mapping[str, Any]", value).get("type"), str):
-        raise nonsense(f"{event.get('type')} without an {name}")
-    return cast("Mapping[str, Any]", value)
-
-
-def _response(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    value: Any = event.get("response")
-    if not isinstance(value, Mapping):
-        raise nonsense(f"{event.get('type')} without a response")
-    return cast("Mapping[str, Any]", value)

@@ -4,33 +4,53 @@ An output may stand anywhere after its call (`set_like`). Items of the service's
 ours, and an output that names a tool but no call is an event from outside, not an orphan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from suture.errors import InputError
 from suture.messages import Part
-from suture.wires._contents import Form, text_block, typed_text
-from suture.wires._fields import argument_text, check_value, get, is_list, put, text_of, typed, without, word
-from suture.wires._item_wire import ItemWire
-from suture.wires._kinds import MEDIA, OTHER, TEXT
-from suture.wires._text import json_text, says_nothing
-from suture.wires._wire import (
+from suture.wires.fields import (
+    NO_OBJECT,
+    argument_text,
+    check_value,
+    decode_object,
+    get,
+    has,
+    is_list,
+    json_text,
+    put,
+    says_nothing,
+    text_of,
+    typed,
+    without,
+    word,
+)
+from suture.wires.parts import Form, Telling, text_block, typed_text
+from suture.wires.values import (
+    MEDIA,
+    OTHER,
+    TEXT,
     Call,
     CallEdit,
+    Demands,
     Key,
     Piece,
     Result,
     ResultEdit,
     View,
-    key_of,
+    is_plain_text,
+    is_sendable,
+    iterate,
 )
-from suture.wires._words import Telling
+from suture.wires.wire import ItemWire
 
-__all__ = ["WIRE", "OpenAIResponsesWire"]
+__all__ = ["CALL_TYPES", "FROM_OUTSIDE", "ROLES", "WIRE", "CallType", "OpenAIResponsesWire"]
 
 
-class _Pair(NamedTuple):
+class CallType(NamedTuple):
     """One type of call and its output: the fields that hold the id, the name and the arguments."""
 
     kind: str
@@ -41,17 +61,19 @@ class _Pair(NamedTuple):
     name: str = ""
     arguments: str = ""
     payload: str = "output"
+    prefix: str = ""
+    """What the item id of such a call begins with."""
 
 
-_PAIRS = (
-    _Pair("", "function_call", "function_call_output", name="name", arguments="arguments"),
-    _Pair("custom", "custom_tool_call", "custom_tool_call_output", name="name"),
-    _Pair("local_shell", "local_shell_call", "local_shell_call_output", output_id="id"),
-    _Pair("shell", "shell_call", "shell_call_output"),
-    _Pair("apply_patch", "apply_patch_call", "apply_patch_call_output"),
-    _Pair("computer", "computer_call", "computer_call_output"),
-    _Pair("tool_search", "tool_search_call", "tool_search_output", payload="tools"),
-    _Pair(
+CALL_TYPES = (
+    CallType("", "function_call", "function_call_output", name="name", arguments="arguments", prefix="fc"),
+    CallType("custom", "custom_tool_call", "custom_tool_call_output", name="name", prefix="ctc"),
+    CallType("local_shell", "local_shell_call", "local_shell_call_output", output_id="id"),
+    CallType("shell", "shell_call", "shell_call_output"),
+    CallType("apply_patch", "apply_patch_call", "apply_patch_call_output"),
+    CallType("computer", "computer_call", "computer_call_output"),
+    CallType("tool_search", "tool_search_call", "tool_search_output", payload="tools"),
+    CallType(
         "mcp_approval",
         "mcp_approval_request",
         "mcp_approval_response",
@@ -61,11 +83,11 @@ _PAIRS = (
         payload="approve",
     ),
 )
-_CALLS = {pair.call: pair for pair in _PAIRS}
-_OUTPUTS = {pair.output: pair for pair in _PAIRS}
-_KINDS = {pair.kind: pair for pair in _PAIRS}
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
+_CALLS = {pair.call: pair for pair in CALL_TYPES}
+_OUTPUTS = {pair.output: pair for pair in CALL_TYPES}
+_KINDS = {pair.kind: pair for pair in CALL_TYPES}
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
 _KINDS_OF_PARTS = {
     "input_text": TEXT,
     "output_text": TEXT,
@@ -81,7 +103,101 @@ _TOLD = _KINDS_OF_PARTS | {
     "reasoning_text": TEXT,
     "computer_screenshot": MEDIA,
 }
+_PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
+"""What the service's own item ids begin with, by the type of the item."""
+_NO_ITEM = "<no item>"
 _WRITTEN = frozenset(("local_shell", "apply_patch"))
+
+
+class _Approval(NamedTuple):
+    """What a user answered who was asked for approval, and why."""
+
+    approve: bool
+    reason: str
+
+    def in_words(self) -> str:
+        answer = "approved" if self.approve else "rejected"
+        return f"{answer}: {self.reason}" if self.reason else answer
+
+
+class _Glance:
+    """What a glance knows of the items of a turn that is not closed yet."""
+
+    __slots__ = ("demands", "ids", "items", "names", "thought", "used", "waiting")
+
+    def __init__(self, demands: Demands) -> None:
+        self.demands, self.names = demands, demands.names
+        self.used: set[str] = set() if demands.used is None else demands.used
+        self.waiting: dict[str, None] = {}
+        """Calls that have no output yet."""
+        self.ids: list[str] = []
+        self.items: dict[str, None] = {}
+        self.thought = False
+        """Whether the item before is reasoning, which wants one to follow."""
+
+    def accept(self) -> None:
+        """Note what was accepted for good."""
+        if self.ids:
+            self.demands.log += self.ids
+            self.ids = []
+        if self.items:
+            self.demands.items.update(self.items)
+            self.items = {}
+
+    def forget(self) -> None:
+        """Take back what was noted of a turn that needs a second look."""
+        self.used.difference_update(self.ids)
+
+    def think(self, item: dict[str, Any]) -> bool:
+        """Take reasoning, which the item that follows must have come from."""
+        if self.waiting or not self.identify(item, "rs"):
+            return False
+        try:
+            check_value(item, 0, "")
+        except InputError:
+            return False
+        self.thought = True
+        return True
+
+    def say(self, item: dict[str, Any]) -> bool:
+        """Take a message."""
+        role, content = item["role"], item["content"]
+        if self.waiting or role not in ROLES or not content:
+            return False
+        if self.thought and (role != "assistant" or not item.get("id")):
+            return False
+        if not is_plain_text(content) and not _are_texts(content):
+            return False
+        if "id" in item and not (role == "assistant" and self.identify(item, "msg")):
+            return False
+        self.thought = False
+        return True
+
+    def identify(self, item: dict[str, Any], prefix: str) -> bool:
+        """Tell whether an item has no id, or one that the service can have given it and that is new."""
+        item_id = item.get("id")
+        if item_id is None:
+            return True
+        if item_id.__class__ is not str or not item_id.isascii() or not item_id.startswith(prefix):
+            return False
+        if item_id in self.demands.items or item_id in self.items:
+            return False
+        self.items[item_id] = None
+        return True
+
+
+def _are_texts(content: Any) -> bool:
+    """Tell whether `content` is a list of plain texts, as a model or a user says them."""
+    return content.__class__ is list and all(
+        part.__class__ is dict
+        and part.get("type") in {"input_text", "output_text"}
+        and bool(part.get("text"))
+        and is_plain_text(part["text"])
+        and part.keys() <= {"type", "text", "annotations", "logprobs"}
+        and not part.get("annotations")
+        and not part.get("logprobs")
+        for part in content
+    )
 
 
 class OpenAIResponsesWire(ItemWire):
@@ -98,14 +214,84 @@ class OpenAIResponsesWire(ItemWire):
     set_like = True
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
+    named_results = False
+    arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
+
+    def glances(self, *, fits: bool) -> bool:
+        """Tell that a glance knows every rule."""
+        del fits
+        return True
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        place = closed = start
+        turn = _Glance(demands)
+        waiting, used, names, limit, match_id = turn.waiting, turn.used, demands.names, demands.limit, demands.match_id
+        try:
+            for item in iterate(messages, start, demands.stop):
+                place += 1
+                kind = item.get("type") if item.__class__ is dict else _NO_ITEM
+                if kind == "function_call_output":
+                    text = item["output"]
+                    if text.__class__ is not str or not (text.isascii() or is_sendable(text)) or "id" in item:
+                        break
+                    del waiting[item["call_id"]]
+                elif kind == "function_call":
+                    call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
+                    if call_id.__class__ is not str or call_id in used or len(call_id) > limit or not match_id(call_id):
+                        break
+                    if (
+                        (name not in names and not demands.learns(name))
+                        or arguments.__class__ is not str
+                        or not call_id
+                    ):
+                        break
+                    decode_object(arguments)
+                    if "id" in item and not turn.identify(item, "fc"):
+                        break
+                    waiting[call_id] = None
+                    used.add(call_id)
+                    turn.ids.append(call_id)
+                    turn.thought = False
+                    continue
+                elif kind is None or kind == "message":
+                    if not turn.say(item):
+                        break
+                elif kind != "reasoning" or not turn.think(item):
+                    break
+                if not waiting and not turn.thought:
+                    closed = place
+                    if turn.ids or turn.items:
+                        turn.accept()
+        except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
+            pass
+        turn.forget()
+        return closed
+
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list first refers to an item that the service keeps."""
         places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
         return next(places, len(messages))
 
-    def answers(self, result: Result, call: Call) -> bool:
-        """Tell whether this is the type of output that the type of call has."""
-        return result.kind == call.kind
+    def family(self, thing: Call | Result) -> str:
+        """Return the type of call: each has its own type of output."""
+        return thing.kind
+
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends an item by itself."""
+        return {"illegal-item-id": self._with_own_item_id}
+
+    def _with_own_item_id(self, item: Any, view: View) -> Any:
+        """Return an item without an id that the service cannot have given it."""
+        del view
+        kind = word(item, "type") or "message"
+        prefix = _PREFIXES.get(kind, "")
+        if not has(item, "id") or get(item, "id") is None or not prefix:
+            return item
+        if kind == "message" and word(item, "role") != "assistant":
+            return item
+        return item if text_of(item, "id").startswith(prefix) else self.without_item_id(item)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
@@ -114,12 +300,12 @@ class OpenAIResponsesWire(ItemWire):
             known = (
                 kind in _CALLS
                 or kind in _OUTPUTS
-                or kind in _FROM_OUTSIDE
+                or kind in FROM_OUTSIDE
                 or kind == "reasoning"
                 or kind.endswith("_call")
             )
             return known or None
-        if word(message, "role") not in _ROLES or any(
+        if word(message, "role") not in ROLES or any(
             get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
             return False
@@ -142,23 +328,23 @@ class OpenAIResponsesWire(ItemWire):
             return self._view_output(message, _OUTPUTS[kind], index)
         if kind == "reasoning":
             return View("assistant", signed=True)
-        if kind in _FROM_OUTSIDE:
+        if kind in FROM_OUTSIDE:
             return View("system")
         if isinstance(kind, str) and kind != "message":
             return View("assistant")
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message stands among items of another type")
-        if role is None or role not in _ROLES:
+        if role is None or role not in ROLES:
             raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
         content = get(message, "content")
         if not isinstance(content, str):
             typed(content, index, "content", foreign=("tool_use", "tool_result"))
         if index is not None:
             check_value(content, index, "content")
-        return View(_ROLES[role], empty=role == "assistant" and says_nothing(content))
+        return View(ROLES[role], empty=role == "assistant" and says_nothing(content))
 
-    def _view_call(self, item: Any, pair: _Pair, index: int | None) -> View:
+    def _view_call(self, item: Any, pair: CallType, index: int | None) -> View:
         call_id = text_of(item, pair.call_id, index)
         if pair.kind == "tool_search" and not call_id:
             return View("assistant")  # the service's own search
@@ -167,18 +353,20 @@ class OpenAIResponsesWire(ItemWire):
         alias = text_of(item, "id", index) if pair.call_id != "id" else ""
         return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
 
-    def _view_output(self, item: Any, pair: _Pair, index: int | None) -> View:
+    def _view_output(self, item: Any, pair: CallType, index: int | None) -> View:
         call_id = text_of(item, pair.output_id, index)
         if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or get(item, "name")):
             return View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
         content = get(item, pair.payload)
-        if index is not None:
+        if pair.kind == "mcp_approval":
+            content = _Approval(bool(content), text_of(item, "reason", index))
+        elif index is not None:
             check_value(content, index, pair.payload)
         return View("tool", (), (Result(call_id, "", content, pair.kind),))
 
     def key(self, thing: Call | Result) -> Key:
         """Return the id, and for all but function calls the type of call with it."""
-        return (thing.kind, thing.id) if thing.kind else key_of(thing.id, thing.name)
+        return (thing.kind, thing.id) if thing.kind else super().key(thing)
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; only function calls have that rule."""
@@ -191,6 +379,8 @@ class OpenAIResponsesWire(ItemWire):
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of an output, and whether that is all of it."""
         content = result.content
+        if isinstance(content, _Approval):
+            return content.in_words(), True
         if content is None or isinstance(content, str):
             return content or "", True
         if is_list(content) and all(get(part, "text") is not None for part in content):
@@ -215,6 +405,10 @@ class OpenAIResponsesWire(ItemWire):
             telling.say(get(message, "input"))
         elif kind != "function_call" and not (kind in _OUTPUTS and self.view(message).results):
             telling.show(message)
+
+    def tell_content(self, content: Any, telling: Telling) -> None:
+        """Tell a text, a list of parts, or what a user answered."""
+        super().tell_content(content.in_words() if isinstance(content, _Approval) else content, telling)
 
     def kind(self, block: Any) -> str:
         """Return what a part is: text, media or other."""
@@ -265,7 +459,7 @@ class OpenAIResponsesWire(ItemWire):
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item; a reference repeats one on purpose."""
         kind = word(message, "type")
-        own = kind not in _FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
+        own = kind not in FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
         return text_of(message, "id") if own else ""
 
     def without_item_id(self, message: Any) -> Any:

@@ -1,0 +1,363 @@
+"""What a codec is: native messages and requests into one provider's payload, and its payloads and replies read.
+
+Pure: nothing here sends anything. What could not cross is reported by name.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
+
+import msgspec
+
+from suture.codecs.native import from_agentic, to_agentic
+from suture.codecs.sse import ServerSentEvents
+from suture.errors import ConfigError, InputError
+from suture.messages import AgenticMessage, Delta, FrozenMap, Message, ToolInfo
+from suture.wires import WIRES, check_list, plain
+
+_CLASSES = {
+    "openai-chat": "OpenAIChatCodec",
+    "openai-responses": "OpenAIResponsesCodec",
+    "anthropic": "AnthropicCodec",
+    "gemini": "GeminiCodec",
+    "bedrock": "BedrockCodec",
+}
+"""The codec of each wire; it is loaded when it is first used."""
+_NATIVE: dict[str, type] = {"message": Message, "agentic": AgenticMessage}
+
+CODECS = tuple(_CLASSES)
+"""The wires that have a codec."""
+
+OPTIONS = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "tool_choice",
+    "parallel_tool_calls",
+    "output_schema",
+)
+"""The options that have one name for all providers."""
+
+
+# Values
+
+
+class Lost(StrEnum):
+    """What can be lost on the way from one format into another: a closed list.
+
+    >>> Lost.REASONING.value
+    'reasoning'
+    """
+
+    REASONING = "reasoning"
+    """Thought that this provider did not sign; it would refuse it."""
+    BLOCK = "block"
+    """Content that the format has no form for: a tool that another provider ran, a type that nobody knows."""
+    MEDIA = "media"
+    """An image, a sound, a film or a file that the format cannot hold where it stands; it is told in words."""
+    DETAIL = "detail"
+    """How closely to look at an image, or the name or type of a file."""
+    FIELD = "field"
+    """A field of another provider's own, such as a cache mark or an annotation."""
+    EXTRA = "extra"
+    """Somebody's own data in `extra`."""
+    META = "meta"
+    """Why a reply ended and what it cost; requests do not say that."""
+    SYSTEM = "system"
+    """That a message in the middle is the system's; it is told as the user's."""
+    ERROR = "error"
+    """That a result reports an error."""
+    ARGUMENTS = "arguments"
+    """Arguments that are no JSON object, where the format holds objects only; `{}` takes their place."""
+    TOOL = "tool"
+    """Something said about a tool that the format has no field for."""
+    OPTION = "option"
+    """A setting that the provider does not have."""
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """One thing that did not cross: its name, what it was, and where it stood.
+
+    >>> str(Loss(Lost.DETAIL, "image detail high", 3, "content_blocks[0]"))
+    'message 3, content_blocks[0]: detail: image detail high'
+    """
+
+    name: Lost
+    what: str
+    index: int | None = None
+    """The message it stood in; `None` for what belongs to the request."""
+    path: str = ""
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in ("" if self.index is None else f"message {self.index}", self.path) if part)
+        told = f"{self.name.value}: {self.what}"
+        return f"{where}: {told}" if where else told
+
+
+class Losses:
+    """What was lost so far. A codec says which message it is at, and adds what it cannot say.
+
+    >>> losses = Losses()
+    >>> losses.index = 2
+    >>> losses.add(Lost.ERROR, "the error flag of call_1")
+    >>> losses.found()
+    (Loss(name=<Lost.ERROR: 'error'>, what='the error flag of call_1', index=2, path=''),)
+    """
+
+    __slots__ = ("_found", "index")
+
+    def __init__(self) -> None:
+        self._found: list[Loss] = []
+        self.index: int | None = None
+
+    def add(self, name: Lost, what: str, path: str = "") -> None:
+        """Report that something is lost here."""
+        self._found.append(Loss(name, what, self.index, path))
+
+    def found(self) -> tuple[Loss, ...]:
+        """Return what was reported."""
+        return tuple(self._found)
+
+
+class Encoded(NamedTuple):
+    """What a codec made: the payload, plain dicts and lists, and what could not be said in it.
+
+    >>> Encoded([], ()).losses
+    ()
+    """
+
+    payload: Any
+    losses: tuple[Loss, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request to a model in native values.
+
+    `options` are those of the table in `suture.codecs`; any other name is one provider's own and stands in the
+    payload as it is.
+
+    >>> from suture.messages import AgenticMessage
+    >>> Request([AgenticMessage.user("hi")], "Answer briefly.").tools
+    ()
+    """
+
+    messages: Sequence[AgenticMessage]
+    instruction: str = ""
+    tools: Sequence[ToolInfo] = ()
+    options: Mapping[str, Any] = FrozenMap()
+
+
+# Codecs
+
+
+class StreamReader(Protocol):
+    """Reads one streamed reply, event by event.
+
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("anthropic").reader()
+    >>> reader.feed({"type": "ping"})
+    []
+    """
+
+    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
+        """Return what `event` adds; raise `ModelError` where the provider reports one."""
+        ...
+
+    def finish(self) -> AgenticMessage:
+        """Return the whole message; raise `StreamCutError` where the stream ended before its end was said."""
+        ...
+
+
+class Framing(Protocol):
+    r"""Takes the bytes of a stream apart into events, whatever pieces the bytes come in.
+
+    >>> from suture.codecs import get_codec
+    >>> framing = get_codec("anthropic").framing()
+    >>> framing.feed(b'data: {"type": "pi'), framing.feed(b'ng"}\n\n')
+    ([], [{'type': 'ping'}])
+    """
+
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
+        """Return the events that are whole by now; raise `ModelError` for what is no event."""
+        ...
+
+
+class Codec(ABC):
+    """`AgenticMessage` from and into one provider's payload.
+
+    What is read and written again is the same, up to the differences that the codec's docstring declares. What a
+    format cannot hold is reported as a `Loss`, never dropped in silence.
+
+    >>> from suture.codecs import get_codec
+    >>> from suture.messages import AgenticMessage
+    >>> get_codec("anthropic").encode_messages([AgenticMessage.user("hi")]).payload
+    [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}]
+    """
+
+    name: ClassVar[str]
+    """The wire whose messages it writes."""
+
+    messages_field: ClassVar[str] = "messages"
+    """Where the body of a request has the list of messages."""
+
+    def __init__(self, *, field: str = "", store: bool = True) -> None:
+        self.field = field
+        """The text field that the profile demands on a message with calls (`Profile.field`)."""
+        self.store = store
+        """Whether the provider stores what it answers, and so knows its own items by their ids (Responses)."""
+
+    def encode_messages(self, messages: Iterable[AgenticMessage]) -> Encoded:
+        """Return `messages` as this provider's list; a system message has a place in it or is reported lost."""
+        losses = Losses()
+        return Encoded(self.write_messages(list(messages), losses), losses.found())
+
+    def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
+        """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
+        check_list(items)
+        return self.read_messages([plain(item) for item in items])
+
+    def encode_request(self, request: Request) -> Encoded:
+        """Return the body of a request, without the model's name."""
+        losses = Losses()
+        return Encoded(self.write_request(request, losses), losses.found())
+
+    def write_messages(
+        self, messages: Sequence[AgenticMessage], losses: Losses, start: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return `messages[start:]` as this provider's list: what is made of each, one after the other."""
+        made: list[dict[str, Any]] = []
+        for losses.index in range(start, len(messages)):
+            made += self.write_message(messages[losses.index], losses)
+        losses.index = None
+        return made
+
+    @abstractmethod
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return what `message` is for this provider, whatever stands beside it: none, one or several of its own.
+
+        Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
+        """
+
+    @abstractmethod
+    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the body of a request without its messages: instruction, tools and options."""
+
+    @abstractmethod
+    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
+        """Return what `items`, plain dicts, say."""
+
+    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
+        """Return how many of the first messages `write_settings` puts outside of the list: the system's, or none."""
+        del messages
+        return 0
+
+    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
+        """Return the body of a request."""
+        messages = self.write_messages(request.messages, losses, self.leading_system(request.messages))
+        head = self.write_head(request.instruction)
+        return {**self.write_settings(request, losses), self.messages_field: [*head, *messages]}
+
+    def write_head(self, instruction: str) -> list[dict[str, Any]]:
+        """Return what stands before the messages in their list: the instruction, where it is one of them."""
+        del instruction
+        return []
+
+    @abstractmethod
+    def decode_request(self, payload: Mapping[str, Any]) -> Request:
+        """Return what the body of a request says."""
+
+    @abstractmethod
+    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
+        """Return what the body of a response says; raise `ModelError` where it reports one."""
+
+    @abstractmethod
+    def reader(self) -> StreamReader:
+        """Return what reads one streamed reply."""
+
+    def framing(self) -> Framing:
+        """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""
+        return ServerSentEvents(self.name)
+
+
+def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
+    """Return the codec of the wire `name`.
+
+    `field` is the text field that a profile demands (`Profile.field`); without `store`, what is written has no ids
+    of items that only a provider that stores them knows (Responses).
+
+    >>> get_codec("gemini").name
+    'gemini'
+    """
+    if name not in _CLASSES:
+        raise ConfigError(f"no codec for {name!r}; there are: {', '.join(CODECS)}")
+    module = import_module(f"suture.providers.{name.replace('-', '_')}.codec")
+    return getattr(module, _CLASSES[name])(field=field, store=store)
+
+
+# Histories from one wire into another
+
+
+class Converted(NamedTuple):
+    """Messages of another wire, and what they could not say.
+
+    >>> Converted([], ()).losses
+    ()
+    """
+
+    messages: list[Any]
+    losses: tuple[Loss, ...] = ()
+
+
+def convert(messages: Sequence[Any], source: str, target: str) -> Converted:
+    """Return `messages` of the wire `source` as messages of the wire `target`.
+
+    Nothing is repaired: a call without its result stays one.
+
+    >>> from suture.messages import Message
+    >>> convert([Message.user("hi")], "message", "anthropic").messages
+    [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}]
+    """
+    return encode(decode(messages, source), target)
+
+
+def decode(messages: Sequence[Any], wire: str) -> list[AgenticMessage]:
+    """Return messages of any wire as `AgenticMessage`s.
+
+    >>> decode([{"role": "user", "content": "hi"}], "openai-chat")[0].role
+    'user'
+    """
+    _check(wire)
+    if wire not in _NATIVE:
+        return get_codec(wire).decode_messages(messages)
+    check_list(messages)
+    kind = _NATIVE[wire]
+    for index, message in enumerate(messages):
+        if not isinstance(message, kind):
+            raise InputError(f"expected {kind.__name__}, found {type(message).__name__}", index=index)
+    if wire == "agentic":
+        return list(messages)
+    return [to_agentic(message) for message in cast("Sequence[Message]", messages)]
+
+
+def encode(messages: Sequence[AgenticMessage], wire: str) -> Converted:
+    """Return `messages` as those of the wire `wire`.
+
+    >>> encode([AgenticMessage.user("hi")], "message").messages
+    [Message(role='user', content='hi')]
+    """
+    _check(wire)
+    if wire == "agentic":
+        return Converted(list(messages))
+    if wire == "message":
+        return Converted([made for message in messages for made in from_agentic(message)])
+    return Converted(*get_codec(wire).encode_messages(messages))
+
+
+def _check(wire: str) -> None:
+    if wire not in WIRES:
+        raise ConfigError(f"unknown wire {wire!r}; known: {', '.join(WIRES)}")

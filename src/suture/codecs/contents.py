@@ -1,0 +1,158 @@
+"""What several codecs do alike: arguments as an object, bytes as text, names of results, settings."""
+
+from binascii import b2a_base64
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from suture.codecs.codec import Losses, Lost
+from suture.messages import FunctionToolCall, check_plain
+from suture.wires.fields import is_list, is_map
+from suture.wires.values import KIND
+
+_decode = msgspec.json.Decoder().decode
+
+
+def tag_of(block: Any) -> str:
+    """Return what a native block is called where it is stored.
+
+    >>> from suture.messages import UserInputText
+    >>> tag_of(UserInputText("hi"))
+    'user_input_text'
+    """
+    return str(block.__struct_config__.tag)
+
+
+def report_address(block: Any, losses: Losses, path: str) -> None:
+    """Report where media are as well, that are written by value.
+
+    >>> from suture.messages import UserInputImage
+    >>> losses = Losses()
+    >>> report_address(UserInputImage(url="https://example.com/cat.png", base64_data="iVBO"), losses, "")
+    >>> losses.found()[0].what
+    'address https://example.com/cat.png'
+    """
+    if block.base64_data and block.url:
+        losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
+
+
+def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
+    """Return the arguments of a call as an object; empty, and reported, where they are none.
+
+    >>> arguments_object('{"a": 1}', Losses()), arguments_object("", Losses())
+    ({'a': 1}, {})
+    """
+    if not arguments.strip():
+        return {}
+    try:
+        found: Any = _decode(arguments)
+        if found.__class__ is dict:
+            return found
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    losses.add(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", path)
+    return {}
+
+
+def custom_input(block: FunctionToolCall) -> str | None:
+    """Return the text that a custom tool was called with; `None` of a call of a function.
+
+    >>> custom_input(FunctionToolCall("a", "sql", "SELECT 1", extra={"suture.kind": "custom"}))
+    'SELECT 1'
+    """
+    if block.extra.get(KIND) != "custom":
+        return None
+    held: Any = block.extra.get("openai-responses")
+    if not is_map(held) or held.get("type") != "custom_tool_call":
+        return block.arguments
+    try:
+        given: Any = _decode(block.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return block.arguments
+    if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
+        return given["input"]
+    return block.arguments
+
+
+def as_json(value: Any) -> Any:
+    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has.
+
+    >>> as_json({"data": b"cat"})
+    {'data': 'Y2F0'}
+    """
+    check_plain(value, foreign=True)
+    return _without_bytes(value)
+
+
+def _without_bytes(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return b2a_base64(value, newline=False).decode()
+    if is_map(value):
+        return {name: _without_bytes(item) for name, item in value.items()}
+    if is_list(value):
+        return [_without_bytes(item) for item in value]
+    return value
+
+
+class CallFinder:
+    """What is known of calls, for their results: the second result of an id belongs to the second call that has it.
+
+    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
+
+    >>> names = CallFinder()
+    >>> names.enter("assistant")
+    >>> names.note("a", "search"), names.note("a", "fetch")
+    (None, None)
+    >>> names.find("a"), names.find("a"), names.find("b")
+    ('search', 'fetch', '')
+    """
+
+    def __init__(self) -> None:
+        self._role = ""
+        self._turn = 0
+        self._waiting: dict[str, tuple[int, deque[str]]] = {}
+        """By id: the turn, and what is known of its calls that have no result yet, or of the last of all."""
+
+    def enter(self, role: str) -> None:
+        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
+        if role == "assistant" and self._role != "assistant":
+            self._turn += 1
+        if role != "system":
+            self._role = role
+
+    def note(self, call_id: str, known: str) -> None:
+        """Remember what is known of a call."""
+        turn, calls = self._waiting.get(call_id, (0, deque[str]()))
+        if turn != self._turn:
+            calls = deque[str]()
+        calls.append(known)
+        self._waiting[call_id] = self._turn, calls
+
+    def find(self, call_id: str) -> str:
+        """Return what is known of the call that the next result of an id answers; the empty string of none."""
+        _, calls = self._waiting.get(call_id, (0, deque[str]()))
+        if len(calls) > 1:
+            return calls.popleft()
+        return calls[0] if calls else ""
+
+
+def merge_options(
+    payload: dict[str, Any], options: Mapping[str, Any], losses: Losses, without: Sequence[str] = ()
+) -> None:
+    """Put a provider's own options into `payload` as they are; those in `without` it does not have, and are reported.
+
+    >>> payload = {"generationConfig": {"temperature": 0}}
+    >>> merge_options(payload, {"generationConfig": {"topK": 3}, "cachedContent": "c"}, Losses())
+    >>> payload
+    {'generationConfig': {'temperature': 0, 'topK': 3}, 'cachedContent': 'c'}
+    """
+    for name, value in options.items():
+        held = payload.get(name)
+        if name in without:
+            losses.add(Lost.OPTION, name)
+        elif is_map(held) and is_map(value):
+            payload[name] = {**held, **value}
+        else:
+            payload[name] = value

@@ -1,0 +1,275 @@
+"""`Message` from and into `AgenticMessage`, nothing lost; a text beside parts comes back as the first of them.
+
+A reply that is thought, then one text, then calls has a plain form as a `Message`. Any other order is kept by the
+`index` of its parts and calls. A block that no part can hold stands among the parts as `Opaque`, under its own type.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    AssistantGenVideo,
+    AudioPart,
+    ContentBlock,
+    FunctionToolCall,
+    FunctionToolResult,
+    ImagePart,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolSearchPart,
+    ToolSearchResult,
+    UserInputText,
+    VideoPart,
+)
+from suture.wires.parts import USER_BLOCKS
+from suture.wires.values import KIND
+
+REST = "suture.message"
+"""What `extra` keeps the fields of a `Message` under that its role has no use for."""
+_CHAT = "openai-chat"
+_MADE: Mapping[Any, Any] = {
+    TextPart: AssistantGenText,
+    ImagePart: AssistantGenImage,
+    AudioPart: AssistantGenAudio,
+    VideoPart: AssistantGenVideo,
+    ReasoningPart: Reasoning,
+}
+_PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _MADE) for part, block in table.items()}
+_OF_ROLE = {
+    "system": ("content", "user_input_multi_content"),
+    "user": ("content", "user_input_multi_content"),
+    "assistant": ("content", "assistant_gen_multi_content", "tool_calls", "reasoning_content"),
+    "tool": ("content", "user_input_multi_content", "tool_call_id", "tool_name", "is_error"),
+}
+_ALWAYS = ("role", "response_meta", "extra")
+_PLACE = "suture.place"
+"""Where an unknown part stands in a reply, in its data; other parts and calls have an index for that."""
+_BARE = Message("user")
+
+
+def to_agentic(message: Message) -> AgenticMessage:
+    """Return `message` as blocks.
+
+    >>> to_agentic(Message.tool("42", "call_1", "add")).content_blocks[0].content
+    (UserInputText(text='42'),)
+    """
+    extra = {**message.extra, **_rest(message)}
+    role = message.role
+    if role == "tool":
+        return AgenticMessage("user", (_result(message, extra),), response_meta=message.response_meta)
+    blocks = _reply(message) if role == "assistant" else _said(message)
+    return AgenticMessage(role, tuple(blocks), response_meta=message.response_meta, extra=extra)
+
+
+def from_agentic(message: AgenticMessage) -> list[Message]:
+    """Return `message` as chat messages: one, or one for each result and one for what stands around them.
+
+    >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
+    ['tool']
+    """
+    if message.role == "assistant":
+        return [_message(message)]
+    made: list[Message] = []
+    around: list[ContentBlock] = []
+    for block in message.content_blocks:
+        if isinstance(block, FunctionToolResult | ToolSearchResult):
+            made += _spoken(message, around)
+            around = []
+            made.append(_tool(block))
+        else:
+            around.append(block)
+    made += _spoken(message, around)
+    return _with_meta(made or [Message(message.role)], message)
+
+
+def _with_meta(made: list[Message], message: AgenticMessage) -> list[Message]:
+    """Return the messages with what the one they were made of carries, on the last."""
+    last = made[-1]
+    made[-1] = _restored(replace(last, response_meta=message.response_meta), {**message.extra, **last.extra})
+    return made
+
+
+def _rest(message: Message) -> dict[str, Any]:
+    """Return the fields that say something though the role has no use for them."""
+    rest = {
+        name: value
+        for name, value in asdict(message).items()
+        if _is_rest(name, message.role) and value != getattr(_BARE, name)
+    }
+    return {REST: msgspec.to_builtins(rest)} if rest else {}
+
+
+def _is_rest(name: Any, role: str) -> bool:
+    """Tell whether `name` is a field that a message of this role has no use for."""
+    return name in _BARE.__struct_fields__ and name not in _ALWAYS and name not in _OF_ROLE[role]
+
+
+def _said(message: Message) -> list[ContentBlock]:
+    text: list[ContentBlock] = [UserInputText(message.content)] if message.content else []
+    return [*text, *(_block(part, USER_BLOCKS) for part in message.user_input_multi_content)]
+
+
+def _result(message: Message, extra: Mapping[str, Any]) -> FunctionToolResult | ToolSearchResult:
+    parts = message.user_input_multi_content
+    if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not message.content and not message.is_error:
+        return ToolSearchResult(message.tool_call_id, message.tool_name, parts[0].tools, extra=extra)
+    content = tuple(cast("list[Any]", _said(message)))
+    return FunctionToolResult(message.tool_call_id, message.tool_name, content, message.is_error, extra=extra)
+
+
+def _reply(message: Message) -> list[ContentBlock]:
+    """Return the blocks of a reply: by index where there is one, else thought, text, the rest, calls."""
+    parts = [(_place(part), _block(part, _MADE)) for part in message.assistant_gen_multi_content]
+    placed: list[tuple[int | None, ContentBlock]] = []
+    if message.reasoning_content:
+        placed.append((None, Reasoning(message.reasoning_content, extension={"wire": _CHAT})))
+    placed += [(index, block) for index, block in parts if isinstance(block, Reasoning)]
+    if message.content:
+        placed.append((None, AssistantGenText(message.content)))
+    placed += [(index, block) for index, block in parts if not isinstance(block, Reasoning)]
+    placed += [(call.index, _call(call)) for call in message.tool_calls]
+    if any(index is not None for index, _ in placed):
+        placed.sort(key=lambda item: -1 if item[0] is None else item[0])
+    return [block for _, block in placed]
+
+
+def _place(part: Part) -> int | None:
+    return part.data.get(_PLACE) if isinstance(part, Opaque) else part.index
+
+
+def _call(call: ToolCall) -> FunctionToolCall:
+    extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
+    return FunctionToolCall(call.id, call.name, call.arguments, extra=extra)
+
+
+def _block(part: Part, kinds: Mapping[Any, Any]) -> Any:
+    """Return the block that says what `part` says."""
+    kind = kinds.get(part.__class__)
+    if kind is None:
+        data: Any = part.data if isinstance(part, Opaque) else msgspec.to_builtins(part)
+        data = {name: value for name, value in data.items() if name != _PLACE}
+        try:
+            return msgspec.convert(data, ContentBlock)
+        except msgspec.ValidationError:
+            return Opaque(data)
+    fields = {name: value for name, value in asdict(part).items() if name != "index"}
+    if kind is AssistantGenImage:
+        fields.pop("detail")
+    extension = fields["extra"].get("extension")
+    if extension is not None and kind in {Reasoning, AssistantGenText}:
+        fields["extra"] = {name: value for name, value in fields["extra"].items() if name != "extension"}
+        fields["extension"] = extension
+    return kind(**fields)
+
+
+def _message(message: AgenticMessage) -> Message:
+    """Return a reply as one message: in the plain form if that says the same, else with every place kept."""
+    plain = _plain(message)
+    if to_agentic(plain) == message:
+        return plain
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    for index, block in enumerate(message.content_blocks):
+        if isinstance(block, FunctionToolCall):
+            calls.append(replace(_tool_call(block), index=index))
+        else:
+            parts.append(_placed(_part(block), index))
+    placed = Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
+    return _with_meta([placed], message)[0]
+
+
+def _placed(part: Any, index: int) -> Any:
+    if isinstance(part, Opaque):
+        return Opaque({**part.data, _PLACE: index})
+    return replace(part, index=index)
+
+
+def _plain(message: AgenticMessage) -> Message:
+    thought, texts, calls = "", "", list[ToolCall]()
+    parts: list[Part] = []
+    for block in message.content_blocks:
+        if isinstance(block, FunctionToolCall):
+            calls.append(_tool_call(block))
+        elif isinstance(block, AssistantGenText) and not texts and not block.extension and not block.extra:
+            texts = block.text
+        elif isinstance(block, Reasoning) and not thought and _is_chat(block):
+            thought = block.text
+        else:
+            parts.append(_part(block))
+    made = Message(
+        "assistant",
+        texts,
+        assistant_gen_multi_content=tuple(parts),
+        tool_calls=tuple(calls),
+        reasoning_content=thought,
+    )
+    return _with_meta([made], message)[0]
+
+
+def _is_chat(block: Reasoning) -> bool:
+    return not block.signature and not block.extra and block.extension == {"wire": _CHAT}
+
+
+def _tool_call(block: FunctionToolCall) -> ToolCall:
+    kind = block.extra.get(KIND)
+    if not isinstance(kind, str) or kind == "function":
+        return ToolCall(block.call_id, block.name, block.arguments, extra=block.extra)
+    extra = {name: value for name, value in block.extra.items() if name != KIND}
+    return ToolCall(block.call_id, block.name, block.arguments, kind, extra=extra)
+
+
+def _part(block: Any) -> Any:
+    """Return the part that says what `block` says; itself, as an unknown one, where there is none."""
+    kind = _PARTS.get(block.__class__)
+    if kind is None:
+        return block if isinstance(block, Opaque) else Opaque(msgspec.to_builtins(block))
+    fields = {name: value for name, value in asdict(block).items() if name not in {"index", "extension"}}
+    extension = getattr(block, "extension", None)
+    if extension:
+        fields["extra"] = {**fields["extra"], "extension": extension}
+    return kind(**fields)
+
+
+def _tool(block: FunctionToolResult | ToolSearchResult) -> Message:
+    if isinstance(block, ToolSearchResult):
+        parts: Sequence[Part] = (ToolSearchPart(block.tools),)
+        return _restored(Message.tool(parts, block.call_id, block.name), block.extra)
+    content = [_part(held) for held in block.content]
+    plain = len(content) == 1 and type(content[0]) is TextPart and not content[0].extra
+    said = content[0].text if plain else tuple(content)
+    return _restored(Message.tool(said, block.call_id, block.name, is_error=block.is_error), block.extra)
+
+
+def _restored(message: Message, extra: Mapping[str, Any]) -> Message:
+    """Return `message` with its `extra`, and the fields kept in it; what are no such fields stays there."""
+    rest: Any = extra.get(REST)
+    if not isinstance(rest, Mapping) or not all(_is_rest(name, message.role) for name in cast("Any", rest)):
+        return replace(message, extra=extra)
+    try:
+        found = msgspec.convert({"role": message.role, **rest}, Message)
+    except msgspec.ValidationError:
+        return replace(message, extra=extra)
+    fields = {name: getattr(found, name) for name in cast("Mapping[str, Any]", rest)}
+    return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
+
+
+def _spoken(message: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:
+    """Return the message that says `blocks`, none where there are none."""
+    parts = [_part(block) for block in blocks]
+    if not parts:
+        return []
+    if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text and not parts[0].extra:
+        return [Message(message.role, parts[0].text)]
+    return [Message(message.role, user_input_multi_content=tuple(parts))]

@@ -1,0 +1,254 @@
+"""What happens in a run, as one tagged union: enough to draw the whole run from it.
+
+Every event carries the agent's name, the run path (the names of the agents around it, outermost first), the
+run's id, a sequence number without gaps, and the time. Control (who ends a run, what runs next) never
+depends on an event.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from suture.messages import Delta, TokenUsage, ToolResult
+
+__all__ = [
+    "AnyEvent",
+    "Custom",
+    "Event",
+    "HistoryRewritten",
+    "Interrupt",
+    "Interrupted",
+    "MessageDelta",
+    "MessageFinished",
+    "ModelStarted",
+    "RetryScheduled",
+    "RunFinished",
+    "RunStarted",
+    "ToolDelta",
+    "ToolFinished",
+    "ToolStarted",
+]
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="type", repr_omit_defaults=True):
+    """What every event carries. The run fills these in, also for events of your own.
+
+    >>> Custom("progress", {"done": 3}).name
+    'progress'
+    """
+
+    agent: str = ""
+    run_path: tuple[str, ...] = ()
+    """The agents around it and itself, outermost first."""
+    run_id: str = ""
+    sequence: int = 0
+    """Counts the events of one stream, from 0, without gaps."""
+    time: float = 0.0
+    """Seconds since the epoch."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    """A run began, or went on from a checkpoint.
+
+    >>> RunStarted(messages=3, resumed=True).resumed
+    True
+    """
+
+    messages: int = 0
+    """How long the history is."""
+    resumed: bool = False
+    checkpoint_id: str | None = None
+
+
+class ModelStarted(Event, frozen=True, kw_only=True, tag="model_started"):
+    """A model is being asked; `message_id` is the id of the message it will give.
+
+    >>> ModelStarted(turn=1, attempt=1, message_id="writer/1.1").turn
+    1
+    """
+
+    turn: int
+    attempt: int = 1
+    message_id: str = ""
+    model: str = ""
+
+
+class MessageDelta(Event, frozen=True, kw_only=True, tag="message_delta"):
+    """A piece of a message that is being streamed.
+
+    >>> MessageDelta(turn=1, message_id="writer/1.1", delta=Delta(text="Hel")).text
+    'Hel'
+    """
+
+    turn: int
+    message_id: str = ""
+    delta: Delta
+
+    @property
+    def text(self) -> str:
+        """The text in this piece; empty where it holds something else."""
+        return self.delta.text
+
+
+class MessageFinished(Event, frozen=True, kw_only=True, tag="message_finished"):
+    """A model's message is whole: `message` is of the agent's wire, the very object that enters the history.
+
+    >>> MessageFinished(turn=1, message="…").turn
+    1
+    """
+
+    turn: int
+    message_id: str = ""
+    message: Any
+    text: str = ""
+    usage: TokenUsage | None = None
+
+
+class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
+    """A tool call begins; `arguments` is the JSON text that the model wrote.
+
+    >>> ToolStarted(turn=1, index=0, call_id="call_1", name="search", arguments="{}").name
+    'search'
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    name: str
+    arguments: str = ""
+
+
+class ToolDelta(Event, frozen=True, kw_only=True, tag="tool_delta"):
+    """A piece of the result of a streaming tool.
+
+    >>> ToolDelta(turn=1, index=0, call_id="call_1", name="tail", result=ToolResult()).call_id
+    'call_1'
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    name: str
+    result: ToolResult
+
+
+class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
+    """A tool call has its result; the message that carries it into the history will have this `message_id`.
+
+    >>> ToolFinished(turn=1, index=0, call_id="call_1", name="search", result=ToolResult()).return_directly
+    False
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    name: str
+    result: ToolResult
+    text: str = ""
+    message_id: str = ""
+    return_directly: bool = False
+
+
+class HistoryRewritten(Event, frozen=True, kw_only=True, tag="history_rewritten"):
+    """A middleware changed the history: who, how long it was and is, and its report as plain data.
+
+    >>> HistoryRewritten(turn=2, middleware="PatchToolCalls", before=4, after=5).after
+    5
+    """
+
+    turn: int
+    middleware: str
+    before: int
+    after: int
+    report: Mapping[str, Any] | None = None
+
+
+class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
+    """Another attempt at the model turn follows: discard what came under `message_id`.
+
+    >>> RetryScheduled(turn=1, attempt=1, message_id="writer/1.1", error="overloaded", delay=0.1).attempt
+    1
+    """
+
+    turn: int
+    attempt: int
+    message_id: str
+    error: str = ""
+    """What the attempt failed with; empty where its output was rejected."""
+    reason: Any = None
+    """Why its output was rejected, as `should_retry` put it."""
+    delay: float = 0.0
+    failover: str = ""
+    """The model that takes over, if another one does."""
+
+
+class Interrupt(Struct, frozen=True, kw_only=True):
+    """Something a run waits for. Its id is its address: answer it with `agent.resume(checkpoint, {id: data})`.
+
+    >>> Interrupt(id="writer/1/0/tool/0", info="Send it?").info
+    'Send it?'
+    """
+
+    id: str
+    info: Any
+    run_path: tuple[str, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    """The tool that waits, if a tool does."""
+
+
+class Interrupted(Event, frozen=True, kw_only=True, tag="interrupted"):
+    """The run stopped to wait for these. Where it has a checkpoint, that is written before this is seen.
+
+    >>> Interrupted(interrupts=(Interrupt(id="a", info="?"),)).interrupts[0].id
+    'a'
+    """
+
+    interrupts: tuple[Interrupt, ...]
+    checkpoint_id: str | None = None
+
+
+class RunFinished(Event, frozen=True, kw_only=True, tag="run_finished"):
+    """The last event of a run: finished, failed, interrupted or cancelled.
+
+    >>> RunFinished(outcome="finished", text="done").outcome
+    'finished'
+    """
+
+    outcome: str
+    text: str = ""
+    error: str = ""
+    usage: TokenUsage = TokenUsage()
+
+
+class Custom(Event, frozen=True, tag="custom"):
+    """An event of your own, sent with `send_event`; `data` is anything you like.
+
+    >>> Custom("progress", {"done": 3})
+    Custom('progress', {'done': 3})
+    """
+
+    name: str
+    data: Any = None
+
+    def __repr__(self) -> str:
+        """Show what the sender gave."""
+        return f"Custom({self.name!r}, {self.data!r})"
+
+
+AnyEvent: TypeAlias = (
+    RunStarted
+    | ModelStarted
+    | MessageDelta
+    | MessageFinished
+    | ToolStarted
+    | ToolDelta
+    | ToolFinished
+    | HistoryRewritten
+    | RetryScheduled
+    | Interrupted
+    | RunFinished
+    | Custom
+)
+"""Any event of a run."""

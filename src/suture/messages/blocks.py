@@ -1,0 +1,339 @@
+"""What messages are made of: the parts of a `Message` and of tool results, the blocks of an `AgenticMessage`.
+
+Both are tagged unions whose members mostly look alike, so each look (`Text`, `Thought`, `Media`, …) is written once.
+Only `FunctionToolCall` asks the program to do something. Server and MCP blocks tell what the provider did on its side;
+they are kept and sent back, not acted upon.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from suture.errors import InputError
+from suture.messages.values import EMPTY, Value
+
+
+class Streamed(Value, kw_only=True):
+    """Something a model may send piecemeal: `index` is its place in the reply, `extra` anyone's own data."""
+
+    index: int | None = None
+    extra: Mapping[str, Any] = EMPTY
+
+
+class Piece(Streamed, tag_field="type"):
+    """A part or a block."""
+
+
+class Text(Piece):
+    """A text."""
+
+    text: str = ""
+
+
+class Thought(Piece):
+    """What a model thought: the text, or a summary of it, and the provider's signature to vouch for it."""
+
+    text: str = ""
+    signature: str = ""
+
+
+class Media(Piece, kw_only=True):
+    """An image, a sound, a film or a file: a `url` or `base64_data`, and its `mime_type`."""
+
+    url: str = ""
+    base64_data: str = ""
+    mime_type: str = ""
+
+
+class Image(Media, kw_only=True):
+    """An image a model is to look at; `detail` says how closely (`high`, `low`, `auto`)."""
+
+    detail: str = ""
+
+
+class File(Media, kw_only=True):
+    """A file, with its `name`."""
+
+    name: str = ""
+
+
+class ToolInfo(Value):
+    """A tool as the model sees it.
+
+    `parameters` is the JSON Schema of its arguments, `None` for a tool that takes none.
+
+    >>> ToolInfo("search", "Search the docs.", {"type": "object", "properties": {"query": {}}}).name
+    'search'
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = EMPTY
+
+
+OPAQUE = "suture.opaque"
+"""The reserved tag of `Opaque`. It never leaves the codec, which writes the data in its place."""
+
+
+class Opaque(Value, tag_field="type", tag=OPAQUE):
+    """A part or block of a type this version does not know, kept whole and written back as it was.
+
+    `data` is the whole JSON object, and its `type` is what this version does not know.
+
+    >>> from suture.messages import Opaque, from_json, to_json
+    >>> stored = b'[{"kind":"agentic","role":"user","content_blocks":[{"type":"hologram","beam":7}]}]'
+    >>> from_json(stored)[0].content_blocks
+    (Opaque(data={'type': 'hologram', 'beam': 7}),)
+    >>> stored[1:-1] in to_json(from_json(stored))
+    True
+    """
+
+    data: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kind = self.data.get("type")
+        if not isinstance(kind, str) or kind == OPAQUE:
+            raise InputError("Opaque takes an object with a type of its own here", path="data")
+
+    @property
+    def type(self) -> str:
+        """The type that this version does not know."""
+        return self.data["type"]
+
+    @property
+    def index(self) -> int | None:
+        """Its place in a streamed reply, where the data says so."""
+        index = self.data.get("index")
+        return index if type(index) is int else None
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """The `extra` in the data, empty where there is none."""
+        extra = self.data.get("extra")
+        return cast("Mapping[str, Any]", extra) if isinstance(extra, Mapping) else EMPTY
+
+
+# The parts of a `Message` or `ToolResult`
+
+
+class TextPart(Text, tag="text"):
+    """A piece of text.
+
+    >>> TextPart("What is in this picture?")
+    TextPart(text='What is in this picture?')
+    """
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or self.index is not None or self.extra is not EMPTY:
+            super().__post_init__()
+
+
+class ImagePart(Image, tag="image"):
+    """An image, by `url` or as `base64_data` with its `mime_type`.
+
+    >>> ImagePart(url="https://example.com/cat.png", detail="high").detail
+    'high'
+    """
+
+
+class AudioPart(Media, tag="audio"):
+    """A sound."""
+
+
+class VideoPart(Media, tag="video"):
+    """A film."""
+
+
+class FilePart(File, tag="file"):
+    """A file, with its `name`."""
+
+
+class ReasoningPart(Thought, tag="reasoning"):
+    """What the model thought before it answered; send it back with its `signature` untouched."""
+
+
+class ToolSearchPart(Piece, tag="tool_search_result"):
+    """The tools that a tool search found."""
+
+    tools: Sequence[ToolInfo] = ()
+
+
+Part: TypeAlias = TextPart | ImagePart | AudioPart | VideoPart | FilePart | ReasoningPart | ToolSearchPart | Opaque
+"""One part of a multimodal message."""
+
+
+# What the model thought and made
+
+
+class Reasoning(Thought, tag="reasoning"):
+    """What the model thought before it answered; send it back with its `signature` untouched."""
+
+    extension: Mapping[str, Any] = EMPTY
+
+
+class AssistantGenText(Text, tag="assistant_gen_text"):
+    """Text the model wrote; `extension` holds a provider's citations, annotations or refusal."""
+
+    extension: Mapping[str, Any] = EMPTY
+
+
+class AssistantGenImage(Media, tag="assistant_gen_image"):
+    """An image the model made."""
+
+
+class AssistantGenAudio(Media, tag="assistant_gen_audio"):
+    """A sound the model made."""
+
+
+class AssistantGenVideo(Media, tag="assistant_gen_video"):
+    """A film the model made."""
+
+
+# What the model is given
+
+
+class UserInputText(Text, tag="user_input_text"):
+    """Text for the model, in user and system messages and in tool results.
+
+    >>> UserInputText("hello")
+    UserInputText(text='hello')
+    """
+
+
+class UserInputImage(Image, tag="user_input_image"):
+    """An image for the model."""
+
+
+class UserInputAudio(Media, tag="user_input_audio"):
+    """A sound for the model."""
+
+
+class UserInputVideo(Media, tag="user_input_video"):
+    """A film for the model."""
+
+
+class UserInputFile(File, tag="user_input_file"):
+    """A file for the model, with its `name`."""
+
+
+UserInputBlock: TypeAlias = UserInputText | UserInputImage | UserInputAudio | UserInputVideo | UserInputFile | Opaque
+"""What may stand in a user message beside tool results, and inside a tool result."""
+
+
+# Tools: the program's own, the provider's, and those of MCP servers the provider talks to
+
+
+class _OfCall(Piece):
+    """A call or its result: the call's id and the tool's name."""
+
+    call_id: str = ""
+    name: str = ""
+
+
+class FunctionToolCall(_OfCall, tag="function_tool_call"):
+    """A call of one of the program's tools; `arguments` is JSON text.
+
+    >>> FunctionToolCall("call_1", "search", '{"query": "pairing"}').name
+    'search'
+    """
+
+    arguments: str = ""
+
+
+class FunctionToolResult(_OfCall, tag="function_tool_result"):
+    """What one of the program's tools gave, in a user message.
+
+    >>> FunctionToolResult("call_1", "search", [UserInputText("3 pages")]).content
+    (UserInputText(text='3 pages'),)
+    """
+
+    content: Sequence[UserInputBlock] = ()
+    is_error: bool = False
+
+
+class ToolSearchResult(_OfCall, tag="tool_search_result"):
+    """The result of a call that searched for tools: those it found, which the model may now call."""
+
+    tools: Sequence[ToolInfo] = ()
+
+
+class ServerToolCall(_OfCall, tag="server_tool_call", kw_only=True):
+    """A tool the provider ran on its side; `arguments` is any JSON value."""
+
+    arguments: Any = None
+
+
+class ServerToolResult(_OfCall, tag="server_tool_result", kw_only=True):
+    """What a tool on the provider's side gave; `content` is any JSON value."""
+
+    content: Any = None
+
+
+class MCPToolCall(_OfCall, tag="mcp_tool_call", kw_only=True):
+    """A tool of an MCP server that the provider called; `arguments` is JSON text."""
+
+    arguments: str = ""
+    server_label: str = ""
+    approval_request_id: str = ""
+
+
+class MCPToolCallError(Value, kw_only=True):
+    """Why an MCP server failed to run a tool."""
+
+    code: int | None = None
+    message: str = ""
+
+
+class MCPToolResult(_OfCall, tag="mcp_tool_result", kw_only=True):
+    """What a tool of an MCP server gave: `content` as text, or the `error`."""
+
+    content: str = ""
+    server_label: str = ""
+    error: MCPToolCallError | None = None
+
+
+class MCPListToolsResult(Piece, tag="mcp_list_tools_result", kw_only=True):
+    """The tools an MCP server has, or the `error` that kept it from saying so."""
+
+    server_label: str = ""
+    tools: Sequence[ToolInfo] = ()
+    error: str = ""
+
+
+class MCPToolApprovalRequest(Piece, tag="mcp_tool_approval_request", kw_only=True):
+    """The provider asks whether it may call a tool of an MCP server; `arguments` is JSON text."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    server_label: str = ""
+
+
+class MCPToolApprovalResponse(Piece, tag="mcp_tool_approval_response", kw_only=True):
+    """The answer to such a request."""
+
+    approval_request_id: str = ""
+    approve: bool = False
+    reason: str = ""
+
+
+ContentBlock: TypeAlias = (
+    UserInputBlock
+    | Reasoning
+    | AssistantGenText
+    | AssistantGenImage
+    | AssistantGenAudio
+    | AssistantGenVideo
+    | FunctionToolCall
+    | FunctionToolResult
+    | ToolSearchResult
+    | ServerToolCall
+    | ServerToolResult
+    | MCPToolCall
+    | MCPToolResult
+    | MCPListToolsResult
+    | MCPToolApprovalRequest
+    | MCPToolApprovalResponse
+)
+"""One block of an `AgenticMessage`."""

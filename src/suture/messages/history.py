@@ -1,0 +1,175 @@
+"""`History`: the messages of a run as a value that grows at no cost.
+
+Views of one append-only log. Each sees its own first `length` messages and never changes; the newest of them
+grows in place, an older one grows into a log of its own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import index as integer
+from operator import is_
+from typing import Any, TypeVar, cast, overload
+
+from msgspec import Struct
+
+from suture.errors import InputError
+from suture.messages.message import M
+
+T = TypeVar("T")
+
+
+class Log(list[M]):
+    """The messages behind histories, only ever added to.
+
+    `memo` is where engines keep what they know of these messages, each under a key of its own: shared by all histories
+    on this log, left behind by those that part from it, never stored. `whole` is how far somebody has found the
+    messages in order.
+    """
+
+    __slots__ = ("memo", "whole")
+
+    def __init__(self, messages: Iterable[M] = ()) -> None:
+        super().__init__(messages)
+        self.memo: dict[Any, Any] = {}
+        self.whole = 0
+
+    def __reduce__(self) -> tuple[type["Log[M]"], tuple[list[M]]]:
+        return Log, (list(self),)
+
+
+class History(Sequence[M]):
+    """An immutable sequence of messages; what is added makes another history and copies nothing.
+
+    It equals any list or tuple of the same messages. `log` is shared between histories: read it, if at all,
+    only up to `length`. Any thread may extend any history.
+
+    >>> first = History(["ask"])
+    >>> second = first.append("answer")
+    >>> first == ["ask"], second == ["ask", "answer"]
+    (True, True)
+    >>> second
+    <History of 2 messages>
+    """
+
+    __slots__ = ("length", "log")
+
+    def __init__(self, messages: Iterable[M] = ()) -> None:
+        self.log: Log[M] = Log(_several(messages))
+        self.length = len(self.log)
+
+    @staticmethod
+    def of(messages: Iterable[T]) -> "History[T]":
+        """Return `messages` as a history: itself if it is one.
+
+        >>> History.of(["ask"])
+        <History of 1 message>
+        """
+        return messages if isinstance(messages, History) else History(messages)
+
+    def append(self, message: M) -> "History[M]":
+        """Return a history with `message` behind these.
+
+        >>> History(["ask"]).append("answer")[-1]
+        'answer'
+        """
+        log, length = self.log, self.length
+        if len(log) == length:
+            log.append(message)
+            if log[length] is not message:  # another thread was faster
+                log = Log([*log[:length], message])
+        else:
+            log = Log([*log[:length], message])
+        made: History[M] = _new(History)
+        made.log = log
+        made.length = length + 1
+        return made
+
+    def extend(self, messages: Iterable[M]) -> "History[M]":
+        """Return a history with `messages` behind these.
+
+        >>> len(History(["ask"]).extend(["answer", "thanks"]))
+        3
+        """
+        kind = messages.__class__
+        new = cast("list[M]", messages if kind is list or kind is tuple else list(_several(messages)))
+        count = len(new)
+        if count == 1:
+            return self.append(new[0])
+        log, length = self.log, self.length
+        if len(log) == length:
+            log.extend(new)
+            if not all(map(is_, log[length:], new)):  # another thread was faster
+                log = Log([*log[:length], *new])
+        else:
+            log = Log([*log[:length], *new])
+        made: History[M] = _new(History)
+        made.log = log
+        made.length = length + count
+        return made
+
+    def follows(self, other: Sequence[M]) -> bool:
+        """Tell whether this history grew out of `other`, or is it: the same log, and at least as long.
+
+        >>> first = History(["ask"])
+        >>> first.append("answer").follows(first), History(["ask"]).follows(first)
+        (True, False)
+        """
+        return isinstance(other, History) and self.log is other.log and self.length >= other.length
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> M: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[M]: ...
+    def __getitem__(self, index: int | slice) -> M | list[M]:
+        length = self.length
+        if isinstance(index, slice):
+            start, stop, step = index.indices(length)
+            if step > 0:
+                return self.log[start:stop:step]
+            return [self.log[at] for at in range(start, stop, step)]
+        place = integer(index)
+        if place < 0:
+            place += length
+        if 0 <= place < length:
+            return self.log[place]
+        raise IndexError(f"no message {index} in a history of {length}")
+
+    def __iter__(self) -> Iterator[M]:
+        return islice(self.log, self.length)
+
+    def __add__(self, other: Iterable[M]) -> "History[M]":
+        return self.extend(other) if _is_sequence(other) else NotImplemented
+
+    def __radd__(self, other: Iterable[M]) -> "History[M]":
+        return History(other).extend(self) if _is_sequence(other) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, History):
+            same = cast("History[Any]", other)
+            return self.length == same.length and (self.log is same.log or self[:] == same[:])
+        if isinstance(other, list | tuple):
+            items = cast("Sequence[Any]", other)
+            return self.length == len(items) and self[:] == list(items)
+        return NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"<History of {self.length} message{'' if self.length == 1 else 's'}>"
+
+
+_new: Any = object.__new__
+
+
+def _is_sequence(thing: object) -> bool:
+    return isinstance(thing, Sequence) and not isinstance(thing, str | bytes)
+
+
+def _several(messages: Iterable[M]) -> Iterable[M]:
+    """Return `messages`; refuse one message, or a text, where several are wanted."""
+    if isinstance(messages, str | bytes | Mapping | Struct) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"expected a list of messages, found one {type(messages).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+    return messages

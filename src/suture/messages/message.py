@@ -1,0 +1,272 @@
+"""The two message types, `Message` and `AgenticMessage`; the pieces they are streamed in; what tools take and give.
+
+A message is not checked for sense beyond its types: a history may be broken, and repairing it is not this room's work.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from suture.errors import InputError
+from suture.messages.blocks import (
+    AssistantGenText,
+    ContentBlock,
+    FunctionToolResult,
+    Part,
+    Streamed,
+    UserInputBlock,
+    UserInputText,
+)
+from suture.messages.values import EMPTY, ResponseMeta, TokenUsage, Value
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+"""Who speaks in a `Message`."""
+
+AgenticRole: TypeAlias = Literal["system", "user", "assistant"]
+"""Who speaks in an `AgenticMessage`; tool results are blocks of user messages."""
+
+
+class ToolCall(Streamed):
+    """A call of a tool, in an assistant `Message`; `arguments` is JSON text.
+
+    >>> ToolCall("call_1", "search", '{"query": "pairing"}').name
+    'search'
+    """
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    type: str = "function"
+
+
+class _Turn(Value, tag_field="kind", kw_only=True):
+    """What both message types carry."""
+
+    response_meta: ResponseMeta | None = None
+    extra: Mapping[str, Any] = EMPTY
+
+
+class _ChatTurn(_Turn, kw_only=True):
+    """The fields of a `Message` that are given by keyword."""
+
+    user_input_multi_content: Sequence[Part] = ()
+    assistant_gen_multi_content: Sequence[Part] = ()
+    name: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
+    is_error: bool = False
+    reasoning_content: str = ""
+
+
+class Message(_ChatTurn, tag="message"):
+    """A message of the chat shape: a role, a text, and what else that role may carry.
+
+    Multimodal input is in `user_input_multi_content` (of user and tool messages), multimodal output in
+    `assistant_gen_multi_content`. An assistant message carries `tool_calls`; a tool message answers the call
+    `tool_call_id`. Lists become tuples and mappings read-only. To change a message, make another with
+    `msgspec.structs.replace`.
+
+    >>> Message.assistant(tool_calls=[ToolCall("call_1", "search")]).tool_calls[0].id
+    'call_1'
+    >>> Message("tool", "3 pages", tool_call_id="call_1") == Message.tool("3 pages", "call_1")
+    True
+    >>> Message("user", 7)
+    Traceback (most recent call last):
+        ...
+    suture.errors.InputError: content: Message takes a string here, not int
+    """
+
+    role: Role
+    content: str = ""
+
+    @classmethod
+    def system(cls, text: str) -> Self:
+        """Return a system message.
+
+        >>> Message.system("Answer briefly.").role
+        'system'
+        """
+        return cls("system", text)
+
+    @classmethod
+    def user(cls, content: str | Sequence[Part]) -> Self:
+        """Return a user message of a text, or of parts.
+
+        >>> Message.user("hello")
+        Message(role='user', content='hello')
+        """
+        if isinstance(content, str):
+            return cls("user", content)
+        return cls("user", user_input_multi_content=content)
+
+    @classmethod
+    def assistant(cls, text: str = "", tool_calls: Sequence[ToolCall] = ()) -> Self:
+        """Return an assistant message.
+
+        >>> Message.assistant("done").content
+        'done'
+        """
+        return cls("assistant", text, tool_calls=tool_calls)
+
+    @classmethod
+    def tool(
+        cls, content: str | Sequence[Part], tool_call_id: str, tool_name: str = "", *, is_error: bool = False
+    ) -> Self:
+        """Return a tool message that answers the call `tool_call_id` with a text, or with parts.
+
+        >>> Message.tool("no such page", "call_1", "search", is_error=True).is_error
+        True
+        """
+        text, parts = (content, ()) if isinstance(content, str) else ("", content)
+        return cls(
+            "tool",
+            text,
+            user_input_multi_content=parts,
+            tool_call_id=tool_call_id,
+            tool_name=tool_name,
+            is_error=is_error,
+        )
+
+
+class AgenticMessage(_Turn, tag="agentic"):
+    """A message made of content blocks, as providers with server-side tools and reasoning speak.
+
+    There is no tool role: a tool's result is a block of a user message.
+
+    >>> from suture.messages import AgenticMessage, FunctionToolCall
+    >>> AgenticMessage.assistant([FunctionToolCall("call_1", "search")]).content_blocks[0].call_id
+    'call_1'
+    >>> AgenticMessage.tool_result("call_1", "search", "3 pages").role
+    'user'
+    """
+
+    role: AgenticRole
+    content_blocks: Sequence[ContentBlock] = ()
+
+    @classmethod
+    def system(cls, text: str) -> Self:
+        """Return a system message.
+
+        >>> AgenticMessage.system("Answer briefly.").content_blocks
+        (UserInputText(text='Answer briefly.'),)
+        """
+        return cls("system", (UserInputText(text),))
+
+    @classmethod
+    def user(cls, content: str | Sequence[ContentBlock]) -> Self:
+        """Return a user message of a text, or of blocks.
+
+        >>> AgenticMessage.user("hello").content_blocks
+        (UserInputText(text='hello'),)
+        """
+        blocks = (UserInputText(content),) if isinstance(content, str) else content
+        return cls("user", blocks)
+
+    @classmethod
+    def assistant(cls, content: str | Sequence[ContentBlock]) -> Self:
+        """Return an assistant message of a text, or of blocks.
+
+        >>> AgenticMessage.assistant("done").content_blocks
+        (AssistantGenText(text='done'),)
+        """
+        blocks = (AssistantGenText(content),) if isinstance(content, str) else content
+        return cls("assistant", blocks)
+
+    @classmethod
+    def tool_result(
+        cls, call_id: str, name: str, content: str | Sequence[UserInputBlock], *, is_error: bool = False
+    ) -> Self:
+        """Return a user message with the result of one call: a text, or blocks.
+
+        >>> AgenticMessage.tool_result("call_1", "search", "3 pages").content_blocks[0].content
+        (UserInputText(text='3 pages'),)
+        """
+        blocks = (UserInputText(content),) if isinstance(content, str) else content
+        result = FunctionToolResult(call_id, name, blocks, is_error)
+        return cls("user", (result,))
+
+
+AnyMessage: TypeAlias = Message | AgenticMessage
+"""A message of either native type."""
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # checkers bring it along; a default is plain Python from 3.13 on
+
+    M = TypeVar("M", default=Any)
+    NativeM = TypeVar("NativeM", default=Message)
+else:
+    from typing import TypeVar
+
+    M = TypeVar("M")
+    """The type of a message wherever any will do; left out it is `Any`, so `RunResult` alone is a type, too."""
+    NativeM = TypeVar("NativeM")
+    """The type of a message of Suture's own; left out it is `Message`."""
+
+
+class Delta(Value):
+    """One piece of a streamed reply, on any wire.
+
+    Pieces of `text` and of `reasoning` are joined in order. The pieces of one call share its `call_index`: its
+    id and name come with the first, `arguments` are joined. `usage`, where it comes, counts the whole reply.
+
+    >>> Delta("Let me ")
+    Delta(text='Let me ')
+    >>> Delta(call_index=0, call_id="call_1", name="search", arguments='{"query"').name
+    'search'
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    call_index: int | None = None
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    usage: TokenUsage | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.call_index is None and (self.call_id or self.name or self.arguments):
+            raise InputError("a piece of a call says which: give the call's place in the reply", path="call_index")
+
+
+class ToolArgument(Value):
+    """The arguments of a call as the model wrote them: JSON text, not parsed, perhaps not even valid.
+
+    >>> ToolArgument('{"query": "pairing"}').text
+    '{"query": "pairing"}'
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str:
+            super().__post_init__()
+
+
+class ToolContext(Value):
+    """Which call a tool is running for: the tool's name and the call's id.
+
+    >>> ToolContext("search", "call_1").call_id
+    'call_1'
+    """
+
+    name: str
+    call_id: str
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str or type(self.call_id) is not str:
+            super().__post_init__()
+
+
+class ToolResult(Value):
+    """What a tool gave: parts in order, whether it failed, whether it ends the run.
+
+    >>> from suture.messages import TextPart, ToolResult
+    >>> ToolResult([TextPart("no such page")], is_error=True)
+    ToolResult(parts=(TextPart(text='no such page'),), is_error=True)
+    """
+
+    parts: Sequence[Part] = ()
+    is_error: bool = False
+    return_directly: bool = False
+    extra: Mapping[str, Any] = EMPTY

@@ -1,0 +1,260 @@
+"""Messages to bytes and back: JSON and MessagePack, the same envelope, nothing lost.
+
+``{"schema": 1, "messages": [{"kind": "message", ...}, {"kind": "agentic", ...}]}``
+
+What cannot come back as it was is refused when it is written, and whatever was read can be written again. Field names
+are part of the format: to change what a stored field means, raise `SCHEMA_VERSION`.
+
+A piece of unknown type is stored as itself. In memory it is an `Opaque`, which msgspec tags with a name of its own; so
+a message that holds one is rewritten as plain data, before it becomes structs and after it was structs.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias, cast, get_args
+
+import msgspec
+from msgspec import DecodeError, Raw, Struct, ValidationError
+
+from suture.errors import InputError, SchemaVersionError
+from suture.messages.blocks import OPAQUE, ContentBlock, FunctionToolResult, Opaque, Part, UserInputBlock
+from suture.messages.message import AgenticMessage, AnyMessage, Message
+from suture.messages.values import JSON_INTEGERS, check_plain
+
+SCHEMA_VERSION = 1
+"""The version of the stored form that this release writes and reads."""
+
+_Bytes: TypeAlias = bytes | bytearray | memoryview
+_KINDS: dict[str, type[AnyMessage]] = {"message": Message, "agentic": AgenticMessage}
+_PLACE = re.compile(r"(?P<reason>.*) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
+_UNREADABLE = (DecodeError, UnicodeError, RecursionError)
+
+
+class _Envelope(Struct):
+    """The stored form; the messages stay raw until the version is known to be ours."""
+
+    schema: int
+    messages: Raw = Raw()
+
+
+class _Format:
+    """One encoding: how it reads and writes, and which integers it can hold."""
+
+    def __init__(self, module: Any, integers: tuple[int, int]) -> None:
+        self.encode: Callable[[Any], bytes] = module.Encoder().encode
+        self.open: Callable[[Any], _Envelope | list[Raw]] = module.Decoder(_Envelope | list[Raw]).decode
+        self.split: Callable[[Any], list[Raw]] = module.Decoder(list[Raw]).decode
+        self.read: Callable[[Any], AnyMessage] = module.Decoder(AnyMessage).decode
+        self.read_plain: Callable[[Any], Any] = module.Decoder().decode
+        self.integers = integers
+
+
+_JSON = _Format(msgspec.json, JSON_INTEGERS)
+_MSGPACK = _Format(msgspec.msgpack, (-(2**63), 2**64 - 1))
+
+
+def to_json(messages: Iterable[AnyMessage]) -> bytes:
+    """Return `messages`, of both types if need be, as JSON.
+
+    Raises `InputError` for what JSON cannot give back as it was: NaN, a lone surrogate, a key that is no
+    string, an object in `extra`, a cycle, more than 200 levels. A tuple in `extra` is an array and comes back
+    as a list.
+
+    >>> from suture.messages import Message, from_json, to_json
+    >>> to_json([Message.user("hi")])
+    b'{"schema":1,"messages":[{"kind":"message","role":"user","content":"hi"}]}'
+    >>> from_json(to_json([Message.user("hi")]))
+    [Message(role='user', content='hi')]
+    """
+    return _write(_JSON, messages)
+
+
+def from_json(data: _Bytes | str) -> list[AnyMessage]:
+    """Return the messages stored in `data`: what `to_json` wrote, or a bare array of messages.
+
+    A message without `kind` is an `AgenticMessage` if it has `content_blocks`, else a `Message`. Raises
+    `SchemaVersionError` for another version's envelope, `InputError` for anything malformed.
+
+    >>> from_json('[{"role": "user", "content": "hi"}]')
+    [Message(role='user', content='hi')]
+    """
+    return _read(_JSON, data)
+
+
+def to_msgpack(messages: Iterable[AnyMessage]) -> bytes:
+    """Return `messages` as MessagePack; as `to_json`, and integers must fit into 64 bits.
+
+    >>> from suture.messages import Message, from_msgpack, to_msgpack
+    >>> from_msgpack(to_msgpack([Message.user("hi")]))
+    [Message(role='user', content='hi')]
+    """
+    return _write(_MSGPACK, messages)
+
+
+def from_msgpack(data: _Bytes) -> list[AnyMessage]:
+    """Return the messages stored in `data`: what `to_msgpack` wrote, or a bare array; as `from_json`."""
+    return _read(_MSGPACK, data)
+
+
+def message_to_dict(message: AnyMessage, *, index: int | None = None) -> dict[str, Any]:
+    """Return `message` as it stands in JSON: plain dicts and lists, fields at their default left out.
+
+    >>> from suture.messages import Message, message_to_dict
+    >>> message_to_dict(Message.user("hi"))
+    {'kind': 'message', 'role': 'user', 'content': 'hi'}
+    """
+    return _JSON.read_plain(_JSON.encode(_stored(_JSON, message, index)))
+
+
+def message_from_dict(mapping: Mapping[str, Any], *, index: int | None = None) -> AnyMessage:
+    """Return the message that `mapping` describes, or say what is wrong with it and where.
+
+    Without `kind` it is an `AgenticMessage` if it has `content_blocks`, else a `Message`. `index` is only for
+    the error.
+
+    >>> message_from_dict({"role": "user", "content": "hi"})
+    Message(role='user', content='hi')
+    """
+    if not isinstance(mapping, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a message is an object, not {type(mapping).__name__}", index=index)
+    kind = mapping.get("kind", "agentic" if "content_blocks" in mapping else "message")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        found = repr(kind[:40]) if isinstance(kind, str) else type(kind).__name__
+        raise InputError(f"a message is a 'message' or 'agentic', not {found}", index=index, path="kind")
+    try:
+        message = msgspec.convert(_enclose(mapping), _KINDS[kind])
+    except ValidationError as error:
+        _reraise(error, index)
+    check_plain(message, index=index)
+    return message
+
+
+def _write(form: _Format, messages: Iterable[AnyMessage]) -> bytes:
+    if isinstance(messages, Message | AgenticMessage):
+        raise InputError(f"expected a list of messages, found one {type(messages).__name__}")
+    stored = [_stored(form, message, index) for index, message in enumerate(messages)]
+    return form.encode({"schema": SCHEMA_VERSION, "messages": stored})
+
+
+def _stored(form: _Format, message: AnyMessage, index: int | None) -> AnyMessage | dict[str, Any]:
+    if not isinstance(message, Message | AgenticMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"expected a Message or AgenticMessage, found {type(message).__name__}", index=index)
+    check_plain(message, index=index, integers=form.integers)
+    return _disclose(message, index) if _holds_opaque(message) else message
+
+
+def _read(form: _Format, data: _Bytes | str) -> list[AnyMessage]:
+    try:
+        opened = form.open(data)
+        raws = opened if isinstance(opened, list) else form.split(_messages_of(opened))
+    except _UNREADABLE as error:
+        _reraise(error, None)
+    return [_read_one(form, raw, index) for index, raw in enumerate(raws)]
+
+
+def _messages_of(envelope: _Envelope) -> Raw:
+    if envelope.schema != SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"these have schema version {envelope.schema}; this release reads version {SCHEMA_VERSION}",
+            path="schema",
+        )
+    if not bytes(envelope.messages):
+        raise InputError("the envelope holds no messages", path="messages")
+    return envelope.messages
+
+
+def _read_one(form: _Format, raw: Raw, index: int) -> AnyMessage:
+    try:
+        try:
+            message = form.read(raw)
+        except ValidationError:
+            # Without a kind, with a piece of unknown type, or wrong: the slow way tells these apart.
+            return message_from_dict(form.read_plain(raw), index=index)
+    except _UNREADABLE as error:
+        _reraise(error, index)
+    check_plain(message, index=index)
+    return message
+
+
+def _reraise(error: Exception, index: int | None) -> NoReturn:
+    if isinstance(error, RecursionError):
+        raise InputError("nested too deeply", index=index) from error
+    found = _PLACE.fullmatch(str(error))
+    reason, path = (found["reason"], found["path"]) if found else (str(error), "")
+    raise InputError(reason, index=index, path=path) from error
+
+
+# Pieces of unknown type
+
+# Takes a piece, the tags known where it stands, and its path.
+_Change: TypeAlias = Callable[[Any, frozenset[str], str], Any]
+
+
+def _tags(union: Any) -> frozenset[str]:
+    return frozenset(member.__struct_config__.tag for member in get_args(union))
+
+
+_KNOWN = {
+    "content_blocks": _tags(ContentBlock),
+    "user_input_multi_content": _tags(Part),
+    "assistant_gen_multi_content": _tags(Part),
+}
+_KNOWN_IN_RESULT = {"content": _tags(UserInputBlock)}
+_RESULT: Any = FunctionToolResult.__struct_config__.tag
+
+
+def _holds_opaque(message: AnyMessage) -> bool:
+    if isinstance(message, AgenticMessage):
+        return any(
+            Opaque in map(type, block.content) if type(block) is FunctionToolResult else type(block) is Opaque
+            for block in message.content_blocks
+        )
+    return Opaque in map(type, (*message.user_input_multi_content, *message.assistant_gen_multi_content))
+
+
+def _enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored message with each piece of unknown type made the data of an `Opaque`."""
+
+    def change(piece: Any, known: frozenset[str], path: str) -> Any:
+        del path
+        kind = piece.get("type")
+        return {"type": OPAQUE, "data": piece} if isinstance(kind, str) and kind not in known else piece
+
+    return _rewrite(mapping, _KNOWN, change)
+
+
+def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
+    """Return `message` as plain data, with each `Opaque` replaced by what it holds."""
+
+    def change(piece: Any, known: frozenset[str], path: str) -> Any:
+        if piece["type"] != OPAQUE:
+            return piece
+        kind = piece["data"]["type"]
+        if kind in known:
+            reason = f"an Opaque of the known type {kind!r} would be read back as that; make one of those instead"
+            raise InputError(reason, index=index, path=path)
+        return piece["data"]
+
+    return _rewrite(msgspec.to_builtins(message), _KNOWN, change)
+
+
+def _rewrite(
+    mapping: Mapping[str, Any], fields: Mapping[str, frozenset[str]], change: _Change, path: str = ""
+) -> dict[str, Any]:
+    """Return `mapping` with each piece in `fields` changed, the content of a tool's result first."""
+    rewritten = dict(mapping)
+
+    def rewrite(piece: Any, known: frozenset[str], path: str) -> Any:
+        if not isinstance(piece, Mapping):
+            return piece
+        stored = cast("Mapping[str, Any]", piece)
+        if _RESULT in known and stored.get("type") == _RESULT:
+            stored = _rewrite(stored, _KNOWN_IN_RESULT, change, f"{path}.")
+        return change(stored, known, path)
+
+    for field, known in fields.items():
+        pieces = mapping.get(field)
+        if isinstance(pieces, list | tuple):
+            places = enumerate(cast("list[Any]", pieces))
+            rewritten[field] = [rewrite(piece, known, f"{path}{field}[{place}]") for place, piece in places]
+    return rewritten

@@ -1,0 +1,370 @@
+"""Values: frozen and checked when they are made, with read-only maps in them; and what JSON can carry.
+
+msgspec checks types when it decodes but not when Python code constructs. `Value` closes that gap from the annotations
+themselves, so a struct declares its fields and nothing else. `check_plain` does not trust encoders: they write NaN as
+null, integer keys as strings and bytes as base64, and say nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, Union, cast, dataclass_transform, get_args, get_origin
+
+from msgspec import Struct, field
+from msgspec.structs import FieldInfo, asdict, astuple, fields, force_setattr
+
+from suture.errors import InputError
+
+
+class FrozenMap(dict[str, Any]):
+    """A read-only dict; copy it into a plain one to change it. What it holds is the caller's and stays as it is.
+
+    >>> extra = FrozenMap({"origin": "cache"})
+    >>> extra == {"origin": "cache"}
+    True
+    >>> {**extra, "seen": 2}
+    {'origin': 'cache', 'seen': 2}
+    >>> extra["seen"] = 2
+    Traceback (most recent call last):
+        ...
+    TypeError: a FrozenMap cannot be changed; copy it into a dict first
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a FrozenMap cannot be changed; copy it into a dict first")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = _refuse
+    setdefault: Any = _refuse
+    update: Any = _refuse
+
+    def __copy__(self) -> "FrozenMap":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "FrozenMap":
+        return FrozenMap(deepcopy(dict(self), memo))
+
+    def __reduce__(self) -> tuple[type["FrozenMap"], tuple[dict[str, Any]]]:
+        return FrozenMap, (dict(self),)
+
+
+EMPTY: Mapping[str, Any] = FrozenMap()
+"""The one empty map: every value without `extra` shares it, and encoders leave it out by identity."""
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
+    """A frozen struct whose fields are coerced (list to tuple, mapping to `FrozenMap`) or refused.
+
+    To change one, make another with `msgspec.structs.replace`. A field that is not known is refused when reading,
+    never dropped.
+    """
+
+    def __post_init__(self) -> None:
+        kind = type(self)
+        rules = _RULES.get(kind) or _learn(kind)
+        for value, (default, exact, admit, name) in zip(astuple(self), rules, strict=False):
+            if value is default or type(value) is exact:
+                continue
+            admitted = admit(value)
+            if admitted is not value:
+                force_setattr(self, name, admitted)
+
+
+# How one field is checked: its default and its exact type pass at once, a function judges the rest; and its name.
+_Rule: TypeAlias = tuple[Any, type | None, Callable[[Any], Any], str]
+
+_RULES: dict[type[Value], tuple[_Rule, ...]] = {}
+_NAMES = {str: "a string", int: "an integer", bool: "a boolean", float: "a number"}
+
+
+def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
+    """Work out the rules of a class, once."""
+    rules = _RULES[kind] = tuple(_rule(_Field(kind.__name__, info.name), info) for info in fields(kind))
+    return rules
+
+
+def _rule(field: "_Field", info: FieldInfo) -> _Rule:
+    hint: Any = info.type
+    if get_origin(hint) in (Union, UnionType):
+        # In a single field the only union is "or None", and None is then the default that passes at once.
+        (hint,) = (choice for choice in get_args(hint) if choice is not NoneType)
+    if isinstance(info.default, str) and info.default:
+        return info.default, None, partial(field.admit_text_or, info.default), info.name
+    return info.default, hint if hint in _NAMES else None, _admission(field, hint), info.name
+
+
+def _admission(field: "_Field", hint: Any) -> Callable[[Any], Any]:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return partial(field.admit_choice, get_args(hint))
+    if origin in (tuple, Sequence):
+        member = get_args(hint)[0]
+        return partial(field.admit_many, get_args(member) or (member,))
+    plain = {Any: field.admit_any, Mapping: field.admit_map, str: field.admit_text, float: field.admit_number}
+    return plain.get(origin or hint) or partial(field.admit_instance, hint)
+
+
+class _Field(NamedTuple):
+    """A field of a class: returns what is to be kept of a value that is put there, or refuses it."""
+
+    owner: str
+    name: str
+
+    def refuse(self, wanted: str, found: str, place: str = "") -> NoReturn:
+        raise InputError(f"{self.owner} takes {wanted} here, not {found}", path=self.name + place)
+
+    def admit_any(self, value: Any) -> Any:
+        return value
+
+    def admit_text(self, value: Any) -> Any:
+        # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is.
+        return str.__str__(value) if isinstance(value, str) else self.refuse(_NAMES[str], type(value).__name__)
+
+    def admit_text_or(self, default: str, value: Any) -> Any:
+        # Encoders leave out a default by identity; for equal values to be equal bytes, an equal text is it.
+        return default if value == default else self.admit_text(value)
+
+    def admit_choice(self, choices: tuple[str, ...], value: Any) -> Any:
+        if isinstance(value, str) and value in choices:
+            return str.__str__(value)
+        found = repr(value[:40]) if isinstance(value, str) else type(value).__name__
+        return self.refuse("one of " + ", ".join(map(repr, choices)), found)
+
+    def admit_number(self, value: Any) -> Any:
+        return float(value) if type(value) is int else self.refuse(_NAMES[float], type(value).__name__)
+
+    def admit_map(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            self.refuse("a mapping", type(value).__name__)
+        if not value:
+            return EMPTY
+        mapping = cast("Mapping[str, Any]", value)
+        return mapping if type(mapping) is FrozenMap else FrozenMap(mapping)
+
+    def admit_instance(self, kind: type, value: Any) -> Any:
+        if _fits(value, (kind,)):
+            return value
+        return self.refuse(_NAMES.get(kind) or f"a {kind.__name__}", type(value).__name__)
+
+    def admit_many(self, kinds: tuple[type, ...], value: Any) -> Any:
+        if type(value) is not tuple and (not isinstance(value, Sequence) or isinstance(value, str | bytes)):
+            self.refuse(f"a sequence of {_listed(kinds)}", type(cast("object", value)).__name__)
+        members = tuple(cast("Sequence[Any]", value))
+        for place, member in enumerate(members):
+            if type(member) not in kinds and not _fits(member, kinds):
+                self.refuse(_listed(kinds), type(member).__name__, f"[{place}]")
+        return members
+
+
+def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
+    # Of the plain types only the exact one is encoded as it is: True is not an integer here.
+    return type(value) in kinds or (isinstance(value, kinds) and not any(kind in _NAMES for kind in kinds))
+
+
+def _listed(kinds: tuple[type, ...]) -> str:
+    return " or ".join(kind.__name__ for kind in kinds[:3]) + (" or …" if len(kinds) > 3 else "")
+
+
+# What a provider says about a reply beside the reply itself
+
+
+class TokenUsage(Value, kw_only=True):
+    """How many tokens a reply cost.
+
+    `prompt_tokens` counts all input; `cached_tokens` of it were read from the prompt cache, and `cache_write_tokens`
+    written to it. `completion_tokens` counts all output; `reasoning_tokens` of it are thought.
+
+    >>> TokenUsage(prompt_tokens=900, completion_tokens=40, total_tokens=940, cached_tokens=800)
+    TokenUsage(prompt_tokens=900, completion_tokens=40, total_tokens=940, cached_tokens=800)
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class TopLogProb(Value):
+    """A token that could have stood here, its log probability, and its UTF-8 bytes where they are known."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...] | None = None
+
+
+class LogProb(TopLogProb):
+    """A token of the reply, with the likeliest tokens at its place."""
+
+    top_logprobs: tuple[TopLogProb, ...] = ()
+
+
+class ResponseMeta(Value, kw_only=True):
+    """Why a reply ended, what it cost, how likely its tokens were; `extension` is one provider's own data.
+
+    >>> ResponseMeta(finish_reason="stop", extension={"service_tier": "flex"}).extension["service_tier"]
+    'flex'
+    """
+
+    finish_reason: str = ""
+    usage: TokenUsage | None = None
+    logprobs: tuple[LogProb, ...] | None = None
+    extension: Mapping[str, Any] = EMPTY
+
+
+# What JSON can carry
+
+MAX_DEPTH = 200
+"""How many containers may stand inside one another."""
+
+JSON_INTEGERS = (1 - 10**4300, 10**4300 - 1)
+"""The smallest and largest integer that Python reads back from decimal digits."""
+
+_CONTAINERS = (dict, list, tuple, Struct)
+_HARMLESS = frozenset((bool, NoneType))
+
+# A value and the frame of the container it stands in.
+_Frame: TypeAlias = tuple[Any, "_Frame | None"]
+_Fault: TypeAlias = tuple[str, _Frame]
+
+
+def check_plain(
+    value: Any,
+    *,
+    index: int | None = None,
+    path: str = "",
+    foreign: bool = False,
+    integers: tuple[int, int] | None = None,
+) -> None:
+    """Raise `InputError` where `value` holds something that JSON cannot carry.
+
+    Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers` (by default,
+    of over 4300 digits), cycles, more than 200 levels, and any other kind of object. A tuple counts as an array. With
+    `foreign` set, objects of unknown kinds (bytes, an SDK's classes) are passed over instead. `index` and `path` say
+    where `value` stands; the error adds the rest of the way.
+
+    >>> check_plain({"scores": [0.5, 1]})
+    >>> check_plain({"scores": [0.5, float("nan")]}, index=3, path="extra")
+    Traceback (most recent call last):
+        ...
+    suture.errors.InputError: message 3, extra.scores[1]: nan is not a JSON number
+    """
+    if type(value) is str and value.isascii():
+        return
+    rules = _Rules(*(integers or JSON_INTEGERS), foreign) if foreign or integers else _PLAIN
+    if fault := _find_fault(value, rules):
+        reason, frame = fault
+        raise InputError(reason, index=index, path=(path + _way(frame)).removeprefix("."))
+
+
+class _Rules(NamedTuple):
+    """What is asked of keys and leaves."""
+
+    least: int
+    most: int
+    foreign: bool = False
+
+    def key_fault(self, key: object) -> str:
+        if not isinstance(key, str) or not (self.foreign or type(key) is str):
+            return f"a key must be a string, not {type(key).__name__}"
+        return "" if _is_unicode(key) else "a key with a lone surrogate"
+
+    def leaf_fault(self, leaf: object) -> str:
+        if type(leaf) is int:
+            return "" if self.least <= leaf <= self.most else "an integer too large to be stored"
+        if type(leaf) is float:
+            return "" if isfinite(leaf) else f"{leaf} is not a JSON number"
+        if type(leaf) is str or (self.foreign and isinstance(leaf, str)):
+            return "" if _is_unicode(leaf) else "text with a lone surrogate"
+        return "" if self.foreign or type(leaf) in _HARMLESS else f"{type(leaf).__name__} is not a JSON value"
+
+
+_PLAIN = _Rules(*JSON_INTEGERS)
+
+
+def _find_fault(value: object, rules: _Rules) -> _Fault | None:
+    outermost: _Frame = (value, None)
+    if not isinstance(value, _CONTAINERS):
+        reason = rules.leaf_fault(value)
+        return (reason, outermost) if reason else None
+    # Level by level: what is met twice on a level is looked at once, and a cycle runs out of levels.
+    level: Iterable[_Frame] = (outermost,)
+    for _ in range(MAX_DEPTH):
+        below: dict[int, _Frame] = {}
+        for frame in level:
+            if fault := _fault_within(frame, rules, below):
+                return fault
+        if not below:
+            return None
+        level = below.values()
+    return _nesting_fault(next(iter(level)))
+
+
+def _fault_within(frame: _Frame, rules: _Rules, below: dict[int, _Frame]) -> _Fault | None:
+    """Return what is wrong with the keys and leaves of a container; add the containers in it to `below`."""
+    container = frame[0]
+    children: Iterable[object] = container
+    if isinstance(container, dict):
+        for key in cast("dict[Any, Any]", container):
+            if not (type(key) is str and key.isascii()) and (reason := rules.key_fault(key)):
+                return reason, frame
+        children = cast("dict[Any, Any]", container).values()
+    elif isinstance(container, Struct):
+        children = astuple(container)
+    for child in children:
+        if type(child) is str:
+            if child.isascii():
+                continue
+        elif type(child) in _HARMLESS or (type(child) is int and rules.least <= child <= rules.most):
+            continue
+        elif isinstance(child, _CONTAINERS):
+            if child:
+                below[id(child)] = (child, frame)  # pyright: ignore[reportUnknownArgumentType]
+            continue
+        if reason := rules.leaf_fault(child):
+            return reason, (child, frame)
+    return None
+
+
+def _nesting_fault(innermost: _Frame) -> _Fault:
+    """Return what is wrong with a way of too many levels: it leads in a circle, or is only too long."""
+    frames = [innermost]
+    while (above := frames[0][1]) is not None:
+        frames.insert(0, above)
+    for depth, frame in enumerate(frames):
+        if any(frame[0] is above[0] for above in frames[:depth]):
+            return "a value that contains itself", frame
+    return f"nested more than {MAX_DEPTH} levels deep", innermost
+
+
+def _way(frame: _Frame) -> str:
+    """Return the keys that lead to a value. Only an error asks for them, so they are looked up here."""
+    steps: list[str] = []
+    child, above = frame
+    while above is not None:
+        steps.append(_step(above[0], child))
+        child, above = above
+    return "".join(reversed(steps))
+
+
+def _step(container: Any, child: object) -> str:
+    if isinstance(container, Struct):
+        container = asdict(container)
+    entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
+    key = next((key for key, each in entries if each is child), "?")
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

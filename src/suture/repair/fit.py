@@ -1,0 +1,597 @@
+"""Fit: what one profile demands beyond pairing, on what pairing made.
+
+A left fold: what comes out depends on what went before, never on what follows, so the work can stop at any closed
+place and go on from there. First a group (a turn and its results) is put in the provider's form, then each message by
+itself, then it is put beside the one before.
+
+Signed or encrypted content outranks acceptance: there only ids change, whole messages are joined or split, and what
+else is wrong stays unresolved.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from suture.language import Language
+from suture.messages import TextPart
+from suture.profiles import Operation, Profile, Rule
+from suture.repair.ids import Ids
+from suture.repair.rebuild import Group, Item, Pair
+from suture.repair.report import Finding
+from suture.repair.texts import UNKNOWN_TOOL, bridge_text, media_head, media_note, reword, silent_error_text
+from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, Result, ResultEdit, Wire, without_lone_escapes
+
+_DONE = {
+    "blank-text": "blank text left out",
+    "results-not-first": "results put first",
+    "text-after-calls": "calls put last",
+    "unsigned-thinking": "dropped: a stream was cut before its signature",
+    "no-content": "given empty content",
+    "empty-calls": "empty list of calls left out",
+    "developer-role": "told as the system's",
+    "illegal-item-id": "its item id left out",
+    "bad-response": "put in the right form",
+}
+"""What is done about a message by itself."""
+
+_IN_SIGNED = frozenset(("unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content"))
+"""What may be mended in a message that holds something signed: no block of that changes."""
+
+
+class _Held(Struct, eq=False):
+    """The last message put out; the next ones may still be joined to it."""
+
+    message: Any
+    role: str
+    index: int
+    has_results: bool
+    joined: list[Any] = field(default_factory=list[Any])
+
+
+class Fit:
+    """Fits a paired history to one profile.
+
+    >>> from suture.profiles import get_profile
+    >>> from suture.wires import get_wire
+    >>> wire = get_wire("openai-chat")
+    >>> fit = Fit(wire, get_profile("openai-chat"), "en")
+    >>> empty = {"role": "assistant", "content": None}
+    >>> fit.feed([Item(empty, 0, wire.view(empty))], [])
+    >>> fit.finish(), fit.findings[0].problem
+    ([], 'empty-message')
+    """
+
+    def __init__(self, wire: Wire, profile: Profile, language: Language) -> None:
+        self.wire, self.profile = wire, profile
+        self.language: Language = language
+        self.rules = profile.rules_for(wire)
+        self.ids = Ids(profile.ids) if profile.ids is not None else None
+        self.items: dict[str, None] = {}
+        """The ids of the items that have gone by."""
+        self.documents: dict[str, None] = {}
+        """The names of the documents that have gone by."""
+        self._set_like = wire.set_like and not profile.adjacent
+        self._passes = [problem for problem in wire.mends if problem in self.rules]
+        self.starts_with_user = False
+        """Whether what was handed in begins with somebody else than the model."""
+        self.begun = False
+        """Whether somebody spoke in what was put out."""
+        self._held: _Held | None = None
+        self._reasoning: list[Item] = []
+        """Items that want one to follow that they produced."""
+        self._mended: set[int] = set()
+        """Items of the group at hand that were looked at by themselves."""
+        self.findings: list[Finding] = []
+        self.out: list[Any] = []
+        self.changed = False
+
+    # The fold
+
+    def pass_by(self, messages: Sequence[Any], start: int, stop: int) -> None:
+        """Take `messages[start:stop]`, which are acceptable as they are."""
+        if not self.begun:
+            roles = (self.wire.view(messages[index]).role for index in range(start, stop))
+            self.begun = any(role != "system" for role in roles) or not self.profile.system_outside
+        last = messages[stop - 1]
+        view = self.wire.view(last)
+        self._drop_reasoning()
+        if (
+            self._held is not None
+            and self._held.role == "assistant"
+            and self.wire.view(messages[start]).role != "assistant"
+        ):
+            self._drop_trailing_thinking()
+        self._release()
+        self.out += messages[start : stop - 1]
+        self._held = _Held(last, view.role, stop - 1, bool(view.results))
+
+    @property
+    def last(self) -> str:
+        """The role of the last message put out; `results` where it holds some."""
+        held = self._held
+        return "" if held is None else "results" if held.has_results else held.role
+
+    def mark(self) -> tuple[Any, ...]:
+        """Return a point that `take_back` can return to."""
+        held = self._held
+        held = held if held is None else replace(held, joined=list(held.joined))
+        counts = len(self.out), len(self.findings), len(self.documents)
+        return held, counts, self.mark_ids(), self.begun, self.changed
+
+    def take_back(self, point: tuple[Any, ...]) -> None:
+        """Forget all that came since `mark` returned `point`."""
+        held, counts, ids, self.begun, self.changed = point
+        self._held = held if held is None else replace(held, joined=list(held.joined))
+        self._reasoning = []
+        del self.out[counts[0] :]
+        del self.findings[counts[1] :]
+        while len(self.documents) > counts[2]:
+            self.documents.popitem()
+        self.take_back_ids(ids)
+
+    def mark_ids(self) -> tuple[Any, int]:
+        """Return a point that `take_back_ids` can return to."""
+        return self.ids.mark() if self.ids is not None else None, len(self.items)
+
+    def take_back_ids(self, point: tuple[Any, int]) -> None:
+        """Forget the ids that went by since `mark_ids` returned `point`."""
+        while len(self.items) > point[1]:
+            self.items.popitem()
+        if self.ids is not None:
+            self.ids.take_back(point[0])
+
+    def feed(self, items: Sequence[Item], groups: Sequence[Group]) -> None:
+        """Take the next messages of a history as pairing left them, and the groups that they belong to."""
+        begins = {id(group.turn[0]): group for group in groups}
+        place = 0
+        while place < len(items):
+            group = begins.get(id(items[place]))
+            if group is None:
+                self._fit_message(items[place])
+                self._mended.clear()
+                place += 1
+                continue
+            self._edit_group(group)
+            place += len(group.turn)
+            if self._set_like:
+                group = group._replace(results=[])  # they may stand anywhere, and are fitted where they do
+            place += len(group.results)
+            for item in self._arrange(group):
+                self._fit_message(item)
+            self._mended.clear()
+
+    def finish(self) -> list[Any]:
+        """Return all that came out since the start."""
+        self._drop_reasoning()
+        self._drop_trailing_thinking()
+        self._release()
+        return self.out
+
+    # Calls and results
+
+    def _edit_group(self, group: Group) -> None:
+        """Give calls and results the ids, names, arguments and texts that the profile demands."""
+        if self.ids is not None:
+            self.ids.begin_turn()
+        calls: dict[int, dict[int, CallEdit]] = {}
+        results: dict[int, dict[int, ResultEdit]] = {}
+        for pair in group.pairs:
+            call = pair.call.view.calls[pair.position]
+            edit = self._edit_call(pair, call)
+            if edit is not None:
+                calls.setdefault(id(pair.call), {})[pair.position] = edit
+            if pair.answer is not None:
+                change = self._edit_result(pair, pair.answer, call, edit or CallEdit())
+                if change is not None:
+                    results.setdefault(id(pair.answer), {})[pair.answer_position] = change
+        for item in (*group.turn, *group.results):
+            if id(item) in calls or id(item) in results:
+                self._replace(item, self.wire.edit(item.message, calls.get(id(item), {}), results.get(id(item), {})))
+        if "missing-field" in self.rules:
+            for item in group.turn:
+                filled = self.wire.fill(item.message, self.profile.field)
+                done = f"{self.profile.field} added, empty"
+                if filled is not item.message and self._find("missing-field", item, done):
+                    self._replace(item, filled)
+
+    def _edit_call(self, pair: Pair, call: Call) -> CallEdit | None:
+        item, signed = pair.call, pair.call.view.signed
+        new_id = self._new_id(item, call)
+        name = arguments = None
+        if not call.name and "missing-name" in self.rules:
+            if self._find("missing-name", item, "" if signed else f"named {UNKNOWN_TOOL}", call):
+                name = UNKNOWN_TOOL
+        elif call.name and "illegal-name" in self.rules and not self.profile.accepts_name(call.name):
+            self._find("illegal-name", item, "", call)
+        if "bad-arguments" in self.rules and not self.wire.arguments_ok(call):
+            sound = self.wire.sound_arguments(call)
+            done = "replaced by {}" if sound in ({}, "{}") else "put in the right form"
+            if self._find("bad-arguments", item, "" if signed else done, call):
+                arguments = sound
+        elif "lone-surrogate" in self.rules and self.wire.text_arguments and isinstance(call.arguments, str):
+            whole = without_lone_escapes(call.arguments) if "\\u" in call.arguments else call.arguments
+            if whole != call.arguments and self._find("lone-surrogate", item, "replaced by U+FFFD", call):
+                arguments = whole
+        return None if new_id is None and name is None and arguments is None else CallEdit(new_id, name, arguments)
+
+    def _new_id(self, item: Item, call: Call) -> str | None:
+        """Return the new id of `call`; `None` where it keeps its own, or, in the older form, has none."""
+        if self.ids is None or not self.wire.has_id(call):
+            return None
+        if call.id and "illegal-id" not in self.rules and "repeated-id" not in self.rules:
+            return None
+        new_id = self.ids.give(call.id)
+        if new_id == call.id:
+            return None
+        legal = self.ids.form.accepts(call.id)
+        problem = "missing-id" if not call.id else "repeated-id" if legal else "illegal-id"
+        return new_id if self._find(problem, item, f"renamed to {new_id}", call) else None
+
+    def _edit_result(self, pair: Pair, item: Item, call: Call, edit: CallEdit) -> ResultEdit | None:
+        result = item.view.results[pair.answer_position]
+        new_id = edit.id
+        if new_id is None and result.id != call.id and self.wire.has_id(call) and self.ids is not None:
+            new_id = call.id
+            self._find("wrong-id", item, f"given its call's id {new_id}", call)
+        text = self._new_text(item, result)
+        if text is None and edit.id is not None:
+            old, complete = self.wire.result_text(result)
+            text = reword(old, call.name, call.id, edit.id) if complete else None
+        name = self._result_name(item, result, edit.name or call.name)
+        if new_id is None and name is None and text is None:
+            return None
+        return ResultEdit(new_id, name, text)
+
+    def _result_name(self, item: Item, result: Result, name: str) -> str | None:
+        call = Call(result.id, name)
+        if "result-name" in self.rules and name and result.name != name:
+            return name if self._find("result-name", item, f"named {name}", call) else None
+        if (
+            "missing-result-name" in self.rules
+            and not result.name
+            and not self.wire.has_id(call._replace(kind=result.kind))
+        ):
+            return name if self._find("missing-result-name", item, f"named {name}", call) else None
+        if "illegal-result-name" in self.rules and result.name and not self.profile.accepts_name(result.name):
+            return name if self._find("illegal-result-name", item, f"named {name}", call) else None
+        return None
+
+    def _new_text(self, item: Item, result: Result) -> str | None:
+        call = Call(result.id, result.name)
+        if "empty-error" in self.rules and self.wire.is_empty_error(result):
+            return silent_error_text(self.language) if self._find("empty-error", item, "given a text", call) else None
+        return None
+
+    # The form of a group
+
+    def _arrange(self, group: Group) -> list[Item]:
+        """Return the messages of a group in the order that the provider wants, media shown behind it."""
+        media = self._lift_media(group)
+        if len(group.turn) > 1:  # where a step begins is seen when each message is in order
+            for item in group.turn:
+                self._mend(item)
+        turn = self._with_calls_together(group)
+        segments = [turn] if group.pending else self._segments(turn)
+        if len(segments) > 1:
+            arranged = self._split(group, segments)
+        else:
+            arranged = [*self._join(segments[0]), *self._ordered(group)]
+        if media:
+            shown = self.wire.show_media(media)
+            arranged.append(Item(shown, arranged[-1].index, self.wire.view(shown)))
+        return arranged
+
+    def _segments(self, turn: list[Item]) -> list[list[Item]]:
+        """Return the messages of a turn as the steps that the provider sees in them: usually one."""
+        if len(turn) == 1 or not {"split-turn", "turn-order", "same-role"} & self.rules.keys():
+            return [turn]
+        segments: list[list[Item]] = [[]]
+        called = False
+        for item in turn:
+            if called and self._begins_step(item):
+                segments.append([])
+                called = False
+            segments[-1].append(item)
+            called = called or bool(item.view.calls)
+        if len(segments) > 1 and not called:
+            self._move_text_forward(segments)
+        return segments
+
+    def _begins_step(self, item: Item) -> bool:
+        """Tell whether a message behind one with calls cannot stand in the same step."""
+        if "split-turn" in self.rules:
+            return True
+        return self.wire.begins_step(item.message)
+
+    def _move_text_forward(self, segments: list[list[Item]]) -> None:
+        """Put what the model said behind its last call before the calls: it had not seen their results."""
+        *_, before, said = segments
+        first = next(place for place, item in enumerate(before) if item.view.calls)
+        signed = any(item.view.signed for item in (*before[first:], *said))
+        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
+        if not self._find(problem, said[0], "" if signed else "put before the calls"):
+            segments[-2:] = [[*before, *said]]
+            return
+        segments[-2:] = [[*before[:first], *said, *before[first:]]]
+        self.changed = True
+
+    def _split(self, group: Group, segments: list[list[Item]]) -> list[Item]:
+        """Return each segment with the results of its calls behind it."""
+        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
+        if not self._find(problem, segments[1][0], "the results of each step put behind it"):
+            return [*group.turn, *group.results]
+        self.changed = True
+        arranged: list[Item] = []
+        answers: dict[int, list[Piece]] = defaultdict(list)
+        for pair in group.pairs:
+            if pair.answer is not None:
+                answers[id(pair.call)].append(Piece(pair.answer.message, pair.answer_position))
+        for segment in segments:
+            arranged += self._join(segment)
+            pieces = [piece for item in segment for piece in answers[id(item)]]
+            if pieces:
+                for message in self.wire.carry(pieces):
+                    arranged.append(Item(message, segment[-1].index, self.wire.view(message)))
+        for item in group.results:
+            rest = self.wire.rest(item.message, {}) if item.view.loose else None
+            if rest is not None:
+                arranged.append(Item(rest, item.index, self.wire.view(rest)))
+        return arranged
+
+    def _join(self, segment: list[Item]) -> list[Item]:
+        """Return the messages of one step as one, where the provider wants that."""
+        said = [item for item in segment if not item.view.empty]
+        wire = self.wire
+        if len(said) < 2 or "same-role" not in self.rules or not isinstance(wire, BlockWire):
+            return segment
+        found = [self._find("same-role", item, "merged with the message before") for item in said[1:]]
+        if not all(found):
+            return segment
+        self.changed = True
+        for item in segment:
+            if item.view.empty and "empty-message" in self.rules:
+                self._find("empty-message", item, "dropped")
+        blocks = [block for item in said for block in wire.blocks(item.message)]
+        message = wire.with_blocks(said[0].message, blocks)
+        return [Item(message, said[0].index, wire.view(message))]
+
+    def _ordered(self, group: Group) -> list[Item]:
+        """Return the results of a group in call order, where the provider counts them."""
+        wire = self.wire
+        if "results-order" not in self.rules or len(group.pairs) < 2 or not isinstance(wire, BlockWire):
+            return group.results
+        order = {id(item): number for number, item in enumerate(group.results)}
+        wanted = [(order[id(pair.answer)], pair.answer_position) for pair in group.pairs if pair.answer is not None]
+        if wanted == sorted(wanted) or not self._find("results-order", group.results[0], "put in call order"):
+            return group.results
+        self.changed = True
+        blocks = [list(wire.blocks(item.message)) for item in group.results]
+        held = [[block for block in each if wire.kind(block) == "result"] for each in blocks]
+        rest = [block for each in blocks for block in each if wire.kind(block) != "result"]
+        message = wire.with_blocks(group.results[0].message, [*[held[at][number] for at, number in wanted], *rest])
+        return [Item(message, group.results[0].index, wire.view(message))]
+
+    def _with_calls_together(self, group: Group) -> list[Item]:
+        """Return the items of a turn with the calls last, where nothing may stand between them."""
+        turn = group.turn
+        if "text-between-calls" not in self.rules:
+            return turn
+        calls = [place for place, item in enumerate(turn) if item.view.calls]
+        between = [item for item in turn[calls[0] :] if not item.view.calls]
+        if not between:
+            return turn
+        signed = any(item.view.signed for item in between)
+        if not self._find("text-between-calls", between[0], "" if signed else "moved before the calls"):
+            return turn
+        self.changed = True
+        return [item for item in turn if not item.view.calls] + [item for item in turn if item.view.calls]
+
+    def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
+        """Take media out of results that may not hold them; return them, each with the call that they came from."""
+        lifted: list[tuple[str, list[Any]]] = []
+        everywhere = "media-in-result" in self.rules
+        if group.pending or not (everywhere or "media-in-error" in self.rules):
+            return lifted
+        problem = "media-in-result" if everywhere else "media-in-error"
+        names = {(id(pair.answer), pair.answer_position): self._name(pair) for pair in group.pairs}
+        for item in group.results:
+            edits: dict[int, ResultEdit] = {}
+            for position, result in enumerate(item.view.results):
+                if not (everywhere or result.failed):
+                    continue
+                parts = self.wire.result_parts(result) or ()
+                media = [part for part in parts if not isinstance(part, TextPart)]
+                if not media or not self._find(problem, item, "shown after the results", Call(result.id, result.name)):
+                    continue
+                note = TextPart(media_note(len(media), self.language))
+                edits[position] = ResultEdit(parts=[*[part for part in parts if isinstance(part, TextPart)], note])
+                name = names.get((id(item), position), result.name)
+                raws = [part.raw if isinstance(part, RawPart) else part for part in media]
+                lifted.append((media_head(name, result.id, self.language), raws))
+            if edits:
+                self._replace(item, self.wire.edit(item.message, {}, edits))
+        return lifted
+
+    def _name(self, pair: Pair) -> str:
+        return pair.call.view.calls[pair.position].name
+
+    # One message
+
+    def _mend(self, item: Item) -> None:
+        """Do what can be done about a message by itself."""
+        if id(item) in self._mended:
+            return
+        self._mended.add(id(item))
+        for problem in self._passes:
+            if problem == "split-server-tool" and self.last == "assistant":
+                continue  # the use may stand in the message before: a pause, or one block a message
+            better = self.wire.mends[problem](item.message, item.view)
+            if better is item.message:
+                continue
+            may = better is not None and (not item.view.signed or problem in _IN_SIGNED)
+            if self._find(problem, item, _DONE[problem] if may else ""):
+                self._replace(item, better)
+
+    def _fit_message(self, item: Item) -> None:
+        self._watch_items(item)
+        self._mend(item)
+        if "repeated-document" in self.rules:
+            better = self.wire.name_documents(item.message, self.documents)
+            if better is not item.message and self._find("repeated-document", item, "renamed"):
+                self._replace(item, better)
+        view = item.view
+        empty = view.empty and not view.signed and "empty-message" in self.rules
+        if empty and self._find("empty-message", item, "dropped"):
+            self.changed = True
+            return
+        apart = "trailing-text" in self.rules and bool(view.results) and view.loose
+        if apart and self._find("trailing-text", item, "split off into the next message"):
+            self._put_apart(item)
+            return
+        if self.wire.wants_follower(item.message) and "lone-reasoning" in self.rules:
+            self._reasoning.append(item)
+            return
+        self._put(item)
+
+    def _put_apart(self, item: Item) -> None:
+        """Put out the results of a message, then what else it says as a message of its own."""
+        wire = self.wire
+        self.changed = True
+        if isinstance(wire, BlockWire):
+            blocks = wire.blocks(item.message)
+            for wanted in (True, False):
+                part = [block for block in blocks if (wire.kind(block) == "result") is wanted]
+                message = wire.with_blocks(item.message, part)
+                view = wire.view(message)
+                if part and not view.empty:
+                    self._put(Item(message, item.index, view))
+
+    def _watch_items(self, item: Item) -> None:
+        """Keep what stands between reasoning and what it produced out, and give no item id twice."""
+        if self._reasoning and not self.wire.wants_follower(item.message):
+            if self.wire.can_follow(item.message):
+                reasoning, self._reasoning = self._reasoning, []
+                for thought in reasoning:
+                    self._put(thought)
+            else:
+                self._drop_reasoning()
+        if "repeated-item" not in self.rules:
+            return
+        item_id = self.wire.item_id(item.message)
+        if item_id and item_id in self.items:
+            if self._find("repeated-item", item, "" if item.view.signed else "its item id left out"):
+                self._replace(item, self.wire.without_item_id(item.message))
+        elif item_id:
+            self.items[item_id] = None
+
+    def _drop_reasoning(self) -> None:
+        reasoning, self._reasoning = self._reasoning, []
+        for item in reasoning:
+            if self._find("lone-reasoning", item, "dropped"):
+                self.changed = True
+            else:
+                self._put(item)
+
+    def _drop_trailing_thinking(self) -> None:
+        """Leave out the thoughts at the end of what the model said: the stream was cut behind them."""
+        held = self._held
+        if held is None or held.role != "assistant" or "trailing-thinking" not in self.rules:
+            return
+        rest = self.wire.without_trailing_thinking(held.message)
+        if rest is held.message or not self._find_at("trailing-thinking", held.index, "dropped"):
+            return
+        self.changed = True
+        if rest is None:
+            self._held = None
+        else:
+            held.message = rest
+
+    # Beside the message before
+
+    def _put(self, item: Item) -> None:
+        message, view, role = item.message, item.view, item.view.role
+        held = self._held
+        if held is not None and held.role == "assistant" and role != "assistant":
+            self._drop_trailing_thinking()
+            held = self._held
+        late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
+        if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
+            message, role = self.wire.as_role(message, "user"), "user"
+            self.changed = True
+        has_results = bool(view.results)
+        problem = self._touching(held, role, has_results=has_results) if held is not None else ""
+        if held is not None and problem and self._find(problem, item, "merged with the message before"):
+            self.changed = True
+            held.joined.append(message)
+            held.has_results = held.has_results or has_results
+            return
+        self._bridge(held, item, role, has_results=has_results)
+        self._hold(_Held(message, role, item.index, has_results))
+
+    def _touching(self, held: _Held, role: str, *, has_results: bool) -> str:
+        """Return what is wrong with two neighbours of one role, if anything is."""
+        if held.role != role or role == "system":
+            return ""
+        if "same-role" in self.rules:
+            return "same-role"
+        both = held.has_results and has_results
+        return "split-results" if both and "split-results" in self.rules else ""
+
+    def _bridge(self, held: _Held | None, item: Item, role: str, *, has_results: bool) -> None:
+        """Put a short message between two that may not touch, or before a first one of the model's."""
+        if not self.begun and role == "assistant":
+            demanded = "model-first" in self.rules
+            if (demanded and self._find("model-first", item, "a user message put before it")) or (
+                not demanded and self.starts_with_user  # what the user's side began with is gone, and was reported
+            ):
+                self._insert("user", item.index)
+            return
+        touches = held is not None and held.has_results and role == "user" and not has_results
+        done = "an assistant message put between"
+        if touches and "tool-then-user" in self.rules and self._find("tool-then-user", item, done):
+            self._insert("assistant", item.index)
+
+    def _insert(self, role: str, index: int) -> None:
+        self.changed = True
+        message = self.wire.speak(role, bridge_text(role, self.language))
+        self._hold(_Held(message, role, index, has_results=False))
+
+    def _hold(self, held: _Held) -> None:
+        self._release()
+        self._held = held
+        self.begun = self.begun or held.role != "system" or not self.profile.system_outside
+
+    def _release(self) -> None:
+        """Put the held message out, with all that was joined to it."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        message, wire = held.message, self.wire
+        if held.joined and isinstance(wire, BlockWire):
+            blocks = [block for part in (message, *held.joined) for block in wire.blocks(part)]
+            if "results-not-first" in self.rules:
+                blocks.sort(key=lambda block: wire.kind(block) != "result")
+            message = wire.with_blocks(message, blocks)
+        self.out.append(message)
+
+    # What is said of it
+
+    def _replace(self, item: Item, message: Any) -> None:
+        item.message, item.view = message, self.wire.view(message)
+        self.changed = True
+
+    def _find(self, problem: str, item: Item, done: str, call: Call | None = None) -> bool:
+        """Report a problem; return whether it is to be mended as `done` says."""
+        return self._find_at(problem, item.index, done, call)
+
+    def _find_at(self, problem: str, index: int, done: str, call: Call | None = None) -> bool:
+        rule: Rule | None = self.rules.get(problem)
+        if rule is not None and rule.operation is Operation.UNREPAIRABLE:
+            done = ""
+        call_id, name = (call.id, call.name) if call else ("", "")
+        found = Finding(index=index, problem=problem, call_id=call_id, name=name, done=done)
+        self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))
+        return bool(done)

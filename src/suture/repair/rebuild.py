@@ -1,0 +1,484 @@
+"""From an assignment to a history: which groups must change, what is said of them, and the new messages.
+
+A group (a turn and its results) that is whole is not touched. One that must change ends as: the turn, its results in
+call order, then whatever stood between, in its old order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from suture.errors import ConfigError
+from suture.language import Language
+from suture.repair.pairing import Assignment, Reference, Slot, Turn, assign, is_synthetic, look, open_place
+from suture.repair.report import Displaced, Finding, Pending
+from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
+from suture.wires import Call, Piece, ResultEdit, View, Wire
+
+Place = tuple[int, int]
+"""Where a call stands: the index of its message, its position in that."""
+
+
+class PairOptions(Struct, frozen=True, kw_only=True):
+    """How pairing decides where the history leaves a choice. Everything is explicit; nothing ambient is read.
+
+    >>> PairOptions().tail
+    'cancel'
+    """
+
+    tail: str = "cancel"
+    orphans: str = "text"
+    language: Language = "en"
+    generator: Callable[[str, str, Cause, Place], str] | None = None
+    """Name, id, cause and place of a call to the text of its placeholder."""
+    cause: Cause | None = None
+    """Why results are missing, where nothing else tells."""
+    causes: Mapping[Place, Cause] = field(default_factory=dict[Place, Cause])
+    is_placeholder: Callable[[str], bool] | None = None
+
+
+class Item(Struct, eq=False):
+    """A message of the new history, and the index of the one that it came from."""
+
+    message: Any
+    index: int
+    view: View
+
+
+class Pair(NamedTuple):
+    """A call of a group and its result: in which items, at which positions. A call left open has none."""
+
+    call: Item
+    position: int
+    answer: Item | None = None
+    answer_position: int = 0
+
+
+class Group(NamedTuple):
+    """A turn and its results, as they stand in the new history."""
+
+    turn: list[Item]
+    results: list[Item]
+    pairs: list[Pair]
+    begins: int
+    """Where it began in what was handed in, with its early results."""
+    pending: bool = False
+
+
+class Paired(Struct, eq=False):
+    """The outcome of pairing some messages.
+
+    >>> Paired().findings
+    []
+    """
+
+    items: list[Item] = field(default_factory=list[Item])
+    groups: list[Group] = field(default_factory=list[Group])
+    changed: bool = False
+    findings: list[Finding] = field(default_factory=list[Finding])
+    displaced: list[Displaced] = field(default_factory=list[Displaced])
+    pending: list[Pending] = field(default_factory=list[Pending])
+    answered: set[Place] = field(default_factory=set[Place])
+    """The calls that got a placeholder."""
+    open_place: int | None = None
+    """The first message that what comes next may still change, beside the last group."""
+
+    @property
+    def messages(self) -> list[Any]:
+        """The new messages."""
+        return [item.message for item in self.items]
+
+    @property
+    def origins(self) -> list[int]:
+        """Where each of the new messages came from."""
+        return [item.index for item in self.items]
+
+
+def pair(
+    wire: Wire,
+    messages: Sequence[Any],
+    options: PairOptions,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    set_like: bool | None = None,
+    local: bool = False,
+) -> Paired:
+    """Pair the calls and results of `messages[start:stop]`; `local` as in `assign`.
+
+    >>> from suture.wires import get_wire
+    >>> broken = [{"role": "tool", "tool_call_id": "a", "content": "42"}]
+    >>> pair(get_wire("openai-chat"), broken, PairOptions(orphans="drop")).messages
+    []
+    """
+    stop = len(messages) if stop is None else stop
+    found = assign(wire, messages, start, stop, options.is_placeholder, local=local)
+    return _Rebuilding(wire, messages, stop, options, found, wire.set_like if set_like is None else set_like).run()
+
+
+class _Rebuilding:
+    """One pass over an assignment; its parts end up in a `Paired`."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        messages: Sequence[Any],
+        stop: int,
+        options: PairOptions,
+        found: Assignment,
+        set_like: bool,  # noqa: FBT001 - the caller's choice
+    ) -> None:
+        self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
+        self.out = Paired()
+        self.counts = _count(found)
+        """How many results of each record are known to somebody."""
+        self.orphaned = {reference.place for reference in found.orphans}
+        self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
+        self.speakers = self._speakers(stop)
+        self.tail_is_open = stop == len(messages) and self._tail_is_open()
+        self.changing: dict[int, Turn] = {}
+        """The turns whose groups must change, by their last record."""
+        self.stays: set[int] = set()
+        """Records whose results stay where they are."""
+        self.texts: dict[int, dict[int, str]] = {}
+        """Records whose results move: which of those are kept as text."""
+
+    def run(self) -> Paired:
+        self.out.open_place = open_place(self.found)
+        self._choose()
+        for place in self.counts:
+            if place not in self.stays:
+                self.texts[place] = {}
+        self._report_leftovers()
+        self._write()
+        self.out.findings.sort(key=attrgetter("index"))
+        self.out.displaced.sort(key=attrgetter("index"))
+        return self.out
+
+    def _speakers(self, stop: int) -> list[str]:
+        """Return, for each record, the role of who speaks next behind it: the user, the model, or nobody."""
+        behind = (_speaker(look(self.wire, self.messages[at], at)[1]) for at in range(stop, len(self.messages)))
+        speaker = next(filter(None, behind), "")
+        speakers = [speaker] * len(self.found.records)
+        for place in range(len(speakers) - 1, -1, -1):
+            speakers[place] = speaker
+            speaker = _speaker(self.found.records[place].view) or speaker
+        return speakers
+
+    def _tail_is_open(self) -> bool:
+        """Tell whether nothing but its own results follows the last turn."""
+        if not self.found.turns:
+            return False
+        turn = self.found.turns[-1]
+        if turn.last > turn.slots[-1].place and not any(place > turn.last for place in _places(turn)):
+            return False  # what the model said behind its calls is followed by no result of theirs
+        return all(
+            place in self.counts and place not in self.orphaned and not self.found.records[place].view.loose
+            for place in range(turn.last + 1, len(self.found.records))
+        )
+
+    def _keeps_tail(self, turn: Turn) -> bool:
+        if self.options.tail != "keep" or not self.tail_is_open or turn is not self.found.turns[-1]:
+            return False
+        return any(slot.answer is None for slot in turn.slots)
+
+    # What must change
+
+    def _choose(self) -> None:
+        """Decide which groups must change."""
+        for turn in self.found.turns:
+            places = _places(turn)
+            if self._is_whole(turn, places):
+                self.stays |= places
+            else:
+                self.changing[turn.last] = turn
+        if self.wire.set_like:
+            retold = {reference.place for reference in self.found.orphans if self._is_kept(reference)}
+            for turn, following in pairwise(self.found.turns):
+                if turn.last not in self.changing and self._would_join(turn, following, retold):
+                    self.changing[turn.last] = turn
+                    self.stays -= _places(turn)
+
+    def _is_whole(self, turn: Turn, places: set[int]) -> bool:
+        answers = [slot.answer for slot in turn.slots if slot.answer is not None]
+        missing = any(slot.answer is None and self.wire.can_answer(slot.call) for slot in turn.slots)
+        if (
+            turn.surplus
+            or (missing and not self._keeps_tail(turn))
+            or any(self._id_differs(slot) for slot in turn.slots)
+        ):
+            return False
+        if any(place <= turn.last for place in places):
+            return False
+        if self.set_like:
+            return True
+        if not places:
+            return True
+        in_place = min(places) == turn.last + 1 and max(places) == turn.last + len(places)
+        if not in_place or sum([self.counts[place] for place in places]) != len(answers):
+            return False
+        last = turn.last + len(places)
+        return not any(self.found.records[place].view.loose for place in places if place != last)
+
+    def _id_differs(self, slot: Slot) -> bool:
+        """Tell whether a call has a result that goes by another id."""
+        answer = slot.answer
+        if answer is None or not answer.result.id or not self.wire.has_id(slot.call):
+            return False
+        return answer.result.id != slot.call.id
+
+    def _would_join(self, turn: Turn, following: Turn, retold: set[int]) -> bool:
+        """Tell whether all that keeps two turns of items apart goes away: then their calls would be one turn."""
+        places = _places(turn)
+        between = range(turn.last + 1, following.first)
+        gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
+        return bool(places) and all(gone)
+
+    # The new messages
+
+    def _write(self) -> None:
+        records = self.found.records
+        written: dict[int, Item] = {}
+        """The items of records that stay as they are."""
+        carriers: dict[int, list[Item]] = {}
+        """The new results behind the turns that change."""
+        for place, record in enumerate(records):
+            message = record.message
+            if message is not self.messages[record.index]:
+                self.out.changed = True
+                if not record.is_step:
+                    self._find(record.index, "lone-surrogate", None, "replaced by U+FFFD")
+                elif record.view.results:
+                    self._find(record.index, "result-in-model-message", None, "split at its results")
+            if place in self.texts:
+                self.out.changed = True
+                rest = self.wire.rest(message, self.texts[place])
+                if rest is not None:
+                    self.out.items.append(Item(rest, record.index, self.wire.view(rest)))
+            else:
+                written[place] = Item(message, record.index, record.view)
+                self.out.items.append(written[place])
+            turn = self.changing.get(place)
+            if turn is not None:
+                self.out.changed = True
+                pieces = self._pieces(turn)
+                made = self.wire.carry(pieces) if pieces else []
+                carriers[place] = [Item(message, record.index, self.wire.view(message)) for message in made]
+                self.out.items += carriers[place]
+        for turn in self.found.turns:
+            self.out.groups.append(self._group(turn, written, carriers.get(turn.last)))
+        if self.texts:
+            self._extend_turns()
+
+    def _extend_turns(self) -> None:
+        """Take into a turn what the model said before it, where all that stood between has gone."""
+        groups = self.out.groups
+        begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
+        said: list[Item] = []
+        for item in self.out.items:
+            number = begins.get(id(item))
+            if number is not None:
+                groups[number] = groups[number]._replace(turn=[*said, *groups[number].turn])
+            if item.view.role != "assistant" or item.view.calls:
+                said = []
+            elif said or not item.view.empty:
+                said.append(item)
+
+    def _group(self, turn: Turn, written: Mapping[int, Item], carriers: list[Item] | None) -> Group:
+        """Return a turn and its results as they stand in the new history."""
+        keeps = self._keeps_tail(turn)
+        if keeps:
+            self._leave_open(turn)
+        items = [written[place] for place in range(turn.first, turn.last + 1)]
+        where: list[tuple[Item | None, int]]
+        if carriers is None:
+            results = [written[place] for place in sorted(_places(turn))]
+            answers = [slot.answer for slot in turn.slots]
+            where = [(None, 0) if answer is None else (written[answer.place], answer.position) for answer in answers]
+        else:
+            results = carriers
+            places = iter([(item, position) for item in carriers for position in range(len(item.view.results))])
+            where = [next(places) if self._has_piece(turn, slot) else (None, 0) for slot in turn.slots]
+        pairs: list[Pair] = []
+        for slot, (answer, place) in zip(turn.slots, where, strict=True):
+            position = slot.position - self.found.records[slot.place].calls_before
+            pairs.append(Pair(written[slot.place], position, answer, place))
+            if answer is None and not keeps:
+                self._find(pairs[-1].call.index, "dangling", slot.call, "")
+        sources = [place for place in _places(turn) if place < turn.first]
+        begins = self.found.records[min([turn.first, *sources])].index
+        return Group(items, results, pairs, begins, keeps)
+
+    def _has_piece(self, turn: Turn, slot: Slot) -> bool:
+        return slot.answer is not None or (not self._keeps_tail(turn) and self.wire.can_answer(slot.call))
+
+    def _pieces(self, turn: Turn) -> list[Piece]:
+        """Return the results of a turn in call order, a placeholder where one is missing."""
+        before = len(self.out.findings)
+        pieces: list[Piece] = []
+        run_end = turn.last + 1
+        places = _places(turn)
+        while run_end in places or run_end in self.left_out:
+            run_end += 1
+        for slot in turn.slots:
+            if slot.answer is not None:
+                pieces.append(self._piece(slot, slot.answer))
+                self._report_move(turn, slot, slot.answer, run_end)
+            elif self._has_piece(turn, slot):
+                pieces.append(self._placeholder(turn, slot))
+        if len(self.out.findings) == before and not turn.surplus and not places & self.orphaned:
+            first = self.found.records[turn.first].index
+            self._find(first, "out-of-order", turn.slots[0].call, "results put together, in call order")
+        return pieces
+
+    def _piece(self, slot: Slot, answer: Reference) -> Piece:
+        """Return the result of a call, with its parts joined and under the id of its call."""
+        message = self.found.records[answer.place].message
+        edit = ResultEdit()
+        if slot.more:
+            references = sorted([answer, *slot.more], key=attrgetter("place", "position"))
+            parts = [part for reference in references for part in self.wire.result_parts(reference.result) or ()]
+            edit = edit._replace(parts=parts)
+            for reference in slot.more:
+                index = self.found.records[reference.place].index
+                self._find(index, "duplicate", slot.call, "joined: another part of one result")
+        if slot.call.id != answer.result.id and self.wire.has_id(slot.call):
+            edit = edit._replace(id=slot.call.id)
+            index = self.found.records[answer.place].index
+            self._find(index, "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}")
+        if edit != ResultEdit():
+            message = self.wire.edit(message, {}, {answer.position: edit})
+        return Piece(message, answer.position)
+
+    def _report_move(self, turn: Turn, slot: Slot, answer: Reference, run_end: int) -> None:
+        place = self.found.records[slot.place].index
+        index = self.found.records[answer.place].index
+        if answer.place <= turn.last:
+            self._find(index, "early", slot.call, f"moved behind its call at {place}")
+        elif answer.place >= run_end and not self.set_like:
+            self._find(index, "late", slot.call, f"moved behind its call at {place}")
+
+    def _placeholder(self, turn: Turn, slot: Slot) -> Piece:
+        place = (self.found.records[slot.place].index, slot.position)
+        cause = self.options.causes.get(place) or self._cause(turn, slot.call)
+        self.out.answered.add(place)
+        self._find(place[0], "dangling", slot.call, f"answered: {cause}")
+        return Piece(call=slot.call, text=self._text(cause, slot.call, place), cause=str(cause))
+
+    def _cause(self, turn: Turn, call: Call) -> Cause:
+        if self.wire.is_malformed(call):
+            return Cause.MALFORMED
+        if self.options.cause is not None:
+            return self.options.cause
+        return Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
+
+    def _text(self, cause: Cause, call: Call, place: Place) -> str:
+        if self.options.generator is not None:
+            text: Any = self.options.generator(call.name, call.id, cause, place)
+            if not isinstance(text, str):
+                raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
+            if text and not is_sendable(text):
+                raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
+            if text:
+                return text
+        return placeholder_text(cause, call.name, call.id, self.options.language)
+
+    def _leave_open(self, turn: Turn) -> None:
+        for slot in turn.slots:
+            if slot.answer is None:
+                call, index = slot.call, self.found.records[slot.place].index
+                self.out.pending.append(Pending(index=index, position=slot.position, call_id=call.id, name=call.name))
+
+    # What is left over
+
+    def _report_leftovers(self) -> None:
+        for reference, slot in self.found.copies:
+            done = "dropped: its real result is there" if reference.synthetic else "dropped: an identical one is there"
+            self._find(self._index(reference), "duplicate", slot.call, done)
+        for reference, slot in self.found.beaten:
+            self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")
+            self._displace(reference, slot.call.name, "duplicate")
+        for reference in self.found.orphans:
+            self._report_orphan(reference)
+
+    def _report_orphan(self, reference: Reference) -> None:
+        result = reference.result
+        text, complete = self.wire.result_text(result)
+        kept = self._is_kept(reference)
+        if kept:
+            shown = orphan_text(text, result.name, result.id, self.options.language)
+            self.texts[reference.place][reference.position] = shown
+        if not self._is_synthetic(reference) and (not kept or not complete or len(text) > ORPHAN_LIMIT):
+            self._displace(reference, result.name, "orphan")
+        call = Call(result.id, result.name)
+        self._find(self._index(reference), "orphan", call, "kept as user text" if kept else "dropped")
+
+    def _is_kept(self, reference: Reference) -> bool:
+        """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
+        return self.options.orphans == "text" and not self._is_synthetic(reference)
+
+    def _is_synthetic(self, reference: Reference) -> bool:
+        return is_synthetic(self.wire, reference.result, None, self.options.is_placeholder)
+
+    def _displace(self, reference: Reference, name: str, reason: str) -> None:
+        result = reference.result
+        text, complete = self.wire.result_text(result)
+        self.out.displaced.append(
+            Displaced(
+                index=self._index(reference),
+                call_id=result.id,
+                name=result.name or name,
+                reason=reason,
+                length=len(text),
+                content=text if complete else result.content,
+            )
+        )
+
+    def _index(self, reference: Reference) -> int:
+        return self.found.records[reference.place].index
+
+    def _find(self, index: int, problem: str, call: Call | None, done: str) -> None:
+        call_id, name = (call.id, call.name) if call is not None else ("", "")
+        self.out.findings.append(Finding(index=index, problem=problem, call_id=call_id, name=name, done=done))
+
+
+def is_sendable(text: str) -> bool:
+    """Tell whether `text` can be written as UTF-8.
+
+    >>> is_sendable("ok")
+    True
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _speaker(view: View) -> str:
+    """Return who speaks in a message: the user, the model, or nobody."""
+    if view.role == "assistant":
+        return "" if view.empty else view.role
+    return view.role if view.role == "user" and (view.loose or not view.results) else ""
+
+
+def _places(turn: Turn) -> set[int]:
+    """Return the records that hold the results of `turn`."""
+    answers = [slot.answer for slot in turn.slots if slot.answer is not None]
+    return {answer.place for answer in answers}
+
+
+def _count(found: Assignment) -> dict[int, int]:
+    """Return how many results each record holds."""
+    counts: dict[int, int] = {}
+    slots = [slot for turn in found.turns for slot in turn.slots]
+    references = [slot.answer for slot in slots if slot.answer is not None]
+    references += [reference for slot in slots for reference in slot.more]
+    references += found.orphans
+    references += [reference for reference, _ in (*found.copies, *found.beaten)]
+    for reference in references:
+        counts[reference.place] = counts.get(reference.place, 0) + 1
+    return counts

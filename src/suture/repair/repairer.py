@@ -1,0 +1,180 @@
+"""`Repairer` and `Follower`: the same as `repair`, for a history that grows. What is settled is not looked at again."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
+from typing import Any, Generic, Literal, overload
+
+from suture.errors import InputError
+from suture.messages import History, M
+from suture.profiles import Profile
+from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, make_options, make_walks
+from suture.repair.report import Finding, Pending, Report
+from suture.repair.texts import Cause
+from suture.wires import Wire, narrow
+
+
+class Repairer(Generic[M]):
+    """Repairs a history as it grows, in time linear in what is new and in the open end, however long the history.
+
+    It takes the options of `repair`, and has its results: `messages` (a view that grows along), `changed`,
+    `report`, `pending`, `unresolved`. If an earlier message changed, call `reset`; messages mutated in place
+    are not noticed.
+
+    >>> repairer = Repairer(wire="openai-chat")
+    >>> call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    >>> _ = repairer.extend([{"role": "assistant", "tool_calls": [call]}])
+    >>> _ = repairer.extend([{"role": "user", "content": "stop"}])
+    >>> [message["role"] for message in repairer.messages]
+    ['assistant', 'tool', 'user']
+    """
+
+    def __init__(  # noqa: PLR0913 - the choices of `repair`
+        self,
+        messages: Iterable[M] | tuple[()] = (),
+        *,
+        wire: str | Wire | None = None,
+        profile: str | Profile | None = None,
+        tail: Literal["cancel", "keep"] = "cancel",
+        orphans: Literal["text", "drop"] = "text",
+        generator: Generator | None = None,
+        cause: Cause | str | None = None,
+        causes: Causes | None = None,
+        is_placeholder: Callable[[str], bool] | None = None,
+        language: str | None = None,
+    ) -> None:
+        self._options = make_options(
+            tail=tail,
+            orphans=orphans,
+            generator=generator,
+            cause=cause,
+            causes=causes,
+            is_placeholder=is_placeholder,
+            language=language,
+        )
+        self._asked = (wire, profile)
+        self.reset(messages)
+
+    def reset(self, messages: Iterable[M] = ()) -> None:
+        """Forget everything and start again with `messages`."""
+        self._raw: list[M] = []
+        self._walks = make_walks(self._raw, *self._asked, self._options)
+        self.extend(messages)
+
+    def extend(self, new: Iterable[M]) -> "Repairer[M]":
+        """Add messages at the end. If one of them is malformed, or the generator fails, nothing has changed."""
+        if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+        added = list(new)
+        start = len(self._raw)
+        self._raw += added
+        try:
+            if start == 0 and self._raw:
+                self._walks = make_walks(self._raw, *self._asked, self._options)
+            names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
+            walks = [walk for walk in self._walks if not names or walk.wire.name in names]
+            for walk in walks:
+                walk.go_on()
+        except BaseException:
+            old = self._raw[:start]
+            self.reset(old)
+            raise
+        self._walks = walks
+        return self
+
+    @property
+    def messages(self) -> Sequence[M]:
+        """The repaired history, as a view that grows along."""
+        return _Window(self._only.out)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the repaired history differs from what was handed in."""
+        return self._only.changed
+
+    @property
+    def report(self) -> Report:
+        """What was found, and what was done."""
+        return self._only.report()
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """Calls at the tail that wait for their results (only with `tail="keep"`)."""
+        return self._only.pending
+
+    @property
+    def unresolved(self) -> tuple[Finding, ...]:
+        """What no operation could mend."""
+        return tuple([finding for finding in self._only.findings() if not finding.mended])
+
+    @property
+    def _only(self) -> Walk:
+        return agreed(self._walks)
+
+
+class _Window(Sequence[M], Generic[M]):
+    """A read-only view of a list that goes on growing."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[M]) -> None:
+        self._items = items
+
+    @overload
+    def __getitem__(self, index: int) -> M: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[M]: ...
+    def __getitem__(self, index: int | slice) -> M | list[M]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[M]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self._items) == list(other) if isinstance(other, Sequence) else NotImplemented  # pyright: ignore[reportUnknownArgumentType]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"<view of {len(self._items)} messages>"
+
+
+class Follower:
+    """Gives, for each state of a growing history, what its provider accepts: the history itself if it does.
+
+    >>> from suture.messages import History, Message
+    >>> history = History([Message.user("hi")])
+    >>> Follower(wire="message").follow(history).messages is history
+    True
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._repairer: Repairer[Any] = Repairer(**options)
+        self._history: History[Any] = History()
+        self._sent: History[Any] = History()
+
+    def follow(self, history: History[Any]) -> Repaired[Any]:
+        """Return what may be sent of `history`; only what is new is looked at."""
+        repairer = self._repairer
+        if history.follows(self._history):
+            repairer.extend(history[self._history.length :])
+        else:
+            repairer.reset(history)
+        self._history = history
+        changed = repairer.changed
+        return Repaired(
+            messages=self._send(repairer.messages) if changed else history,
+            changed=changed,
+            report=repairer.report,
+            pending=repairer.pending,
+        )
+
+    def _send(self, messages: Sequence[Any]) -> History[Any]:
+        """Return `messages` as a history that goes on from the last one, with all that is kept in its log."""
+        sent = self._sent
+        if sent.length > len(messages) or not all(map(is_, sent, messages)):
+            sent = History()
+        self._sent = sent.extend(messages[sent.length :])
+        return self._sent

@@ -1,0 +1,463 @@
+"""Tokens: how many a message, or a whole history, is likely to take up.
+
+`CharacterCounter` estimates and needs nothing, `ExactCounter` uses a tokenizer, `UsageCounter` goes by what the
+provider reported. `Tally` counts a history that grows, each message once. Nothing here does I/O.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import is_
+from types import CoroutineType
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+
+from suture.errors import ConfigError, InputError
+from suture.messages import History, TokenUsage, ToolInfo
+from suture.wires import ChatWire, Wire, Words, argument_json, get_wire, recognise
+
+__all__ = [
+    "MEDIA_TOKENS",
+    "CharacterCounter",
+    "Counter",
+    "ExactCounter",
+    "Tally",
+    "UsageCounter",
+    "WholeCounter",
+    "is_incremental",
+]
+
+MEDIA_TOKENS = 1_600
+"""What an image, a sound, a film or a file counts: what providers charge for a full-size image.
+
+Anthropic scales an image down until it takes up about 1,600 tokens; others charge less. A long film or document costs
+more, which only the provider can tell (`UsageCounter`).
+"""
+
+
+@runtime_checkable
+class Counter(Protocol):
+    """Counts the tokens of one message. Any object with this method will do.
+
+    >>> class Letters:
+    ...     def count(self, message):
+    ...         return len(message["content"])
+    >>> Tally("openai-chat", Letters()).total([{"role": "user", "content": "hello"}])
+    5
+    """
+
+    def count(self, message: Any, /) -> int:
+        """Return how many tokens `message` takes up."""
+        ...
+
+
+class WholeCounter(Protocol):
+    """Counts the tokens of a whole history and the tools sent along: a function, plain or async.
+
+    >>> def per_message(messages, tool_infos):
+    ...     return 100 * len(messages)
+    >>> is_incremental(per_message)
+    False
+    """
+
+    def __call__(self, messages: Sequence[Any], tool_infos: Sequence[ToolInfo], /) -> int | Awaitable[int]:
+        """Return how many tokens all of it takes up."""
+        ...
+
+
+class WordCounter(ABC):
+    """A counter that goes by the words of a message."""
+
+    def count(self, message: Any, wire: Wire | str | None = None) -> int:
+        """Return how many tokens `message` takes up; its wire is recognised if not given.
+
+        >>> from suture.messages import ImagePart, Message, TextPart
+        >>> photo = ImagePart(url="https://example.com/a.png")
+        >>> CharacterCounter().count(Message.user([TextPart("Who is this?"), photo]))
+        1604
+        """
+        return self.count_words(_words_of(message, wire))
+
+    @abstractmethod
+    def count_words(self, words: Words) -> int:
+        """Return how many tokens a message with these words takes up."""
+
+    @abstractmethod
+    def count_text(self, text: str) -> int:
+        """Return how many tokens `text` takes up."""
+
+
+class CharacterCounter(WordCounter):
+    """Estimates four characters a token: of the role, what is said and thought, calls and results; media are flat.
+
+    >>> CharacterCounter().count({"role": "user", "content": "What is the capital of France?"})
+    9
+    """
+
+    def count_words(self, words: Words) -> int:
+        """Return a quarter of the characters, one more for each text, and what media count.
+
+        >>> CharacterCounter().count_words(Words(("user", "hello"), media=1))
+        1602
+        """
+        texts, media = words
+        return (sum(map(len, texts)) + len(texts)) // 4 + MEDIA_TOKENS * media
+
+    def count_text(self, text: str) -> int:
+        """Return how many tokens `text` is likely to take up, rounded up.
+
+        >>> CharacterCounter().count_text("hello")
+        2
+        """
+        return (len(text) + 3) // 4
+
+    def __repr__(self) -> str:
+        return "CharacterCounter()"
+
+
+_CHARACTERS = CharacterCounter()
+
+
+class UsageCounter:
+    """Goes by what the provider reported with its last reply, and estimates only what came after it.
+
+    A single message can only be estimated: it is `Tally` that knows the report.
+
+    >>> from suture.messages import Message, TokenUsage
+    >>> history = [Message.user("hi"), Message.assistant("hello"), Message.user("x" * 400)]
+    >>> tally = Tally("message", UsageCounter())
+    >>> tally.total(history, usage=TokenUsage(prompt_tokens=900, completion_tokens=40))
+    1041
+    """
+
+    def __init__(self, estimate: Counter = _CHARACTERS) -> None:
+        if not is_incremental(estimate) or isinstance(estimate, UsageCounter):
+            raise ConfigError(f"UsageCounter estimates with an object with count(message), not {_name_of(estimate)}")
+        self.estimate: Counter = estimate
+
+    def count(self, message: Any, wire: Wire | str | None = None) -> int:
+        """Return the estimate of one message.
+
+        >>> UsageCounter().count({"role": "user", "content": "x" * 400})
+        101
+        """
+        return _with_wire(self.estimate, message, wire)
+
+    def count_text(self, text: str) -> int:
+        """Return the estimate of a text; four characters a token, if the estimating counter knows only messages.
+
+        >>> UsageCounter().count_text("hello")
+        2
+        """
+        return getattr(self.estimate, "count_text", _CHARACTERS.count_text)(text)
+
+    def __repr__(self) -> str:
+        return f"UsageCounter({self.estimate!r})"
+
+
+def is_incremental(counter: Any) -> TypeGuard[Counter]:
+    """Tell whether `counter` counts message by message; `False` of a function that wants the whole history.
+
+    Raises `ConfigError` for what is neither.
+
+    >>> is_incremental(CharacterCounter()), is_incremental(lambda messages, tool_infos: 0)
+    (True, False)
+    """
+    # Texts and lists have a method `count`, too: a slip such as token_counter="o200k_base" is found here.
+    if not isinstance(counter, type) and not isinstance(counter, Sequence):
+        if callable(getattr(counter, "count", None)):
+            return True
+        if callable(counter):
+            return False
+    hint = "; make one: " + counter.__name__ + "()" if isinstance(counter, type) else ""
+    raise ConfigError(
+        "a token counter is an object with count(message), or a function of (messages, tool_infos), "
+        f"not {_name_of(counter)}{hint}"
+    )
+
+
+def _with_wire(counter: Counter, message: Any, wire: Wire | str | None) -> int:
+    """Return what `counter` gives for `message`; one that goes by the words need not recognise the wire."""
+    if isinstance(counter, WordCounter) and type(counter).count is WordCounter.count:
+        return counter.count_words(_words_of(message, wire))
+    return counter.count(message)
+
+
+def _words_of(message: Any, wire: Wire | str | None) -> Words:
+    """Return the words of `message`, of the first wire that can view it if none is given."""
+    if isinstance(wire, str):
+        wire = get_wire(wire)
+    if wire is not None:
+        return wire.words(message)
+    *others, last = map(get_wire, recognise([message]))
+    for candidate in others:
+        try:
+            return candidate.words(message)
+        except InputError:
+            continue
+    return last.words(message)
+
+
+def _name_of(counter: Any) -> str:
+    """Return how an error calls `counter`: a function or a class by its name, an object by its type."""
+    own = getattr(counter, "__qualname__", None)
+    return own if isinstance(own, str) else type(counter).__name__
+
+
+_FRAME = 3
+"""Tokens that a provider puts around each message."""
+
+_PIECE = 100_000
+"""How many characters are given to the tokenizer at once: the ids of one piece are all that is held in memory."""
+
+
+class ExactCounter(WordCounter):
+    """Counts with the tokenizer of a model family, `o200k_base` (OpenAI's since GPT-4o) if no other is named.
+
+    Needs `pip install 'suture[tokens]'`. Text that spells a special token is counted as the text it is. What no
+    tokenizer can tell stays an estimate: three tokens around each message, and media.
+
+    >>> counter = ExactCounter()
+    >>> counter.count_text("hello world"), counter.count({"role": "user", "content": "hello world"})
+    (2, 6)
+    """
+
+    def __init__(self, encoding: str = "o200k_base") -> None:
+        try:
+            from splintr import Tokenizer  # noqa: PLC0415 - an extra: only who counts exactly needs it
+        except ImportError:
+            raise ConfigError(
+                "ExactCounter needs the package splintr-rs; install it: pip install 'suture[tokens]'"
+            ) from None
+        try:
+            tokenizer: Any = Tokenizer.from_pretrained(encoding if isinstance(encoding, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
+        except ValueError as error:
+            known = str(error).rpartition("Supported: ")[2]
+            raise ConfigError(f"unknown encoding {encoding!r}; known: {known}") from None
+        self.encoding = encoding
+        self._encode: Any = tokenizer.encode_ordinary
+
+    def count_words(self, words: Words) -> int:
+        """Return the tokens of each text, those around the message, and what media count.
+
+        >>> ExactCounter("cl100k_base").count_words(Words(("user", "hello world")))
+        6
+        """
+        texts, media = words
+        return sum(map(self.count_text, texts)) + _FRAME + MEDIA_TOKENS * media
+
+    def count_text(self, text: str) -> int:
+        """Return how many tokens `text` is.
+
+        >>> ExactCounter().count_text("<|endoftext|>")
+        7
+        """
+        if len(text) > _PIECE:
+            return sum(map(self._tokens, _pieces(text)))
+        return self._tokens(text)
+
+    def _tokens(self, text: str) -> int:
+        try:
+            return len(self._encode(text))
+        except UnicodeEncodeError:  # half a surrogate pair, which no provider could be sent
+            return len(self._encode(text.encode(errors="replace").decode()))
+
+    def __repr__(self) -> str:
+        return f"ExactCounter({self.encoding!r})"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield `text` in pieces, cut at white space if there is any: tokens do not reach across the start of a word."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE
+        if end < len(text):
+            middle = start + _PIECE // 2
+            cut = max(text.rfind(" ", middle, end), text.rfind("\n", middle, end) + 1)
+            end = cut if cut > middle else end
+        yield text[start:end]
+        start = end
+
+
+class _Counted(NamedTuple):
+    """A message that was counted. It is held, so that its identity stays its own."""
+
+    message: Any
+    tokens: int
+    is_reply: bool = False
+    reported: int = 0
+    """What the provider reported with it, all input and output; 0 if it did not."""
+
+
+class _Sum(NamedTuple):
+    """What a history adds up to."""
+
+    tokens: int = 0
+    behind_reply: int | None = None
+    """The estimate of what stands behind the last reply; `None` before the first."""
+    reported: int = 0
+    """What was reported with the last reply that carries a report."""
+    behind_report: int = 0
+    """The estimate of what stands behind that one."""
+
+    def plus(self, each: _Counted) -> "_Sum":
+        """Return the sum with one message more."""
+        tokens, behind, reported, behind_report = self
+        if each.is_reply:
+            behind = 0
+        elif behind is not None:
+            behind += each.tokens
+        if each.reported:
+            return _Sum(tokens + each.tokens, behind, each.reported, 0)
+        return _Sum(tokens + each.tokens, behind, reported, behind_report + each.tokens)
+
+
+class Tally:
+    """Counts one history after another, each message once: what was counted is known by its identity.
+
+    Make one for each run, and do not share it. A history that grew out of the one before (`History.follows`) costs no
+    more than what is new in it, whatever its length. What a history no longer holds is forgotten.
+
+    >>> from suture.messages import History, Message
+    >>> tally = Tally("message", CharacterCounter())
+    >>> history = History([Message.user("x" * 400)])
+    >>> tally.total(history), tally.total(history.append(Message.user("y" * 40)))
+    (101, 112)
+    """
+
+    def __init__(self, wire: Wire | str, counter: Counter) -> None:
+        if not is_incremental(counter):
+            raise ConfigError(
+                f"{_name_of(counter)} counts whole histories, so there is nothing to tally; "
+                "call it with (messages, tool_infos)"
+            )
+        self.wire: Wire = get_wire(wire) if isinstance(wire, str) else wire
+        self.counter: Counter = counter
+        self._by_report = isinstance(counter, UsageCounter)
+        self._estimate = counter.estimate if isinstance(counter, UsageCounter) else counter
+        self._known: dict[int, _Counted] = {}
+        """The messages of the last history."""
+        self._loose: dict[int, _Counted] = {}
+        """Messages that were counted and may stand in the next history."""
+        self._sum = _Sum()
+        self._last: History[Any] | None = None
+        self._tools: tuple[Any, ...] = ()
+        self._tool_tokens = 0
+
+    def total(
+        self, history: Sequence[Any], tool_infos: Sequence[ToolInfo] = (), usage: TokenUsage | None = None
+    ) -> int:
+        """Return how many tokens `history` has, together with the tools sent along.
+
+        With a `UsageCounter`, `usage` is what the provider reported with the last reply. It covers the tools and all up
+        to that reply; what stands behind is estimated. Without it, the last reply that carries a report is used, and
+        without any, all is estimated.
+
+        >>> from suture.messages import Message, ToolInfo
+        >>> Tally("message", CharacterCounter()).total([Message.user("hi")], [ToolInfo("search", "Search the docs.")])
+        14
+        """
+        last = self._last
+        if last is not None and isinstance(history, History) and history.follows(last):
+            if history.length > last.length:
+                self._grow(history[last.length :])
+        else:
+            self._begin(history)
+        self._last = history if isinstance(history, History) else None
+        self._loose.clear()
+        found = self._sum
+        if self._by_report:
+            told = _reported(usage)
+            if told and found.behind_reply is not None:
+                return told + found.behind_reply
+            if found.reported:
+                return found.reported + found.behind_report
+        return found.tokens + self._of_tools(tool_infos)
+
+    def of(self, message: Any) -> int:
+        """Return how many tokens `message` has, also if it is in no history yet.
+
+        >>> Tally("openai-chat", CharacterCounter()).of({"role": "user", "content": "x" * 400})
+        101
+        """
+        return self._counted(message).tokens
+
+    def _grow(self, new: Iterable[Any]) -> None:
+        """Add messages. Nothing has changed if one of them cannot be counted."""
+        counted = [self._counted(message) for message in new]
+        self._known.update((id(each.message), each) for each in counted)
+        self._sum = self._added(self._sum, counted)
+
+    def _begin(self, history: Iterable[Any]) -> None:
+        """Take another history; what was counted before and is in it is not counted again."""
+        counted = [self._counted(message) for message in history]
+        self._known = {id(each.message): each for each in counted}
+        self._sum = self._added(_Sum(), counted)
+
+    def _added(self, found: _Sum, counted: Sequence[_Counted]) -> _Sum:
+        if not self._by_report:
+            return _Sum(found.tokens + sum([each.tokens for each in counted]))
+        for each in counted:
+            found = found.plus(each)
+        return found
+
+    def _counted(self, message: Any) -> _Counted:
+        found = self._known.get(id(message)) or self._loose.get(id(message))
+        if found is not None:
+            return found
+        counted = self._loose[id(message)] = self._count(message)
+        return counted
+
+    def _count(self, message: Any) -> _Counted:
+        wire, counter = self.wire, self._estimate
+        tokens = _checked(counter, lambda: _with_wire(counter, message, wire))
+        if not self._by_report:
+            return _Counted(message, tokens)
+        if not isinstance(wire, ChatWire):
+            return _Counted(message, tokens, wire.made_by_model(message))
+        is_reply = wire.made_by_model(message)
+        return _Counted(message, tokens, is_reply, _reported(wire.usage(message)) if is_reply else 0)
+
+    def _of_tools(self, tool_infos: Sequence[ToolInfo]) -> int:
+        held = self._tools
+        if tool_infos is not held and not (len(tool_infos) == len(held) and all(map(is_, tool_infos, held))):
+            self._tool_tokens = _text_tokens(self._estimate, [_tool_text(info) for info in tool_infos])
+            self._tools = tuple(tool_infos)
+        return self._tool_tokens
+
+
+def _reported(usage: TokenUsage | None) -> int:
+    """Return all input and output that was reported; `prompt_tokens` has what was cached in it."""
+    if usage is None:
+        return 0
+    return usage.prompt_tokens + usage.completion_tokens or usage.total_tokens
+
+
+def _tool_text(info: Any) -> str:
+    """Return what a model is told of a tool, as compact JSON; what else is attached to it is not sent."""
+    if not isinstance(info, ToolInfo):
+        return argument_json(info)
+    said = {"name": info.name, "description": info.description, "parameters": info.parameters}
+    return argument_json({name: value for name, value in said.items() if value})
+
+
+def _text_tokens(counter: Any, texts: Sequence[str]) -> int:
+    """Return what texts count; four characters a token, if the counter knows only messages."""
+    if isinstance(counter, CharacterCounter) or not hasattr(counter, "count_text"):
+        return sum(map(len, texts)) // 4
+    return sum([_checked(counter, partial(counter.count_text, text)) for text in texts])
+
+
+def _checked(counter: Any, count: Callable[[], Any]) -> int:
+    """Return what `count` gives; refuse what is no number of tokens."""
+    try:
+        tokens = count()
+    except InputError:
+        raise  # it is the message that is wrong, and this says how
+    except Exception as error:
+        raise ConfigError(f"the token counter {_name_of(counter)} failed: {type(error).__name__}: {error}") from error
+    if type(tokens) is int and tokens >= 0:
+        return tokens
+    given = repr(tokens) if tokens is None or isinstance(tokens, int | float | str) else f"a {type(tokens).__name__}"
+    if isinstance(tokens, CoroutineType):
+        tokens.close()  # nobody will await it
+    raise ConfigError(f"the token counter {_name_of(counter)} gave {given}; a number of tokens is an integer from 0 on")

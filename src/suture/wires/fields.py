@@ -1,0 +1,322 @@
+"""Reading and copying the user's own objects, dicts and the SDKs' objects alike, without importing an SDK."""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from operator import is_
+from typing import Any, TypeGuard
+
+import msgspec
+
+from suture.errors import InputError
+from suture.messages import check_plain
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether `thing` is a mapping, of names as JSON has them."""
+    return isinstance(thing, dict) or isinstance(thing, Mapping)  # noqa: SIM101 - the first is far cheaper
+
+
+def is_list(thing: Any) -> TypeGuard[Sequence[Any]]:
+    """Tell whether `thing` is a list or a tuple."""
+    return isinstance(thing, list | tuple)
+
+
+def get(thing: Any, name: str) -> Any:
+    """Return the field `name` of a mapping or object, `None` where it is absent."""
+    if thing.__class__ is dict or is_map(thing):
+        return thing.get(name)
+    return getattr(thing, name, None)
+
+
+def word(thing: Any, name: str) -> str | None:
+    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing.
+
+    >>> word({"role": "user"}, "role"), word({}, "role"), word({"role": []}, "role")
+    ('user', None, '<list>')
+    """
+    value = get(thing, name)
+    return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
+
+
+def has(thing: Any, name: str) -> bool:
+    """Tell whether the field `name` is there, even if it holds nothing."""
+    return name in thing if is_map(thing) else hasattr(thing, name)
+
+
+def put(thing: Any, **fields: Any) -> Any:
+    """Return a shallow copy of `thing` with `fields` set: a dict of a mapping, an object of its own type."""
+    if is_map(thing):
+        return {**thing, **fields}
+    copier = getattr(thing, "model_copy", None)
+    if copier is not None:
+        return copier(update=fields)
+    twin = copy(thing)
+    for name, value in fields.items():
+        setattr(twin, name, value)
+    return twin
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Return those of `fields` that are not `None`."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def without(thing: Any, name: str) -> Any:
+    """Return a shallow copy of `thing` without the field `name` (an object's is set to `None`)."""
+    if is_map(thing):
+        return {key: value for key, value in thing.items() if key != name}
+    return put(thing, **{name: None})
+
+
+def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> str:
+    """Return the string field `name`, the empty string where it is absent or null."""
+    value = get(thing, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(
+            f"expected a string, found {_type(value)}", index=index, path=f"{path}.{name}" if path else name
+        )
+    if index is not None and not value.isascii():
+        check_value(value, index, path or name)
+    return value
+
+
+def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
+    """Return `value` as a sequence of things with fields; raise `InputError` where it is none."""
+    if not is_list(value):
+        raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
+    for place, item in enumerate(value):
+        if item is None or isinstance(item, str | int | float | bytes | list | tuple):
+            raise InputError(f"expected an object, found {_type(item)}", index=index, path=f"{path}[{place}]")
+    return value
+
+
+def list_of(thing: Any, name: str, index: int | None = None, path: str = "") -> Sequence[Any]:
+    """Return the list of things with fields in the field `name`, an empty one where it is absent or null.
+
+    >>> list_of({"content": [1]}, "content")
+    Traceback (most recent call last):
+        ...
+    suture.errors.InputError: content[0]: expected an object, found int
+    """
+    value = get(thing, name)
+    return () if value is None else listed(value, index, f"{path}.{name}" if path else name)
+
+
+def map_of(thing: Any, name: str) -> Mapping[str, Any]:
+    """Return the object in the field `name`, an empty one where there is none."""
+    value = thing.get(name) if is_map(thing) else None
+    return value if is_map(value) else {}
+
+
+def object_of(thing: Any, name: str, path: str = "", *, optional: bool = False) -> Mapping[str, Any]:
+    """Return the object in the field `name`; raise `InputError` where there is none, unless it is `optional`."""
+    value = get(thing, name)
+    if value is None and optional:
+        return {}
+    return expect(value, Mapping, "an object", f"{path}.{name}" if path else name)
+
+
+def count_of(thing: Any, name: str) -> int:
+    """Return the number in the field `name`, zero where it is absent or null."""
+    value = get(thing, name)
+    if value is None:
+        return 0
+    if value.__class__ is not int:
+        raise InputError(f"expected a whole number, found {_type(value)}", path=name)
+    return value
+
+
+def expect(value: Any, kind: Any, wanted: str, path: str) -> Any:
+    """Return `value`, which must be of `kind`.
+
+    >>> expect([], dict, "an object", "item")
+    Traceback (most recent call last):
+        ...
+    suture.errors.InputError: item: expected an object, found list
+    """
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"expected {wanted}, found {'nothing' if value is None else _type(value)}", path=path)
+
+
+def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
+    """Return the field `arguments`: a text, or whatever else stands there; text that is none is refused."""
+    value = get(thing, "arguments")
+    if index is not None and value is not None and not (isinstance(value, str) and value.isascii()):
+        check_value(value, index, f"{path}.arguments" if path else "arguments")
+    return value
+
+
+def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = ()) -> Sequence[Any]:
+    """Return a list of parts that each say their type; raise `InputError` where one does not, or is of another wire."""
+    parts = listed(value, index, path)
+    for place, part in enumerate(parts):
+        kind = get(part, "type")
+        if not isinstance(kind, str):
+            raise InputError(f"expected a type, found {_type(kind)}", index=index, path=f"{path}[{place}].type")
+        if kind in foreign:
+            raise InputError(f"a part of type {kind!r} belongs to another wire", index=index, path=f"{path}[{place}]")
+        if kind == "text":
+            text_of(part, "text", index, f"{path}[{place}]")
+    return parts
+
+
+def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
+    """Return the object in the field `name`; raise `InputError` where something else is there."""
+    value = get(thing, name)
+    if isinstance(value, str | int | float | bytes | list | tuple):
+        place = f"{path}.{name}" if path else name
+        raise InputError(f"expected an object, found {_type(value)}", index=index, path=place)
+    return value
+
+
+class SurrogateError(InputError):
+    """A text holds half of a surrogate pair: it cannot be sent as it is."""
+
+
+def check_value(value: Any, index: int | None, path: str) -> None:
+    """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
+    try:
+        check_plain(value, index=index, path=path, foreign=True)
+    except InputError as error:
+        if "surrogate" not in error.reason:
+            raise
+        check_plain(sendable(value), index=index, path=path, foreign=True)
+        raise SurrogateError(error.reason, index=index, path=path) from None
+
+
+def sendable(value: Any) -> Any:
+    r"""Return `value` with each lone surrogate in its texts replaced by U+FFFD; itself where there is none.
+
+    >>> sendable({"text": "caf" + chr(0xD83D)}) == {"text": "caf" + chr(0xFFFD)}
+    True
+    """
+    if isinstance(value, str):
+        return value if value.isascii() or not _SURROGATE.search(value) else _SURROGATE.sub("\ufffd", value)
+    if is_map(value):
+        new = {sendable(key): sendable(item) for key, item in value.items()}
+        same = all(new.get(key) is item for key, item in value.items())
+        return value if same else new
+    if is_list(value):
+        items = [sendable(item) for item in value]
+        return value if all(map(is_, items, value)) else items
+    fields: Any = getattr(value, "__dict__", None)
+    if is_map(fields) and hasattr(value, "model_copy"):
+        changed = {name: sendable(item) for name, item in fields.items()}
+        changed = {name: item for name, item in changed.items() if item is not fields[name]}
+        return put(value, **changed) if changed else value
+    return value
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def argument_json(arguments: Any) -> str:
+    """Return the arguments of a call as JSON text: text as it is, complete or not; absent ones are an empty object.
+
+    >>> argument_json({"q": 1}), argument_json('{"q": '), argument_json(None)
+    ('{"q":1}', '{"q": ', '{}')
+    """
+    if isinstance(arguments, str):
+        return arguments
+    return "{}" if arguments is None else json_text(arguments)
+
+
+class _Object(msgspec.Struct):
+    """An empty struct: decoding into it validates a JSON object and builds nothing."""
+
+
+# An escaped backslash, a whole pair, or, as the one that is captured, half of a pair.
+_ESCAPE = re.compile(r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})")
+decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
+"""Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
+NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+
+
+def without_lone_escapes(text: str) -> str:
+    r"""Return the text of an object with each escaped half of a surrogate pair replaced by U+FFFD.
+
+    >>> without_lone_escapes('{"q": "caf' + chr(92) + 'ud83d"}') == '{"q": "caf' + chr(92) + 'ufffd"}'
+    True
+    """
+    return _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\\ufffd", text)
+
+
+def is_object_text(text: str) -> bool:
+    """Tell whether `text` is a JSON object, without building it.
+
+    >>> is_object_text('{"a": [1, 2]}'), is_object_text('{"a": [1, '), is_object_text("[]")
+    (True, False, False)
+    """
+    try:
+        decode_object(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
+        return "\\u" in text and _is_object_leniently(text)
+    return True
+
+
+def _is_object_leniently(text: str) -> bool:
+    import json  # noqa: PLC0415 - only for text that the strict reader refused
+
+    def refuse(constant: str) -> object:
+        raise ValueError(constant)
+
+    try:
+        return isinstance(json.loads(text, parse_constant=refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
+    """Return `arguments` as an object, or as the text of one; what is none becomes an empty one.
+
+    >>> sound_arguments({"q": 1}, as_text=True), sound_arguments('{"q": 1}', as_text=False)
+    ('{"q":1}', {'q': 1})
+    >>> sound_arguments('{"q": ', as_text=True)
+    '{}'
+    """
+    if as_text:
+        whole = isinstance(arguments, Mapping)
+        return msgspec.json.encode(dict(arguments), enc_hook=repr).decode() if whole else "{}"  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(arguments, str) or not is_object_text(arguments):
+        return {}
+    try:
+        return msgspec.json.decode(arguments)
+    except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
+        return {}
+
+
+_TEXTS = ("text", "output_text", "input_text")
+
+
+def says_nothing(content: Any) -> bool:
+    """Tell whether content is absent, empty, or nothing but empty texts.
+
+    >>> says_nothing(None), says_nothing([{"type": "text", "text": ""}]), says_nothing("hi")
+    (True, True, False)
+    """
+    if not content or isinstance(content, str):
+        return not content
+    return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
+
+
+def json_text(value: Any) -> str:
+    """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises.
+
+    >>> json_text({"a": [1, 2]}), json_text([chr(0xD800)]).isascii()
+    ('{"a":[1,2]}', True)
+    """
+    try:
+        return msgspec.json.encode(value, enc_hook=repr).decode()
+    except (TypeError, ValueError, RecursionError):  # a lone surrogate, a strange key, a cycle
+        try:
+            return repr(value)
+        except RecursionError:
+            return f"({type(value).__name__})"

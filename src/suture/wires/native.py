@@ -1,0 +1,570 @@
+"""Suture's own messages: `Message` in the shape of a chat, `AgenticMessage` made of content blocks."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from msgspec.structs import replace
+
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    AssistantGenVideo,
+    Delta,
+    FunctionToolCall,
+    FunctionToolResult,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningPart,
+    ResponseMeta,
+    TextPart,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    ToolSearchPart,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+    message_from_dict,
+    message_to_dict,
+)
+from suture.wires.chat import CALLED, SAID, THOUGHT, ChatWire, gather
+from suture.wires.fields import given, json_text
+from suture.wires.parts import (
+    MEDIA_PARTS,
+    RawPart,
+    Telling,
+    as_block,
+    as_part,
+    in_words,
+    part_list,
+    same_parts,
+)
+from suture.wires.values import (
+    CALL,
+    KIND,
+    MARK,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Call,
+    CallEdit,
+    Piece,
+    Result,
+    ResultEdit,
+    View,
+    iterate,
+)
+from suture.wires.wire import BlockWire, ItemWire
+
+
+class NativeWire(ChatWire):
+    """What the wires of Suture's own two message types have in common."""
+
+    text_arguments = True
+    native = True
+    marks = True
+    message_type: ClassVar[type[Any]]
+    article = "a"
+
+    def check(self, message: Any, index: int | None = None) -> None:
+        """Raise `InputError` where `message` is none of this wire."""
+        if not isinstance(message, self.message_type):
+            expected = f"{self.article} {self.message_type.__name__}"
+            raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
+
+    def claims(self, message: Any) -> bool | None:
+        """Say whether `message` is one: its type says so."""
+        return isinstance(message, self.message_type)
+
+    def extra_of(self, message: Any) -> Mapping[str, Any]:
+        """Return what is attached to `message`."""
+        return message.extra
+
+    def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
+        """Return `message` with `extra` attached as well."""
+        return replace(message, extra={**message.extra, **extra}) if extra else message
+
+    def deltas(self, message: Any) -> list[Delta]:
+        """Return the pieces of an assistant message, and what it cost."""
+        self.check(message)
+        self.wants_assistant(message.role)
+        usage = self.usage(message)
+        return [*self.pieces(message), *([Delta(usage=usage)] if usage else [])]
+
+    @abstractmethod
+    def pieces(self, message: Any) -> list[Delta]:
+        """Return what an assistant message says and calls, piece by piece."""
+
+    def made_by_model(self, message: Any, index: int | None = None) -> bool:
+        """Tell whether the model wrote `message`."""
+        del index
+        return message.__class__ is self.message_type and message.role == "assistant"
+
+    def is_cut(self, message: Any) -> bool:
+        """Tell whether `message` is a reply that ends where it reached the limit of its length."""
+        return message.response_meta is not None and message.response_meta.finish_reason == "length"
+
+    def usage(self, message: Any) -> TokenUsage | None:
+        """Return what `message` cost."""
+        return message.response_meta.usage if message.response_meta else None
+
+    def dump(self, message: Any) -> Any:
+        """Return `message` as plain dicts and lists."""
+        self.check(message)
+        return message_to_dict(message)
+
+    def load(self, value: Any) -> Any:
+        """Return the message that `dump` made `value` of."""
+        message = message_from_dict(value)
+        self.check(message)
+        return message
+
+
+def _with_kind(extra: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+    """Return `extra` with the kind of a call that is no function's, so that its result is written in that form."""
+    return {**extra, KIND: call.kind} if call.kind else extra
+
+
+class MessageWire(ItemWire, NativeWire):
+    """Histories of `suture.Message`.
+
+    >>> from suture.messages import Message
+    >>> from suture.wires import get_wire
+    >>> get_wire("message").view(Message.tool("42", "a")).results[0].id
+    'a'
+    """
+
+    name = "message"
+    message_type = Message
+
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iterate(messages, start)
+        for message in rest:
+            if message.__class__ is not Message:
+                break
+            role = message.role
+            if role == "assistant":
+                calls = message.tool_calls
+                if calls:
+                    if not _are_answered(calls, rest):
+                        break
+                    place += len(calls)
+            elif role == "tool":
+                break
+            place += 1
+        return place
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`."""
+        self.check(message, index)
+        role = message.role
+        if role == "tool":
+            extra, content = message.extra, _content_of(message)
+            result = Result(
+                message.tool_call_id, message.tool_name, content, "", MARK in extra, message.is_error, extra
+            )
+            return View(role, (), (result,))
+        if role != "assistant":
+            return View(role)
+        parts = message.assistant_gen_multi_content
+        signed = any(isinstance(part, ReasoningPart) and part.signature for part in parts)
+        calls = tuple([_call(call) for call in message.tool_calls])
+        empty = not (calls or parts or message.content or message.reasoning_content)
+        return View(role, calls, signed=signed, empty=empty)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        if isinstance(result.content, str):
+            return result.content, True
+        texts = [in_words(part) for part in _as_parts(result.content) if not isinstance(part, MEDIA_PARTS)]
+        return "\n".join(texts), len(texts) == len(result.content)
+
+    def result_parts(self, result: Result) -> tuple[Part, ...]:
+        """Return the text of a result, if it has one, and its parts as they are."""
+        return _as_parts(result.content)
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell what `message` says beside its calls, and beside the result that it is."""
+        telling.say(message.reasoning_content)
+        if message.role != "tool":
+            telling.say(message.content)
+            for part in message.user_input_multi_content:
+                telling.tell(part)
+        for part in message.assistant_gen_multi_content:
+            telling.tell(part)
+
+    def is_empty_error(self, result: Result) -> bool:
+        """Tell whether a result reports an error and says nothing of it."""
+        return result.failed and not result.content
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return `message` with these calls and results changed."""
+        if calls:
+            changed = list(message.tool_calls)
+            for position, edit in calls.items():
+                new = given(id=edit.id, name=edit.name, arguments=edit.arguments)
+                changed[position] = replace(changed[position], **new)
+            message = replace(message, tool_calls=tuple(changed))
+        if results:
+            edit = results[0]
+            fields = given(tool_call_id=edit.id, tool_name=edit.name, content=edit.text)
+            if edit.parts is not None:
+                fields |= _write_content(message, edit.parts)
+            message = self.with_extra(replace(message, **fields), edit.extra or {})
+        return message
+
+    def placeholder(self, piece: Piece) -> Any:
+        """Return a new result for the call of `piece`, saying its text."""
+        call = piece.call or Call("", "")
+        extra = _with_kind({MARK: piece.cause}, call)
+        return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return Message("assistant" if role == "assistant" else "user", text)
+
+    # What an agent needs
+
+    def user(self, content: str | Sequence[Any]) -> Message:
+        """Return a user message of a text, or of parts."""
+        return Message.user(content)
+
+    def result(self, call: Call, result: ToolResult) -> Message:
+        """Return the tool message that answers `call`: one text if its parts are nothing else."""
+        parts = result.parts
+        plain = _only_texts(parts)
+        return Message(
+            "tool",
+            "\n".join([cast("TextPart", part).text for part in parts]) if plain else "",
+            user_input_multi_content=() if plain else parts,
+            tool_call_id=call.id,
+            tool_name=call.name,
+            is_error=result.is_error,
+            extra=_with_kind(result.extra, call),
+        )
+
+    def join(self, deltas: Sequence[Delta]) -> Message | None:
+        """Return the assistant message that these pieces make."""
+        reply = gather(deltas)
+        if not reply.runs:
+            return None
+        return Message(
+            "assistant",
+            reply.words(SAID),
+            reasoning_content=reply.words(THOUGHT),
+            tool_calls=tuple([ToolCall(call.id, call.name, call.arguments) for call in reply.calls()]),
+            response_meta=ResponseMeta(usage=reply.usage) if reply.usage else None,
+        )
+
+    def pieces(self, message: Any) -> list[Delta]:
+        """Return the reasoning, the texts and the calls of an assistant message."""
+        thoughts = [part.text for part in message.assistant_gen_multi_content if isinstance(part, ReasoningPart)]
+        pieces = [Delta(reasoning=words) for words in (message.reasoning_content, *thoughts) if words]
+        pieces += [Delta(words) for words in _texts(message) if words]
+        calls = [
+            Delta(call_index=place, call_id=call.id, name=call.name, arguments=call.arguments)
+            for place, call in enumerate(message.tool_calls)
+        ]
+        return pieces + calls
+
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text."""
+        results = self.view(message).results
+        return self.result_text(results[0])[0] if results else "\n".join(_texts(message))
+
+    def calls(self, message: Any) -> tuple[Call, ...]:
+        """Return the calls of `message`."""
+        self.check(message)
+        return tuple([_call(call) for call in message.tool_calls]) if message.role == "assistant" else ()
+
+
+def _call(call: ToolCall) -> Call:
+    return Call(call.id, call.name, call.arguments, "" if call.type == "function" else call.type)
+
+
+def _content_of(message: Message) -> str | tuple[Any, ...]:
+    """Return what a tool message holds: its text, or its text, if it has one, and its parts."""
+    content, parts = message.content, message.user_input_multi_content
+    if not parts:
+        return content
+    return (content, *parts) if content else tuple(parts)
+
+
+def _as_parts(content: str | tuple[Any, ...]) -> tuple[Part, ...]:
+    """Return the content of a tool message as parts."""
+    held = content if isinstance(content, tuple) else (content,) if content else ()
+    return tuple([TextPart(part) if isinstance(part, str) else part for part in held])
+
+
+def _only_texts(parts: Sequence[Part]) -> bool:
+    """Tell whether `parts` are texts with nothing attached to them, so that one text says the same."""
+    return all(type(part) is TextPart and not part.extra for part in parts)
+
+
+def _texts(message: Message) -> list[str]:
+    """Return the texts of `message`: its content, and those among its parts."""
+    parts = (*message.user_input_multi_content, *message.assistant_gen_multi_content)
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return [message.content, *texts] if message.content else texts
+
+
+def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
+    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
+    for call in calls:
+        answer: Any = next(rest, None)
+        if answer.__class__ is not Message or answer.role != "tool":
+            return False
+        key, name = call.id, answer.tool_name
+        if answer.tool_call_id != key or not key or (name and name != call.name):
+            return False
+    return True
+
+
+def _write_content(message: Message, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the fields of a tool message that says `parts`: texts are its content where they can be."""
+    content, old = message.content, message.user_input_multi_content
+    if same_parts(parts, _as_parts(_content_of(message))):
+        return {}
+    new = [part.raw if isinstance(part, RawPart) else part for part in parts]
+    texts = 0
+    if _only_texts(new) and (len(new) < 2 or not old):
+        texts = len(new)
+    elif content and _only_texts(new[:1]):
+        texts = 1
+    text = "\n".join([in_words(part) for part in new[:texts]])
+    return {"content": text, "user_input_multi_content": tuple(new[texts:])}
+
+
+_KINDS: dict[Any, str] = {
+    FunctionToolCall: CALL,
+    FunctionToolResult: RESULT,
+    ToolSearchResult: RESULT,
+    UserInputText: TEXT,
+    AssistantGenText: TEXT,
+    Reasoning: THINKING,
+    UserInputImage: MEDIA,
+    UserInputAudio: MEDIA,
+    UserInputVideo: MEDIA,
+    UserInputFile: MEDIA,
+}
+_MADE = frozenset((AssistantGenImage, AssistantGenAudio, AssistantGenVideo))
+_CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
+
+
+class AgenticWire(BlockWire, NativeWire):
+    """Histories of `suture.AgenticMessage`.
+
+    >>> from suture.messages import AgenticMessage
+    >>> from suture.wires import get_wire
+    >>> get_wire("agentic").view(AgenticMessage.user("hi")).role
+    'user'
+    """
+
+    name = "agentic"
+    message_type = AgenticMessage
+    article = "an"
+    bundled = False
+
+    def skip(self, messages: Sequence[Any], start: int) -> int:
+        """Return how far, from `start` on, everything is in order at a glance."""
+        place = start
+        rest = iterate(messages, start)
+        for message in rest:
+            if message.__class__ is not AgenticMessage:
+                break
+            calls = 0
+            for block in message.content_blocks:
+                kind = block.__class__
+                if kind in _CARRIERS:
+                    if kind is not FunctionToolCall or message.role != "assistant" or not _is_answered(block, rest):
+                        return place
+                    calls += 1
+            place += calls + 1
+        return place
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`."""
+        self.check(message, index)
+        return message.role
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the blocks of `message`."""
+        del index
+        return message.content_blocks
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is."""
+        return _KINDS.get(type(block), OTHER)
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text block."""
+        return block.text
+
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` is reasoning with a signature."""
+        return isinstance(block, Reasoning) and bool(block.signature)
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call that `block` holds."""
+        del index
+        kind: Any = block.extra.get(KIND, "") if block.extra else ""
+        return Call(block.call_id, block.name, block.arguments, kind if isinstance(kind, str) else "")
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result that `block` holds."""
+        del index
+        searched = isinstance(block, ToolSearchResult)
+        content, failed = (block, False) if searched else (block.content, block.is_error)
+        extra = block.extra
+        return Result(block.call_id, block.name, content, "", MARK in extra, failed, extra)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        """Return the text of a result, and whether that is all of it."""
+        content = result.content
+        if isinstance(content, ToolSearchResult):
+            return json_text(content.tools), True
+        texts = [block.text for block in content if isinstance(block, UserInputText)]
+        return "\n".join(texts), len(texts) == len(content)
+
+    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+        """Return the content of a result as parts; tools that were found are no content."""
+        content = result.content
+        return None if isinstance(content, ToolSearchResult) else tuple([as_part(block) for block in content])
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell one block; what the model made is media, too."""
+        if block.__class__ in _MADE:
+            telling.media += 1
+        else:
+            super().tell_block(block, telling)
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a call block with `edit` done to it."""
+        return replace(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a result block with `edit` done to it."""
+        content = None if edit.text is None else (UserInputText(text=edit.text),)
+        if edit.parts is not None:
+            content = _content(block, edit.parts)
+        extra = {**block.extra, **edit.extra} if edit.extra else None
+        return replace(block, **given(call_id=edit.id, name=edit.name, content=content, extra=extra))
+
+    def make_result(self, piece: Piece) -> Any:
+        """Return a marked error result for the call of `piece`."""
+        call = piece.call or Call("", "")
+        extra = _with_kind({MARK: piece.cause}, call)
+        return FunctionToolResult(call.id, call.name, (UserInputText(piece.text),), is_error=True, extra=extra)
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a text block."""
+        return AssistantGenText(text=text) if role == "assistant" else UserInputText(text=text)
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new message."""
+        return AgenticMessage("assistant" if role == "assistant" else "user", tuple(blocks))
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other blocks."""
+        return replace(message, content_blocks=tuple(blocks))
+
+    # What an agent needs
+
+    def user(self, content: str | Sequence[Any]) -> AgenticMessage:
+        """Return a user message of a text, or of parts and blocks."""
+        if isinstance(content, str):
+            return AgenticMessage.user(content)
+        return AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
+
+    def result(self, call: Call, result: ToolResult) -> AgenticMessage:
+        """Return the user message that holds the result of `call`."""
+        return AgenticMessage("user", (_result_block(call, result),))
+
+    def join(self, deltas: Sequence[Delta]) -> AgenticMessage | None:
+        """Return the assistant message that these pieces make; its blocks stand as they were begun."""
+        reply = gather(deltas)
+        if not reply.runs:
+            return None
+        meta = ResponseMeta(usage=reply.usage) if reply.usage else None
+        return AgenticMessage("assistant", tuple([_block(*run) for run in reply.runs]), response_meta=meta)
+
+    def pieces(self, message: Any) -> list[Delta]:
+        """Return what an assistant message says and calls, in the order of its blocks."""
+        pieces: list[Delta] = []
+        calls = 0
+        for block in message.content_blocks:
+            kind = self.kind(block)
+            if kind == CALL:
+                pieces.append(
+                    Delta(call_index=calls, call_id=block.call_id, name=block.name, arguments=block.arguments)
+                )
+                calls += 1
+            elif kind in {TEXT, THINKING} and block.text:
+                pieces.append(Delta(block.text) if kind == TEXT else Delta(reasoning=block.text))
+        return pieces
+
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text: its texts, and those in its results."""
+        self.check(message)
+        kinds = [(block, self.kind(block)) for block in message.content_blocks]
+        texts = [
+            block.text if kind == TEXT else self.result_text(self.read_result(block))[0]
+            for block, kind in kinds
+            if kind in {TEXT, RESULT}
+        ]
+        return "\n".join([text for text in texts if text])
+
+    def calls(self, message: Any) -> tuple[Call, ...]:
+        """Return the calls of `message`."""
+        if self.role(message, None) != "assistant":
+            return ()
+        return tuple([self.read_call(block) for block in message.content_blocks if block.__class__ is FunctionToolCall])
+
+
+def _result_block(call: Call, result: ToolResult) -> FunctionToolResult | ToolSearchResult:
+    """Return the block that answers `call`: tools found, if that is all, or content."""
+    parts = result.parts
+    extra = _with_kind(result.extra, call)
+    if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not result.is_error:
+        return ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
+    content = tuple([as_block(part) for part in parts])
+    return FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra)
+
+
+def _content(block: FunctionToolResult | ToolSearchResult, parts: Sequence[Part]) -> tuple[Any, ...] | None:
+    """Return the content of a block that is to say `parts`; `None` where it stays."""
+    if isinstance(block, ToolSearchResult) or same_parts(parts, [as_part(held) for held in block.content]):
+        return None
+    return tuple([part.raw if isinstance(part, RawPart) else as_block(part) for part in parts])
+
+
+def _block(kind: str, said: Any) -> FunctionToolCall | AssistantGenText | Reasoning:
+    """Return the block of one run of a reply."""
+    if kind == CALLED:
+        return FunctionToolCall(said.id, said.name, said.arguments)
+    return AssistantGenText(said) if kind == SAID else Reasoning(said)
+
+
+def _is_answered(call: Any, rest: Iterator[Any]) -> bool:
+    """Tell whether the next message of `rest` holds the result of `call`, and nothing else."""
+    answer: Any = next(rest, None)
+    if answer.__class__ is not AgenticMessage or answer.role != "user":
+        return False
+    blocks = answer.content_blocks
+    if len(blocks) != 1:
+        return False
+    result = blocks[0]
+    if result.__class__ is not FunctionToolResult or (result.name and result.name != call.name):
+        return False
+    return result.call_id == call.call_id and bool(call.call_id)

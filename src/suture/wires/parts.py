@@ -1,0 +1,444 @@
+"""What messages hold: native parts, the content of results as each wire writes it, and the words that a model reads."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from suture.errors import InputError
+from suture.messages import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Opaque,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolSearchPart,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+    VideoPart,
+    check_plain,
+)
+from suture.wires.fields import get, is_list, is_map, json_text, put, word
+from suture.wires.values import NO_EXTRA
+
+MEDIA_PARTS = (ImagePart, AudioPart, VideoPart, FilePart)
+"""The parts that are not text."""
+
+USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {
+    TextPart: UserInputText,
+    ImagePart: UserInputImage,
+    AudioPart: UserInputAudio,
+    VideoPart: UserInputVideo,
+    FilePart: UserInputFile,
+}
+_PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_BLOCKS.items()}
+
+
+class RawPart(Opaque):
+    """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
+
+    It is no value to keep or to send: only the wire that made it can write it.
+
+    >>> RawPart({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}).raw["type"]
+    'image_url'
+    """
+
+    data: Any
+
+    def __post_init__(self) -> None:
+        """Take anything, and leave it as it is."""
+
+    @property
+    def raw(self) -> Any:
+        """The object itself."""
+        return self.data
+
+    @property
+    def type(self) -> str:
+        """The type that the object says it has; the empty string where it says none."""
+        return word(self.data, "type") or ""
+
+    @property
+    def index(self) -> int | None:
+        """Nothing: the object is another wire's."""
+        return None
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Nothing: what is attached to the object is in the object."""
+        return NO_EXTRA
+
+
+def part_list(content: Any) -> Sequence[Any]:
+    """Return `content` if it is a sequence of parts, and no text; raise `InputError` where it is something else."""
+    if not isinstance(content, Sequence) or isinstance(content, str | bytes):
+        raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", path="content")
+    return content  # pyright: ignore[reportUnknownVariableType]
+
+
+def in_words(part: Part) -> str:
+    """Return `part` as text; of media that is where they are, or what.
+
+    >>> in_words(TextPart("42")), in_words(AudioPart(url="https://example.com/a.ogg"))
+    ('42', 'https://example.com/a.ogg')
+    """
+    if isinstance(part, TextPart | ReasoningPart):
+        return part.text
+    if isinstance(part, ToolSearchPart):
+        return json_text(part.tools)
+    if isinstance(part, Opaque):
+        return json_text(part.data)
+    return media_in_words(part, str(part.__struct_config__.tag))
+
+
+class Data(NamedTuple):
+    """What a block of media holds itself, rather than where it is.
+
+    >>> Data("image/png", "iVBO").url
+    'data:image/png;base64,iVBO'
+    """
+
+    mime_type: str
+    base64: str
+
+    @property
+    def url(self) -> str:
+        """It as a data URL."""
+        return f"data:{self.mime_type};base64,{self.base64}"
+
+
+def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
+    """Return what a block of media holds; `None` where it only says where that is.
+
+    >>> from suture.messages import UserInputImage
+    >>> data_of(UserInputImage(url="data:image/png;base64,iVBO"))
+    Data(mime_type='image/png', base64='iVBO')
+    """
+    if block.base64_data:
+        return Data(block.mime_type or default, block.base64_data)
+    return split_data_url(block.url, block.mime_type or default)
+
+
+def split_data_url(url: str, default: str = "application/octet-stream") -> Data | None:
+    """Return what a data URL holds; `None` of any other address.
+
+    >>> split_data_url("https://example.com/cat.png") is None
+    True
+    """
+    head, found, data = url.partition(";base64,")
+    if not found or not head.startswith("data:"):
+        return None
+    return Data(head.removeprefix("data:") or default, data)
+
+
+def media_in_words(block: Any, default: str = "media") -> str:
+    """Return where media are, or what: what takes their place where a format cannot hold them.
+
+    >>> from suture.messages import UserInputAudio
+    >>> media_in_words(UserInputAudio(base64_data="AAAA", mime_type="audio/ogg"))
+    '(audio/ogg)'
+    """
+    where = "" if block.url.startswith("data:") else block.url
+    return where or getattr(block, "name", "") or f"({block.mime_type or default})"
+
+
+def as_block(part: Any) -> Any:
+    """Return a part as the content block that says the same; anything else as it is.
+
+    >>> as_block(TextPart("hi"))
+    UserInputText(text='hi')
+    """
+    kind = USER_BLOCKS.get(part.__class__)
+    if kind is not None:
+        return kind(**asdict(part))
+    if isinstance(part, ReasoningPart | ToolSearchPart):
+        return UserInputText(in_words(part), index=part.index, extra=part.extra)
+    return part
+
+
+def as_part(block: Any) -> Part:
+    """Return a content block of a result as the part that says the same; one that has none, wrapped.
+
+    >>> as_part(UserInputText("hi"))
+    TextPart(text='hi')
+    """
+    kind = _PARTS.get(block.__class__)
+    if kind is not None:
+        return kind(**asdict(block))
+    return block if isinstance(block, Opaque) else RawPart(block)
+
+
+def plain(thing: Any) -> Any:
+    """Return `thing` as plain dicts and lists, itself if it is that; raise `InputError` where it cannot be.
+
+    >>> from types import SimpleNamespace
+    >>> plain(SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]))
+    {'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}
+    """
+    try:
+        check_plain(thing)
+    except InputError:
+        check_plain(thing, foreign=True)
+        try:
+            thing = _rebuilt(thing, {})
+        except RecursionError:
+            raise InputError("nested too deeply") from None
+        check_plain(thing)
+    return thing
+
+
+def _rebuilt(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+    """Return `thing` with each object in it made a dict; one that holds itself stays, to be refused."""
+    if isinstance(thing, str):
+        return str.__str__(thing)
+    if thing is None or isinstance(thing, int | float | bytes | type):
+        return thing
+    if id(thing) not in met:
+        met[id(thing)] = (thing, thing)
+        met[id(thing)] = (thing, _taken_apart(thing, met))
+    return met[id(thing)][1]
+
+
+def _taken_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+    if is_list(thing):
+        return [_rebuilt(value, met) for value in thing]
+    if is_map(thing):
+        return {key: _rebuilt(value, met) for key, value in thing.items()}
+    dump = getattr(thing, "model_dump", None)
+    if dump is not None:
+        return dump(exclude_unset=True, mode="json", warnings=False)
+    fields: dict[str, Any] = getattr(thing, "__dict__", {})
+    return {name: _rebuilt(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
+
+
+class Form(NamedTuple):
+    """How a wire writes the content of a result.
+
+    `find` returns the text that a block says, `None` of a block that is no text. `make` returns the block of a text.
+    `media` returns a native part in the wire's form, where it has one. `lone`: a text may stand without a block.
+
+    What is put together keeps as much of what was there as it can: content that says the same stays the very same, and
+    a text that was changed keeps its own block.
+
+    >>> form = Form(typed_text("text"), text_block("text"))
+    >>> form.split([{"type": "text", "text": "hi"}, {"type": "image", "source": {}}])
+    (TextPart(text='hi'), RawPart(data={'type': 'image', 'source': {}}))
+    >>> form.join([TextPart("bye")], [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}])
+    [{'type': 'text', 'text': 'bye', 'cache_control': {'type': 'ephemeral'}}]
+    """
+
+    find: Callable[[Any], str | None]
+    make: Callable[[str], Mapping[str, Any]]
+    media: Callable[[Part], Any] = lambda part: None  # noqa: ARG005 - no medium has a form
+    lone: bool = True
+
+    def write_text(self, text: str) -> Any:
+        """Return the content that says `text` and nothing else."""
+        return text if self.lone else [self.make(text)]
+
+    def split(self, content: Any) -> tuple[Part, ...] | None:
+        """Return content as parts: texts as native ones, all else as it is; `None` where it is no list of blocks."""
+        if content is None or isinstance(content, str):
+            return (TextPart(content),) if content else ()
+        if not is_list(content):
+            return None
+        texts = [(block, self.find(block)) for block in content]
+        return tuple([RawPart(block) if text is None else TextPart(text) for block, text in texts])
+
+    def join(self, parts: Sequence[Part], content: Any) -> Any:
+        """Return the content that says `parts` in the place of `content`."""
+        if same_parts(parts, self.split(content)):
+            return content
+        # With as many texts as before, each takes its block over.
+        old = [block for block in content if self.find(block) is not None] if is_list(content) else []
+        own = iter(old if len(old) == sum(isinstance(part, TextPart) for part in parts) else ())
+        blocks = [self._write(part, next(own, None) if isinstance(part, TextPart) else None) for part in parts]
+        if self.lone and (len(blocks) < 2 or not is_list(content)):
+            texts = [self.find(block) for block in blocks]
+            if all(text is not None and block == self.make(text) for text, block in zip(texts, blocks, strict=True)):
+                return "\n".join([text for text in texts if text])
+        return blocks
+
+    def _write(self, part: Part, own: Any) -> Any:
+        """Return the block of `part`, in its `own` block where it has one."""
+        if isinstance(part, RawPart):
+            return part.raw
+        if isinstance(part, TextPart) and own is not None:
+            if self.find(own) == part.text:
+                return own
+            if get(own, "text") is not None:
+                return put(own, text=part.text)
+        return self.media(part) or self.make(in_words(part))
+
+
+def typed_text(*types: str) -> Callable[[Any], str | None]:
+    """Return a function that finds the text in a block of one of these types.
+
+    >>> typed_text("text")({"type": "text", "text": "hi"})
+    'hi'
+    """
+
+    def find(block: Any) -> str | None:
+        text = get(block, "text") if word(block, "type") in types else None
+        return text if isinstance(text, str) else None
+
+    return find
+
+
+def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - the field's name
+    """Return a function that makes a text a block of this type.
+
+    >>> text_block("input_text")("hi")
+    {'type': 'input_text', 'text': 'hi'}
+    """
+
+    def make(text: str) -> dict[str, Any]:
+        return {"type": type, "text": text}
+
+    return make
+
+
+def same_parts(parts: Sequence[Part], others: Sequence[Part] | None) -> bool:
+    """Tell whether both are the same parts: wrapped objects the very same, all else equal.
+
+    >>> same_parts([TextPart("hi")], (TextPart("hi"),)), same_parts([RawPart({})], [RawPart({})])
+    (True, False)
+    """
+    if others is None or len(parts) != len(others):
+        return False
+    return all(
+        one.raw is other.raw if isinstance(one, RawPart) and isinstance(other, RawPart) else one == other
+        for one, other in zip(parts, others, strict=True)
+    )
+
+
+_LONG = 256
+_DEEPEST = 100
+_DATA_URL = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,")
+# One run, or lines as MIME and PEM wrap them. Possessive: one pass, whatever the text.
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+")
+_SEALS = ("signature", "encrypted", "redacted")
+_OWN = frozenset(("extra", "index"))
+_NOTHING: Any = object()
+
+
+class Words(NamedTuple):
+    """What a model reads of one message: its role and its texts in order, and how many media it carries.
+
+    >>> from suture.wires import get_wire
+    >>> get_wire("openai-chat").words({"role": "user", "content": "hi"})
+    Words(texts=('user', 'hi'), media=0)
+    """
+
+    texts: tuple[str, ...]
+    media: int = 0
+
+
+class Telling:
+    """The words of a message while they are gathered.
+
+    A shape that nobody here knows is told as JSON, without what is no text in it: payloads (base64, data URLs, bytes)
+    are media, signatures and encrypted content are nothing at all.
+
+    >>> telling = Telling("user")
+    >>> telling.say("hi")
+    >>> telling.show({"type": "hologram", "beam": 7, "signature": "x"})
+    >>> telling.words()
+    Words(texts=('user', 'hi', '{"type":"hologram","beam":7}'), media=0)
+    """
+
+    __slots__ = ("media", "texts")
+
+    def __init__(self, role: str) -> None:
+        self.texts = [role]
+        self.media = 0
+
+    def words(self) -> Words:
+        """Return what was told."""
+        return Words(tuple(self.texts), self.media)
+
+    def say(self, text: Any) -> None:
+        """Tell a text; something else that stands in its place is shown."""
+        if isinstance(text, str):
+            if text:
+                self.texts.append(text)
+        elif text is not None:
+            self.show(text)
+
+    def write(self, arguments: Any) -> None:
+        """Tell the arguments of a call, all of them: the model wrote them."""
+        if arguments is not None:
+            self.say(arguments if isinstance(arguments, str) else json_text(arguments))
+
+    def tell(self, part: Part) -> None:
+        """Tell a native part."""
+        if isinstance(part, TextPart | ReasoningPart):
+            self.say(part.text)
+        elif isinstance(part, MEDIA_PARTS):
+            self.media += 1
+        else:
+            self.show(part.tools if isinstance(part, ToolSearchPart) else part)
+
+    def show(self, value: Any) -> None:
+        """Tell a value of any shape as compact JSON, without what is no text in it."""
+        kept = self._readable(value, set())
+        if kept is not _NOTHING:
+            self.texts.append(json_text(kept))
+
+    def _readable(self, value: Any, above: set[int]) -> Any:
+        """Return `value` as dicts and lists of what can be read; `above` are the containers it stands in."""
+        if value is None or isinstance(value, int | float):
+            return value
+        if isinstance(value, str):
+            return self._unless_payload(value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            self.media += 1
+            return _NOTHING
+        inside = _opened(value)
+        if inside is None:
+            return value
+        if id(value) in above or len(above) > _DEEPEST:
+            return _NOTHING
+        above.add(id(value))
+        if isinstance(inside, Mapping):
+            kept = {str(name): self._readable(held, above) for name, held in inside.items() if not _is_sealed(name)}
+            found: Any = {name: held for name, held in kept.items() if held is not _NOTHING}
+        else:
+            found = [held for held in [self._readable(item, above) for item in inside] if held is not _NOTHING]
+        above.discard(id(value))
+        return found
+
+    def _unless_payload(self, text: str) -> Any:
+        if _DATA_URL.match(text) or (len(text) >= _LONG and _BASE64.fullmatch(text)):
+            self.media += 1
+            return _NOTHING
+        return text
+
+
+def _is_sealed(name: Any) -> bool:
+    return isinstance(name, str) and any(seal in name.lower() for seal in _SEALS)
+
+
+def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """Return what a container holds: fields by name, or items; `None` for what is no container."""
+    if is_list(value) or is_map(value):
+        return value
+    if isinstance(value, Opaque):
+        return _opened(value.data)
+    if isinstance(value, Struct):
+        tag, field = value.__struct_config__.tag, value.__struct_config__.tag_field
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _OWN}
+        held = {name: inside for name, inside in fields.items() if inside is not None and inside not in ("", (), {})}
+        return {field: tag, **held} if field else held
+    dump = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(exclude_none=True, warnings=False)
+    fields = getattr(value, "__dict__", {})
+    return {name: inside for name, inside in fields.items() if not name.startswith("_")} or None

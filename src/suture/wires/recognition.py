@@ -1,0 +1,157 @@
+"""Which wires there are, and of which one messages are.
+
+Wires for the message objects of other frameworks live with the integrations. A framework is known by the package that
+its message classes come from; nothing of it is imported before one of them is met.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from suture.errors import ConfigError, InputError, UnknownWireError
+from suture.wires.chat import ChatWire
+from suture.wires.native import AgenticWire, MessageWire
+from suture.wires.wire import Wire
+
+
+class _Guest(NamedTuple):
+    package: str
+    """Where its message classes come from."""
+    module: str
+    """Where its wire is, as `WIRE`."""
+    extra: str
+
+
+_GUESTS = {
+    "langchain": _Guest("langchain_core", "suture.integrations._langchain_wire", "langchain"),
+    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations._pydantic_ai_wire", "pydantic-ai"),
+    "agent-framework": _Guest("agent_framework", "suture.integrations._agent_framework_wire", "agent-framework"),
+}
+
+GUEST_WIRES = tuple(_GUESTS)
+"""The names of the wires for other frameworks' message objects."""
+
+_WIRES: dict[str, Wire] = {wire.name: wire for wire in (MessageWire(), AgenticWire())}
+
+_PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
+"""Wires that stand with their provider in `suture.providers`; each is loaded when it is asked for."""
+
+_FOR_AGENTS = ("message", "agentic", "openai-chat")
+
+WIRES = (*_WIRES, *_PROVIDERS)
+"""The names of all wires but the guests'."""
+
+
+_NO_MESSAGES: frozenset[Any] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
+
+
+def get_wire(name: str) -> Wire:
+    """Return the wire called `name`.
+
+    >>> get_wire("anthropic").name
+    'anthropic'
+    """
+    try:
+        return _WIRES[name]
+    except (KeyError, TypeError):
+        if name not in _PROVIDERS and name not in GUEST_WIRES:
+            raise ConfigError(f"unknown wire {name!r}; known: {', '.join([*WIRES, *GUEST_WIRES])}") from None
+    if name in GUEST_WIRES:
+        return _WIRES.setdefault(name, load_guest(name))
+    return _WIRES.setdefault(name, import_module(f"suture.providers.{name.replace('-', '_')}.wire").WIRE)
+
+
+def get_chat_wire(name: str) -> ChatWire:
+    """Return the wire called `name`, one that an agent can run on.
+
+    >>> get_chat_wire("message").name
+    'message'
+    """
+    wire = get_wire(name) if name in _FOR_AGENTS else None
+    if isinstance(wire, ChatWire):
+        return wire
+    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {', '.join(_FOR_AGENTS)}")
+
+
+def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the wires that these messages may be of: one where the evidence is certain.
+
+    Plain text messages look alike on several wires, and often the answer is the same on all of them; it is
+    for the caller to compare what they would give.
+
+    >>> recognise([{"role": "tool", "tool_call_id": "a", "content": "42"}])
+    ('openai-chat',)
+    >>> recognise([{"role": "user", "content": "hi"}])
+    ('openai-chat', 'openai-responses', 'anthropic')
+    """
+    check_list(messages)
+    guest = guest_of(messages)
+    return (guest,) if guest else narrow(WIRES, messages)
+
+
+def check_list(messages: Any) -> None:
+    """Raise `InputError` where `messages` is no list of messages at all."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
+        raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")  # pyright: ignore[reportUnknownArgumentType]
+
+
+def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tuple[str, ...]:
+    """Return those of the wires `names` that `messages[start:]` may be of.
+
+    >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
+    ('gemini',)
+    """
+    candidates: list[Wire] = [get_wire(name) for name in names]
+    for index in range(start, len(messages)):
+        message: Any = messages[index]
+        if message.__class__ in _NO_MESSAGES:
+            found = "null" if message is None else message.__class__.__name__
+            raise InputError(f"expected a message, found {found}", index=index)
+        if len(candidates) == 1:
+            break
+        verdicts: list[tuple[Wire, bool | None]] = [(wire, wire.claims(message)) for wire in candidates]
+        remaining = [wire for wire, verdict in verdicts if verdict is not False]
+        if not remaining:
+            raise UnknownWireError(_misfit(message, candidates), index=index)
+        certain = [wire for wire, verdict in verdicts if verdict]
+        candidates = [wire for wire in certain if wire.native] or certain or remaining
+    return tuple(wire.name for wire in candidates)
+
+
+def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
+    """Say why no candidate takes `message`: in its own words where there is only one left to ask."""
+    for wire in candidates:
+        try:
+            wire.view(message)
+        except InputError as error:
+            if len(candidates) == 1 or "role" in error.path:
+                return error.reason
+    names = ", ".join(wire.name for wire in candidates)
+    return f"this is not a message of any wire that fits the ones before it ({names}); say which with wire="
+
+
+def load_guest(name: str) -> Wire:
+    """Return the wire of the guest called `name`; raise `ConfigError` where its framework is not installed."""
+    guest = _GUESTS[name]
+    try:
+        return import_module(guest.module).WIRE
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != guest.package:
+            raise
+        raise ConfigError(
+            f"the wire {name} needs {guest.package}, which is not installed; pip install 'suture[{guest.extra}]'"
+        ) from error
+
+
+def guest_of(messages: Sequence[Any]) -> str:
+    """Return the name of the guest that one of `messages` belongs to; the empty string where none does."""
+    kinds: set[type] = {*map(type, messages)}
+    return next((name for name in map(_guest_of_class, kinds) if name), "")
+
+
+@lru_cache(maxsize=256)
+def _guest_of_class(kind: type) -> str:
+    packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    return next((name for name, guest in _GUESTS.items() if guest.package in packages), "")

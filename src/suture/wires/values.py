@@ -1,0 +1,253 @@
+"""What wires say of messages, and what is asked of them: calls, results, views and edits."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import isfinite
+from typing import Any, NamedTuple
+
+from suture.messages import FrozenMap, Part
+
+Key = Any
+"""What a call and its result have in common: the id; a pair where the id alone would not do."""
+
+CALL, RESULT, TEXT, THINKING, MEDIA, OTHER = "call", "result", "text", "thinking", "media", "other"
+"""What a block of a message can be, on any wire."""
+
+MARK = "_suture_placeholder"
+"""The key in `extra` of a result that Suture made; its value is the cause."""
+
+KIND = "suture.kind"
+"""The key in `extra` of a call that is no function's, and of its result; its value is the kind of call."""
+
+_LARGE, _DEEP = 2**63, 40
+"""What a glance takes for granted: integers below, and levels of nesting."""
+
+NO_EXTRA: Mapping[str, Any] = FrozenMap()
+"""What is attached to something that nothing is attached to."""
+
+
+class Call(NamedTuple):
+    """One tool call as a message carries it; an absent id or name is the empty string."""
+
+    id: str
+    name: str
+    arguments: Any = None
+    kind: str = ""
+    alias: str = ""
+    """Another id that a result may mean it by."""
+
+
+class Result(NamedTuple):
+    """One tool result as a message carries it."""
+
+    id: str
+    name: str
+    content: Any = None
+    kind: str = ""
+    marked: bool = False
+    failed: bool = False
+    extra: Mapping[str, Any] = NO_EXTRA
+    """What is attached to it, on a wire with marks."""
+
+
+class View(NamedTuple):
+    """What the engines need to know of one message.
+
+    `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
+    only ids may change. `empty`: it carries nothing a provider could use. `loose`: it carries something
+    beside its results, so it cannot be taken apart without remainder.
+    """
+
+    role: str
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    signed: bool = False
+    empty: bool = False
+    loose: bool = False
+
+
+class CallEdit(NamedTuple):
+    """What is to change in one call; `None` leaves a field as it is."""
+
+    id: str | None = None
+    name: str | None = None
+    arguments: Any = None
+
+
+class ResultEdit(NamedTuple):
+    """What is to change in one result; `None` leaves a field as it is.
+
+    `parts` are all of its content (`Wire.result_parts` has the form), and win over `text`. `extra` is added to what is
+    attached to it, on wires where something can be.
+    """
+
+    id: str | None = None
+    name: str | None = None
+    text: str | None = None
+    parts: Sequence[Part] | None = None
+    extra: Mapping[str, Any] | None = None
+
+
+class Piece(NamedTuple):
+    """One result on its way to its call: real (`message`, `position`) or to be made (`call`, `text`)."""
+
+    message: Any = None
+    position: int = 0
+    call: Call | None = None
+    text: str = ""
+    cause: str = ""
+
+
+class Demands:
+    """What a glance must know of a profile: what ids and names it takes, and what else it asks for.
+
+    `used` are the ids that have gone by, where an id is used once in a request, and `log` lists them; a glance adds
+    those of the groups that it accepts, and to `items` the ids of items. `last` is the role of the message before,
+    `results` where it holds some; `stop` is where a glance ends.
+
+    >>> Demands().accepts("call_1", "search")
+    True
+    """
+
+    __slots__ = (
+        "_accepts_name",
+        "field",
+        "identifiers",
+        "items",
+        "last",
+        "limit",
+        "log",
+        "match_id",
+        "names",
+        "problems",
+        "stop",
+        "used",
+    )
+
+    def __init__(  # noqa: PLR0913 - each a demand of its own
+        self,
+        *,
+        problems: frozenset[str] = frozenset(),
+        match_id: Callable[[str], Any] | None = None,
+        limit: int | None = None,
+        used: set[str] | None = None,
+        log: list[str] | None = None,
+        accepts_name: Callable[[str], bool] | None = None,
+        field: str = "",
+        items: dict[str, None] | None = None,
+    ) -> None:
+        self.problems, self.used, self.field = problems, used, field
+        self.match_id: Callable[[str], Any] = bool if match_id is None else match_id
+        self.identifiers = bool(self.match_id("toolu_01") and self.match_id("_aZ9"))
+        """Whether any identifier may be an id."""
+        self.limit = sys.maxsize if limit is None else limit
+        self._accepts_name = accepts_name
+        self.log: list[str] = [] if log is None else log
+        self.names: set[Any] = set()
+        """The names that were found to be accepted."""
+        self.items: dict[str, None] = {} if items is None else items
+        self.last = ""
+        self.stop: int | None = None
+
+    def accepts(self, call_id: Any, name: Any) -> bool:
+        """Tell whether a call may go by this id and name, as far as one call can tell."""
+        if call_id.__class__ is not str or (name not in self.names and not self.learns(name)):
+            return False
+        if len(call_id) > self.limit or (self.used is not None and call_id in self.used):
+            return False
+        if self.identifiers and call_id.isidentifier() and call_id.isascii():
+            return True  # by far the usual case
+        return bool(call_id and self.match_id(call_id)) and (call_id.isascii() or is_sendable(call_id))
+
+    def learns(self, name: Any) -> bool:
+        """Tell whether a call may go by a name that was not met before."""
+        if name.__class__ is not str or not name or not is_sendable(name):
+            return False
+        if self._accepts_name is not None and not self._accepts_name(name):
+            return False
+        self.names.add(name)
+        return True
+
+    def use(self, call_ids: Sequence[str]) -> None:
+        """Note the ids of a group that was accepted."""
+        if self.used is not None:
+            self.used.update(call_ids)
+            self.log += call_ids
+
+
+def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
+    """Return an iterator over `messages[start:stop]` that copies nothing of a list.
+
+    >>> list(iterate(["a", "b", "c"], 1))
+    ['b', 'c']
+    """
+    if not isinstance(messages, list):
+        return iter(messages[start:stop])
+    rest: Any = iter(messages)
+    rest.__setstate__(start)
+    return rest if stop is None or stop >= len(messages) else islice(rest, stop - start)
+
+
+def is_plain_text(text: Any) -> bool:
+    """Tell whether `text` is a text that can be sent.
+
+    >>> is_plain_text("hi"), is_plain_text(chr(0xD800)), is_plain_text(None)
+    (True, False, False)
+    """
+    return text.__class__ is str and (text.isascii() or is_sendable(text))
+
+
+def is_plain_object(value: Any) -> bool:
+    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell.
+
+    >>> is_plain_object({"q": "x", "n": [1, 2]}), is_plain_object({"n": float("nan")}), is_plain_object(None)
+    (True, False, False)
+    """
+    if value.__class__ is not dict:
+        return False
+    for key in value:
+        if key.__class__ is not str or not key.isascii():
+            return False
+        item = value[key]
+        kind = item.__class__
+        if kind is str:
+            if not item.isascii() and not is_sendable(item):
+                return False
+        elif kind is int:
+            if not -_LARGE < item < _LARGE:
+                return False
+        elif not _is_plain(item, 0):
+            return False
+    return True
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    kind = value.__class__
+    if kind is int:
+        return -_LARGE < value < _LARGE
+    if value is None or kind is bool:
+        return True
+    if kind is str:
+        return value.isascii() or is_sendable(value)
+    if kind is float:
+        return isfinite(value)
+    if depth == _DEEP:
+        return False
+    if kind is dict:
+        keys = all(key.__class__ is str and key.isascii() for key in value)
+        return keys and all(_is_plain(item, depth + 1) for item in value.values())
+    return kind is list and all(_is_plain(item, depth + 1) for item in value)
+
+
+def is_sendable(text: str) -> bool:
+    """Tell whether `text` can be written as UTF-8.
+
+    >>> is_sendable("ok"), is_sendable(chr(0xD800))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""Rules of one's own: what an extended profile refuses to be, and that a repair goes by it."""
+
+import re
+from typing import Any
+
+import pytest
+
+import suture
+from suture.profiles import IdForm, Operation, Profile, Rule, get_profile
+from suture.wires import get_wire
+from tests.repair.credit import FOREIGN, NATIVE, asks, history, sound, untouched
+from tests.shapes.notation import result, says, turn, user
+
+ASK: dict[str, Any] = {"role": "user", "content": "q"}
+NEXT: dict[str, Any] = {"role": "user", "content": "next"}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+PAIR = history("openai-chat", user("q"), turn(asks("a", "1")), result("a", "42"))
+TWELVE = IdForm(pattern="[a-zA-Z0-9]{12}", limit=12, scope="turn", prefix="", length=12)
+
+
+def rule(problem: str, operation: str, *wires: str, name: str = "own") -> Rule:
+    says_ = "A rule of mine."
+    return Rule(id=f"mine.{name}", problems=(problem,), says=says_, operation=Operation(operation), wires=wires)
+
+
+BRIDGE = rule("tool-then-user", "bridge")
+
+
+# --- what is an error -------------------------------------------------------------------------
+
+
+def test_an_unknown_problem_is_an_error() -> None:
+    with pytest.raises(suture.ConfigError, match="dangeling"):
+        Profile.extend("openai-chat", name="mine", rules=[rule("dangeling", "answer")])
+
+
+def test_an_unknown_wire_is_an_error() -> None:
+    with pytest.raises(suture.ConfigError, match="telegraph"):
+        Profile.extend("openai-chat", name="mine", rules=[rule("tool-then-user", "bridge", "telegraph")])
+
+
+@pytest.mark.parametrize(
+    ("problem", "operation", "wire"),
+    [("result-name", "name-result", "anthropic"), ("results-not-first", "results-first", "openai-chat")],
+)
+def test_an_operation_that_the_wire_cannot_do_is_an_error(problem: str, operation: str, wire: str) -> None:
+    with pytest.raises(suture.ConfigError, match=operation):
+        Profile.extend(wire, name="mine", rules=[rule(problem, operation, wire)])
+
+
+@pytest.mark.parametrize("structural", ["answered", "has-call", "single-result", "adjacent"])
+def test_a_rule_of_structure_cannot_be_left_out(structural: str) -> None:
+    with pytest.raises(suture.ConfigError, match=structural):
+        Profile.extend("openai-chat", name="mine", without={f"openai-chat.{structural}"})
+
+
+@pytest.mark.parametrize("taken", ["openai-chat", "anthropic", "pairing", "mistral"])
+def test_a_name_that_is_taken_is_an_error(taken: str) -> None:
+    with pytest.raises(suture.ConfigError, match=taken):
+        Profile.extend("openai-chat", name=taken, rules=[BRIDGE])
+
+
+def test_a_profile_that_there_is_not_cannot_be_extended() -> None:
+    with pytest.raises(suture.ConfigError, match="openai-chatt"):
+        Profile.extend("openai-chatt", name="mine")
+
+
+# --- a repair goes by it ----------------------------------------------------------------------
+
+
+def test_an_extended_profile_has_the_rules_of_the_other_and_its_own() -> None:
+    before = get_profile("openai-chat")
+    mine = Profile.extend("openai-chat", name="mine", rules=[BRIDGE], without={"openai-chat.text-results"})
+    ids = {each.id for each in mine.rules}
+    assert "mine.own" in ids
+    assert "openai-chat.text-results" not in ids
+    assert {each.problems for each in mine.rules} >= {("dangling",), ("orphan",), ("duplicate",)}
+    assert mine.name == "mine"
+    assert get_profile("openai-chat") == before
+    assert "mine.own" not in {each.id for each in before.rules}
+
+
+def test_a_repair_obeys_an_added_rule() -> None:
+    mine = Profile.extend("openai-chat", name="mine", rules=[BRIDGE])
+    given = [*PAIR, NEXT]
+    untouched("openai-chat", given)
+    report = suture.check(given, wire="openai-chat", profile=mine)
+    assert [(finding.problem, finding.rule) for finding in report.findings] == [("tool-then-user", "mine.own")]
+    assert report.profile == "mine"
+    fixed = sound("openai-chat", given, profile=mine)
+    assert [message["role"] for message in fixed.messages] == ["user", "assistant", "tool", "assistant", "user"]
+    grown = suture.Repairer[Any](wire="openai-chat", profile=mine)
+    for message in given:
+        grown.extend([message])
+    assert list(grown.messages) == list(fixed.messages)
+
+
+def test_a_repair_gives_ids_of_the_wanted_form() -> None:
+    mine = Profile.extend("openai-chat", name="mine", ids=TWELVE)
+    fixed = sound("openai-chat", PAIR, profile=mine)
+    (call,) = fixed.messages[1]["tool_calls"]
+    assert re.fullmatch("[a-zA-Z0-9]{12}", call["id"])
+    assert fixed.messages[2] == {**PAIR[2], "tool_call_id": call["id"]}
+    untouched("openai-chat", PAIR)
+
+
+def test_without_ids_of_its_own_an_extended_profile_has_those_of_the_other() -> None:
+    mine = Profile.extend("openai-chat", name="mine", rules=[BRIDGE])
+    long = "c" * 41
+    fixed = sound(
+        "openai-chat", history("openai-chat", user("q"), turn(asks(long, "1")), result(long, "42")), profile=mine
+    )
+    (call,) = fixed.messages[1]["tool_calls"]
+    assert len(call["id"]) <= 40
+    assert fixed.messages[2]["tool_call_id"] == call["id"]
+
+
+def test_a_rule_that_is_left_out_is_not_enforced() -> None:
+    mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.text-results"})
+    given = [*PAIR[:2], {**PAIR[2], "content": [IMAGE]}]
+    assert not suture.check(given, wire="openai-chat").acceptable
+    untouched("openai-chat", given, profile=mine)
+
+
+def test_pairing_is_done_whatever_is_left_out() -> None:
+    mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.arguments", "openai-chat.not-empty"})
+    given = history("openai-chat", user("q"), turn(asks("a", "1")), user("next"), result("a", "42"))
+    assert list(sound("openai-chat", given, profile=mine).messages) == [given[0], given[1], given[3], given[2]]
+
+
+# --- a report never claims what was not done --------------------------------------------------
+
+
+def test_what_a_rule_calls_unrepairable_is_left_and_said_so() -> None:
+    mine = Profile.extend("openai-chat", name="mine", rules=[rule("tool-then-user", "unrepairable")])
+    given = [*PAIR, NEXT]
+    fixed = suture.repair(given, wire="openai-chat", profile=mine)
+    assert fixed.messages is given
+    assert not fixed.changed
+    assert [(finding.problem, finding.done) for finding in fixed.unresolved] == [("tool-then-user", "")]
+
+
+def test_the_operation_of_the_rule_runs_and_not_the_usual_one() -> None:
+    mine = Profile.extend(
+        "openai-chat",
+        name="mine",
+        rules=[rule("media-in-result", "unrepairable", "openai-chat")],
+        without={"openai-chat.text-results"},
+    )
+    given = [*PAIR[:2], {**PAIR[2], "content": [IMAGE]}]
+    fixed = suture.repair(given, wire="openai-chat", profile=mine)
+    assert fixed.messages is given
+    assert [(finding.problem, finding.done) for finding in fixed.unresolved] == [("media-in-result", "")]
+
+
+@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "kimi", "minimax"])
+def test_what_a_report_says_was_done_is_not_found_again(profile: str) -> None:
+    given: list[dict[str, Any]] = [
+        ASK,
+        {"role": "assistant", "content": ""},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a/b", "type": "function", "function": {"name": "", "arguments": '{"q'}},
+                {"id": "a/b", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a/b", "content": None},
+        NEXT,
+        {"role": "tool", "tool_call_id": "zz", "content": "lost"},
+    ]
+    fixed = suture.repair(given, wire="openai-chat", profile=profile)
+    claimed = {finding.problem for finding in fixed.report.findings if finding.done}
+    left = {finding.problem for finding in suture.check(fixed.messages, wire="openai-chat", profile=profile).findings}
+    assert claimed
+    assert not claimed & left
+    assert left == {finding.problem for finding in fixed.unresolved}
+
+
+# --- a wire as an object ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wire", [*FOREIGN, *NATIVE])
+def test_a_wire_may_be_given_as_an_object(wire: str) -> None:
+    given = history(wire, user("q"), turn(asks("a", "1"), asks("b", "2")), result("b", "42"), says("so"), user("next"))
+    by_name = suture.repair(given, wire=wire)
+    by_object = suture.repair(given, wire=get_wire(wire))
+    assert list(by_object.messages) == list(by_name.messages)
+    assert by_object.report == by_name.report
+    assert suture.check(given, wire=get_wire(wire)) == suture.check(given, wire=wire)
+    assert list(suture.Repairer[Any](given, wire=get_wire(wire)).messages) == list(by_name.messages)
+    whole = list(by_name.messages)
+    assert suture.repair(whole, wire=get_wire(wire)).messages is whole

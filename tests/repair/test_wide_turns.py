@@ -1,0 +1,122 @@
+"""One turn of thousands of parallel calls costs in proportion to their number: steps are counted, not seconds."""
+
+import random
+import sys
+from collections.abc import Callable
+from itertools import count
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import suture
+from tests.repair.credit import WIRES, history
+from tests.shapes.notation import Result, call, result, turn, user
+
+MOST = 12
+SCALES = ((60, 480), (500, 4_000))  # the small one fails fast
+ORDERS: dict[str, Callable[[list[Result]], list[Result]]] = {
+    "in order": lambda results: results,
+    "reversed": lambda results: results[::-1],
+    "shuffled": lambda results: random.Random(7).sample(results, len(results)),
+}
+
+
+class TooMuchError(BaseException):
+    """The work is out of proportion; no need to see the end of it."""
+
+
+def steps(work: Callable[[], Any], limit: float) -> int:
+    """Return how many functions were entered and lines run in `work`.
+
+    Lines count because a loop, or a comprehension, over all calls for each result enters no function.
+    """
+    counter = count(1)
+
+    def trace(_frame: FrameType, _event: str, _argument: Any) -> Any:
+        if next(counter) > limit:
+            raise TooMuchError
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return next(counter) - 1
+
+
+def assert_linear(work: Callable[[list[Any]], Any], build: Callable[[int], list[Any]]) -> None:
+    for few, many in SCALES:
+        small, large = build(few), build(many)
+        work(small)  # whatever is made once is made now
+        least = steps(lambda: work(small), float("inf"))  # noqa: B023 - it is called at once
+        try:
+            steps(lambda: work(large), least * MOST)  # noqa: B023 - it is called at once
+        except TooMuchError:
+            pytest.fail(f"{many} calls take more than {MOST} times the {least} steps of {few}", pytrace=False)
+
+
+def wide(wire: str, order: str, tell: str) -> Callable[[int], list[Any]]:
+    """Return what builds a turn of so many calls, told apart by ids, by names, or only by their place."""
+
+    def build(width: int) -> list[Any]:
+        ids = [f"call{number}" if tell == "ids" else "" for number in range(width)]
+        names = [f"tool{number}" if tell == "names" else "search" for number in range(width)]
+        calls = turn(*map(call, ids, names))
+        results = [result(id_, str(number), names[number]) for number, id_ in enumerate(ids)]
+        return history(wire, user("q"), calls, *ORDERS[order](results), bundle=True)
+
+    return build
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("wire", WIRES)
+def test_results_with_ids_cost_in_proportion_to_the_width_of_a_turn(wire: str, order: str) -> None:
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), wide(wire, order, "ids"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("wire", ["gemini", "message", "agentic"])
+def test_results_with_names_alone_cost_in_proportion_to_the_width_of_a_turn(wire: str, order: str) -> None:
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), wide(wire, order, "names"))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_results_without_ids_cost_in_proportion_to_the_width_of_a_turn(wire: str) -> None:
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), wide(wire, "in order", "place"))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_answering_costs_in_proportion_to_the_width_of_a_turn(wire: str) -> None:
+    def build(width: int) -> list[Any]:
+        calls = turn(*(call(f"call{number}") for number in range(width)))
+        soon, late = ([result(f"call{number}", "1", "search") for number in range(first, width, 4)] for first in (0, 2))
+        return history(wire, user("q"), calls, *soon, user("stop"), *late)
+
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), build)
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic", "gemini"])
+def test_a_turn_in_thousands_of_messages_costs_in_proportion_to_them(wire: str) -> None:
+    def build(width: int) -> list[Any]:
+        calls = [turn(call(f"call{number}")) for number in range(width)]
+        return history(wire, user("q"), *calls, *(result(f"call{number}", "1", "search") for number in range(width)))
+
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), build)
+
+
+def test_one_id_for_all_calls_costs_in_proportion_to_them() -> None:
+    def build(width: int) -> list[Any]:
+        results = [result("a", str(number)) for number in range(width)]
+        return history("openai-chat", user("q"), turn(*[call("a")] * width), *results)
+
+    assert_linear(lambda messages: suture.repair(messages, wire="openai-chat"), build)
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_a_check_and_a_growing_history_cost_in_proportion_to_the_width_of_a_turn(wire: str) -> None:
+    build = wide(wire, "reversed", "ids")
+    assert_linear(lambda messages: suture.check(messages, wire=wire), build)
+    assert_linear(lambda messages: suture.Repairer[Any](messages, wire=wire).messages, build)
