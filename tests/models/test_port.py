@@ -72,7 +72,7 @@ def test_whatever_a_model_is_sent_passes_check(
     for step in ([*first, question], [*second, question]):
         history = history.extend(step if native == "agentic" else [one for each in step for one in from_agentic(each)])
         try:
-            body = model.body(ModelRequest("Answer briefly.", history))
+            body = model.body(ModelRequest("Answer briefly \ud83d.", history))
         except suture.HistoryError:  # what no operation mends is said before anything is sent
             return
         sent = json.loads(body.content)[body.field] if isinstance(body.forms[0], bytes) else body.messages

@@ -8,8 +8,6 @@ from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import msgspec
-
 from suture.errors import (
     ConfigError,
     ContextLengthError,
@@ -23,7 +21,7 @@ from suture.errors import (
     SutureError,
 )
 
-__all__ = ["brief", "check_texts", "json_fault", "retry_after", "scrubbed", "status_error"]
+__all__ = ["brief", "json_fault", "retry_after", "scrubbed", "status_error"]
 
 _TOO_LONG = (
     "context_length_exceeded",
@@ -100,24 +98,6 @@ def brief(error: BaseException) -> str:
     'ValueError: no such thing'
     """
     return f"{type(error).__name__}: {error}"[:_LONGEST]
-
-
-def check_texts(payload: Any, provider: str) -> None:
-    r"""Raise `ModelRequestError` where a text of a request holds half a character, as one that was cut may.
-
-    >>> check_texts({"input": "cut \ud83d"}, "openai-responses")
-    Traceback (most recent call last):
-        ...
-    suture.errors.ModelRequestError: openai-responses: a text holds half a character, '\ud83d', which cannot be sent
-    """
-    try:
-        msgspec.json.encode(payload, enc_hook=str)
-    except UnicodeEncodeError as error:
-        half = error.object[error.start : error.start + 1]
-        told = f"a text holds half a character, {half!r}, which cannot be sent"
-        raise ModelRequestError(told, provider=provider) from None
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return  # the SDK may know how to write it
 
 
 def json_fault(payload: Any, provider: str) -> ModelRequestError | None:

@@ -192,7 +192,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
         settings = sendable(self.addressed(codec.write_settings(asked, losses)))
         _tell_losses((*conversation.losses, *losses.found()))
-        messages, head = conversation.fitted(), codec.write_head(request.instruction)
+        messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
         forms = [*map(self.form, head), *conversation.forms(messages)]
         return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
 
