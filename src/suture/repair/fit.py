@@ -1,8 +1,7 @@
 """Fit: what one profile demands beyond pairing, on what pairing made.
 
-A left fold: what comes out depends on what went before, never on what follows, so the work can stop at any closed
-place and go on from there. First a group (a turn and its results) is put in the provider's form, then each message by
-itself, then it is put beside the one before.
+A left fold: what comes out depends on what went before, never on what follows, so it can stop at any closed place and
+go on from there. First a group is put in the provider's form, then each message, then each beside the one before.
 
 Signed or encrypted content outranks acceptance: there only ids change, whole messages are joined or split, and what
 else is wrong stays unresolved.
@@ -49,6 +48,8 @@ class _Held(Struct, eq=False):
     index: int
     has_results: bool
     joined: list[Any] = field(default_factory=list[Any])
+    previous: "_Held | None" = None
+    """The message of the model's directly before one of the model's."""
 
 
 class Fit:
@@ -396,7 +397,9 @@ class Fit:
         if group.pending or not (everywhere or "media-in-error" in self.rules):
             return lifted
         problem = "media-in-result" if everywhere else "media-in-error"
-        names = {(id(pair.answer), pair.answer_position): self._name(pair) for pair in group.pairs}
+        names = {
+            (id(pair.answer), pair.answer_position): pair.call.view.calls[pair.position].name for pair in group.pairs
+        }
         for item in group.results:
             edits: dict[int, ResultEdit] = {}
             for position, result in enumerate(item.view.results):
@@ -414,9 +417,6 @@ class Fit:
             if edits:
                 self._replace(item, self.wire.edit(item.message, {}, edits))
         return lifted
-
-    def _name(self, pair: Pair) -> str:
-        return pair.call.view.calls[pair.position].name
 
     # One message
 
@@ -498,16 +498,17 @@ class Fit:
     def _drop_trailing_thinking(self) -> None:
         """Leave out the thoughts at the end of what the model said: the stream was cut behind them."""
         held = self._held
-        if held is None or held.role != "assistant" or "trailing-thinking" not in self.rules:
-            return
-        rest = self.wire.without_trailing_thinking(held.message)
-        if rest is held.message or not self._find_at("trailing-thinking", held.index, "dropped"):
-            return
-        self.changed = True
-        if rest is None:
-            self._held = None
-        else:
-            held.message = rest
+        while held is not None and held.role == "assistant" and "trailing-thinking" in self.rules:
+            rest = self.wire.without_trailing_thinking(held.message)
+            if rest is held.message or not self._find_at("trailing-thinking", held.index, "dropped"):
+                return
+            self.changed = True
+            if rest is not None:
+                held.message = rest
+                return
+            self._held = held = held.previous  # it may end in a thought, too
+            if held is not None:
+                held.message, held.joined = self.out.pop(), []
 
     # Beside the message before
 
@@ -560,6 +561,8 @@ class Fit:
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:
+        if self._held is not None and self._held.role == held.role == "assistant":
+            held.previous = self._held
         self._release()
         self._held = held
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
