@@ -96,7 +96,6 @@ class Walk:
             match_id=ids.form.match if ids is not None else None,
             limit=ids.form.limit if ids is not None else None,
             used=ids.used if ids is not None and once else None,
-            log=ids.log if ids is not None else [],
             accepts_name=profile.accepts_name,
             field=profile.field if "missing-field" in self.rules else "",
             items=self.fit.items,
