@@ -119,14 +119,19 @@ class _Approval(NamedTuple):
         return f"{answer}: {self.reason}" if self.reason else answer
 
 
-def _is_message(item: dict[str, Any], items: dict[str, None], *, wanted: bool) -> bool:
+def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> bool:  # noqa: FBT001 - it is hot
     """Tell whether `item` is a plain message; `wanted`: one that reasoning before it can have produced."""
     role, content = item["role"], item["content"]
-    if role not in ROLES or not content or (wanted and (role != "assistant" or not item.get("id"))):
+    if content.__class__ is not str:
+        if not _are_texts(content):
+            return False
+    elif not (content.isascii() or content.encode("utf-16")):
         return False
-    if not is_plain_text(content) and not _are_texts(content):
+    if not content or role not in ROLES:
         return False
-    return "id" not in item or (role == "assistant" and _is_new(item, "msg", items))
+    if not wanted and "id" not in item:
+        return True
+    return role == "assistant" and bool(item.get("id") or not wanted) and _is_new(item, "msg", items)
 
 
 def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
@@ -227,7 +232,7 @@ class OpenAIResponsesWire(ItemWire):
                 elif waiting:
                     break
                 elif kind is None or kind == "message":
-                    if not _is_message(item, items, wanted=thought):
+                    if not _is_message(item, items, thought):
                         break
                     thought = False
                 elif kind == "reasoning" and _is_reasoning(item, items):
