@@ -20,7 +20,11 @@ IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """A result may speak of a call outside of what was looked at: only the whole history can say whose it is."""
+    """A result may speak of a call outside of what was looked at: before it one of this `key`, or anywhere."""
+
+    def __init__(self, key: Key = None) -> None:
+        super().__init__()
+        self.key = key
 
 
 class Record(Struct, eq=False):
@@ -232,7 +236,7 @@ class _Gathering:
         if turn is not None:
             turn.arrivals.append(reference)
         elif self.local:
-            raise OutsideError
+            raise OutsideError(reference.key)
         elif self.found.records[reference.place].index < self.first_reference:
             self.unmatched.append((reference, len(turns)))
 
