@@ -175,7 +175,7 @@ class _Gathering:
 
     def __init__(self, wire: Wire, messages: Sequence[Any], found: Assignment, *, local: bool) -> None:
         self.wire, self.found, self.local = wire, found, local
-        self.first_reference = wire.first_reference(messages)
+        self.first_reference = 0 if local else wire.first_reference(messages)
         self.latest: dict[Key, Turn] = {}
         self.unmatched: list[tuple[Reference, int]] = []
         """Results whose id no turn before them has, and how many turns stand before each."""
