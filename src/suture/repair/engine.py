@@ -192,18 +192,32 @@ class Walk:
                     place = seen
                     continue
             glanced = False
-            end = self._window_end(place, stop)
-            self._take(self._pair_window(points, place, end))
-            place = end
+            paired, place = self._pair_window(points, place, stop)
+            self._take(paired)
         return glanced
 
-    def _pair_window(self, points: list[tuple[int, Any]], start: int, end: int) -> Paired:
-        """Pair `raw[start:end]`, from the group of its call on if a result there is late."""
+    def _pair_window(self, points: list[tuple[int, Any]], start: int, stop: int) -> tuple[Paired, int]:
+        """Pair the group at `start`, from the group of its call on if a result there is late; return where it ends."""
+        end = self._window_end(start, stop)
         while True:
             try:
-                return pair(self.wire, self.raw, self.options, start, end, set_like=self._set_like, local=True)
+                paired = pair(self.wire, self.raw, self.options, start, end, set_like=self._set_like, local=True)
             except OutsideError as error:
                 start = self._go_back(points, start, error.key)
+                continue
+            roles = {item.view.role for item in paired.items[-1:]}
+            if end == len(self.raw) or "assistant" not in roles or self._view(end).role != "assistant":
+                return paired, end
+            if end == stop:
+                raise OutsideError
+            self._repeat(end - start)  # all that kept what the model said apart from what it says next has gone
+            end = self._window_end(end, stop)
+
+    def _repeat(self, count: int) -> None:
+        """Count messages that are walked once more; there comes a point where one look at everything costs less."""
+        self._repeated += count
+        if self._repeated > len(self.raw):
+            raise OutsideError
 
     def _go_back(self, points: list[tuple[int, Any]], place: int, key: Key) -> int:
         """Take back all since the group before `place` that has a call of this key; return where that begins."""
@@ -217,9 +231,7 @@ class Walk:
         while points[-1][0] > begin:
             points.pop()
         since, point = points[-1]
-        self._repeated += place - since
-        if self._repeated > len(self.raw):
-            raise OutsideError  # so many are late that one look at everything costs less
+        self._repeat(place - since)
         self._take_back(point)
         if since < begin:
             if self._glance(since, begin) < begin:
