@@ -171,6 +171,12 @@ FOUND: dict[str, Case] = {
         [("turn", [("b", "f", "{}"), ("b", "g", "{}")]), ("result", "b", "", "1"), ("result", "b", "f", "2")],
         {},
     ),
+    "a late result between two of the model's messages": (
+        "openai-chat",
+        "deepseek",
+        [("turn", A), ("turn", A), ("result", "a", "f", "1"), ("say", "so"), ("result", "a", "f", "2"), ("turn", A)],
+        {},
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""One turn of thousands of parallel calls costs in proportion to their number: steps are counted, not seconds."""
+"""Thousands of calls, in one turn or in many, cost in proportion to their number: steps are counted, not seconds."""
 
 import random
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 import suture
 from tests.repair.credit import WIRES, history
-from tests.shapes.notation import Result, call, result, turn, user
+from tests.shapes.notation import Result, call, result, says, turn, user
 
 MOST = 12
 SCALES = ((60, 480), (500, 4_000))  # the small one fails fast
@@ -120,3 +120,30 @@ def test_a_check_and_a_growing_history_cost_in_proportion_to_the_width_of_a_turn
     build = wide(wire, "reversed", "ids")
     assert_linear(lambda messages: suture.check(messages, wire=wire), build)
     assert_linear(lambda messages: suture.Repairer[Any](messages, wire=wire).messages, build)
+
+
+def rounds(wire: str, count: int, *, late: int = -1) -> list[Any]:
+    """Return so many questions, each with a call, its result and an answer; one result comes four rounds late."""
+    told: list[Any] = []
+    for number in range(count):
+        told += [user("q"), turn(call(f"call{number}"))]
+        told += [result(f"call{late}", "1", "search")] if number == late + 4 and late >= 0 else []
+        told += [] if number == late else [result(f"call{number}", "1", "search")]
+        told.append(says("ok"))
+    return history(wire, *told)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_late_result_costs_a_thorough_look_only_from_its_call_on(wire: str) -> None:
+    whole, late = rounds(wire, 300), rounds(wire, 300, late=150)
+    least = [steps(lambda: suture.repair(one, wire=wire), float("inf")) for one in (whole, whole, late)]  # noqa: B023 - it is called at once
+    assert least[2] < 2 * least[1]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_lost_results_cost_in_proportion_to_them(wire: str) -> None:
+    def build(width: int) -> list[Any]:
+        lost = [step for number in range(width) for step in (user("q"), turn(call(f"call{number}")), user("stop"))]
+        return history(wire, *lost)
+
+    assert_linear(lambda messages: suture.repair(messages, wire=wire), build)

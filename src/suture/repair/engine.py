@@ -1,8 +1,8 @@
 """`repair` and `check`: resolve what was asked, pair, fit, and say what was done.
 
 There is one path. A history is walked from left to right. What is acceptable at a glance passes by; where something is
-unusual, the thorough look (pairing, then fit) is taken at that group only. If a result there may speak of a call
-elsewhere, the thorough look is taken once at the whole history.
+unusual, the thorough look (pairing, then fit) is taken at that group only; for a late result, from its call's group on.
+If a result may speak of a call anywhere, the thorough look is taken once at the whole history.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from suture.repair.pairing import OutsideError, look
 from suture.repair.rebuild import Item, Paired, PairOptions, Place, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
 from suture.repair.texts import Cause
-from suture.wires import Demands, View, Wire, check_list, get_wire, recognise
+from suture.wires import Demands, Key, View, Wire, check_list, get_wire, recognise
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -85,6 +85,8 @@ class Walk:
         self._glances = wire.glances(fits=profile.has_fit)
         self.boundary = 0
         self._first_role: str | None = None
+        self._repeated = 0
+        """How many messages were walked again for results that were late."""
         self._reset()
 
     def _reset(self) -> None:
@@ -96,7 +98,6 @@ class Walk:
             match_id=ids.form.match if ids is not None else None,
             limit=ids.form.limit if ids is not None else None,
             used=ids.used if ids is not None and once else None,
-            log=ids.log if ids is not None else [],
             accepts_name=profile.accepts_name,
             field=profile.field if "missing-field" in self.rules else "",
             items=self.fit.items,
@@ -104,9 +105,9 @@ class Walk:
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
-        self._answered: set[Place] = set()
+        self._answered: list[Place] = []
         self._rebuilt = False
-        self._settled: tuple[Any, ...] = (self.fit.mark(), 0, 0, False)
+        self._settled = self._mark()
 
     @property
     def out(self) -> list[Any]:
@@ -139,17 +140,14 @@ class Walk:
         except OutsideError:
             self._look_at_everything(len(self.raw))
         self.fit.finish()
-        unused = self.options.causes.keys() - self._answered
+        unused = self.options.causes.keys() - set(self._answered)
         if unused:
             raise ConfigError(f"causes name a call at {min(unused)} that is not there or has a result")
 
     def go_on(self) -> None:
         """Walk what is new; what follows the last closed place is walked again when more comes."""
         self._note_beginning()
-        point, found, displaced, self._rebuilt = self._settled
-        self.fit.take_back(point)
-        del self._found[found:], self.displaced[displaced:]
-        self.pending = ()
+        self._take_back(self._settled)
         closed = self._closed_place()
         try:
             self._advance(self.boundary, closed)
@@ -168,16 +166,25 @@ class Walk:
         self.fit.starts_with_user = self._first_role not in {None, "assistant"}
 
     def _settle(self, place: int) -> None:
-        self.boundary = place
-        self._settled = (self.fit.mark(), len(self._found), len(self.displaced), self._rebuilt)
+        self.boundary, self._settled = place, self._mark()
+
+    def _mark(self) -> tuple[Any, ...]:
+        return self.fit.mark(), len(self._found), len(self.displaced), len(self._answered), self._rebuilt
+
+    def _take_back(self, point: tuple[Any, ...]) -> None:
+        fitted, found, displaced, answered, self._rebuilt = point
+        self.fit.take_back(fitted)
+        del self._found[found:], self.displaced[displaced:], self._answered[answered:]
+        self.pending = ()
 
     def _advance(self, start: int, stop: int) -> bool:
         """Walk `raw[start:stop]`; return whether a glance was enough."""
         raw, glanced = self.raw, True
         if not self._glances and not start and stop == len(raw):
             raise OutsideError  # without a glance, windows would only cost
-        place = start
+        place, points = start, list[tuple[int, Any]]()
         while place < stop:
+            points.append((place, self._mark()))
             if self._glances and (not place or self.fit.begun):
                 seen = self._glance(place, stop)
                 if seen > place:
@@ -185,10 +192,52 @@ class Walk:
                     place = seen
                     continue
             glanced = False
-            end = self._window_end(place, stop)
-            self._take(pair(self.wire, raw, self.options, place, end, set_like=self._set_like, local=True))
-            place = end
+            paired, place = self._pair_window(points, place, stop)
+            self._take(paired)
         return glanced
+
+    def _pair_window(self, points: list[tuple[int, Any]], start: int, stop: int) -> tuple[Paired, int]:
+        """Pair the group at `start`, from the group of its call on if a result there is late; return where it ends."""
+        end = self._window_end(start, stop)
+        while True:
+            try:
+                paired = pair(self.wire, self.raw, self.options, start, end, set_like=self._set_like, local=True)
+            except OutsideError as error:
+                start = self._go_back(points, start, error.key)
+                continue
+            roles = {item.view.role for item in paired.items[-1:]}
+            if end == len(self.raw) or "assistant" not in roles or self._view(end).role != "assistant":
+                return paired, end
+            if end == stop:
+                raise OutsideError
+            self._repeat(end - start)  # all that kept what the model said apart from what it says next has gone
+            end = self._window_end(end, stop)
+
+    def _repeat(self, count: int) -> None:
+        """Count messages that are walked once more; there comes a point where one look at everything costs less."""
+        self._repeated += count
+        if self._repeated > len(self.raw):
+            raise OutsideError
+
+    def _go_back(self, points: list[tuple[int, Any]], place: int, key: Key) -> int:
+        """Take back all since the group before `place` that has a call of this key; return where that begins."""
+        floor, begin = points[0][0], place - 1
+        while begin >= floor and key not in map(self.wire.key, self._view(begin).calls):
+            begin -= 1
+        while begin > floor and not self._is_boundary(begin):
+            begin -= 1
+        if key is None or begin < floor:
+            raise OutsideError
+        while points[-1][0] > begin:
+            points.pop()
+        since, point = points[-1]
+        self._repeat(place - since)
+        self._take_back(point)
+        if since < begin:
+            if self._glance(since, begin) < begin:
+                raise OutsideError
+            self.fit.pass_by(self.raw, since, begin)
+        return begin
 
     def _glance(self, start: int, stop: int) -> int:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
@@ -233,7 +282,7 @@ class Walk:
     def _take(self, paired: Paired, items: Sequence[Item] | None = None, part: range | None = None) -> None:
         """Take over what pairing made: all of it, or some items and what was found in that part of the input."""
         self._rebuilt = self._rebuilt or paired.changed
-        self._answered |= paired.answered
+        self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
         displaced = paired.displaced if part is None else [one for one in paired.displaced if one.index in part]
         self._found += self._with_rules(findings)

@@ -11,7 +11,7 @@ class Ids:
     """Gives each call its id. A legal first occurrence keeps its name, unless an earlier rename took it.
 
     `used` are the ids that may not be given again: those of the turn, or of the history where an id is used once
-    in a request. `log` lists them in order, so that what was given since some point can be taken back.
+    in a request. They are in order, so that what was given since some point can be taken back.
 
     >>> ids = Ids(IdForm(pattern="[a-z]+", limit=9, scope="history", prefix="", length=9))
     >>> ids.begin_turn()
@@ -21,8 +21,7 @@ class Ids:
 
     def __init__(self, form: IdForm) -> None:
         self.form = form
-        self.used: set[str] = set()
-        self.log: list[str] = []
+        self.used: dict[str, None] = {}
         self._repeats: dict[str, int] = {}
         """How often each id was met that could not stay."""
         self._repeat_log: list[str] = []
@@ -46,19 +45,17 @@ class Ids:
         raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
 
     def _take(self, call_id: str) -> str:
-        if call_id not in self.used:
-            self.used.add(call_id)
-            self.log.append(call_id)
+        self.used[call_id] = None
         return call_id
 
     def mark(self) -> tuple[int, int]:
         """Return a point that `take_back` can return to."""
-        return len(self.log), len(self._repeat_log)
+        return len(self.used), len(self._repeat_log)
 
     def take_back(self, point: tuple[int, int]) -> None:
         """Forget what was given since `mark` returned `point`."""
-        self.used.difference_update(self.log[point[0] :])
-        del self.log[point[0] :]
+        while len(self.used) > point[0]:
+            self.used.popitem()
         for original in self._repeat_log[point[1] :]:
             self._repeats[original] -= 1
         del self._repeat_log[point[1] :]

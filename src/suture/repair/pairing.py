@@ -20,7 +20,11 @@ IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """A result may speak of a call outside of what was looked at: only the whole history can say whose it is."""
+    """A result may speak of a call outside of what was looked at: before it one of this `key`, or anywhere."""
+
+    def __init__(self, key: Key = None) -> None:
+        super().__init__()
+        self.key = key
 
 
 class Record(Struct, eq=False):
@@ -171,7 +175,7 @@ class _Gathering:
 
     def __init__(self, wire: Wire, messages: Sequence[Any], found: Assignment, *, local: bool) -> None:
         self.wire, self.found, self.local = wire, found, local
-        self.first_reference = wire.first_reference(messages)
+        self.first_reference = 0 if local else wire.first_reference(messages)
         self.latest: dict[Key, Turn] = {}
         self.unmatched: list[tuple[Reference, int]] = []
         """Results whose id no turn before them has, and how many turns stand before each."""
@@ -232,7 +236,7 @@ class _Gathering:
         if turn is not None:
             turn.arrivals.append(reference)
         elif self.local:
-            raise OutsideError
+            raise OutsideError(reference.key)
         elif self.found.records[reference.place].index < self.first_reference:
             self.unmatched.append((reference, len(turns)))
 

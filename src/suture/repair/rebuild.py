@@ -16,7 +16,7 @@ from suture.language import Language
 from suture.repair.pairing import Assignment, Reference, Slot, Turn, assign, is_synthetic, look, open_place
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
-from suture.wires import Call, Piece, ResultEdit, View, Wire
+from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
 
 Place = tuple[int, int]
 """Where a call stands: the index of its message, its position in that."""
@@ -380,7 +380,7 @@ class _Rebuilding:
             text: Any = self.options.generator(call.name, call.id, cause, place)
             if not isinstance(text, str):
                 raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
-            if text and not is_sendable(text):
+            if sendable(text) is not text:
                 raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
             if text:
                 return text
@@ -443,19 +443,6 @@ class _Rebuilding:
     def _find(self, index: int, problem: str, call: Call | None, done: str) -> None:
         call_id, name = (call.id, call.name) if call is not None else ("", "")
         self.out.findings.append(Finding(index=index, problem=problem, call_id=call_id, name=name, done=done))
-
-
-def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8.
-
-    >>> is_sendable("ok")
-    True
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _speaker(view: View) -> str:

