@@ -36,7 +36,9 @@ _DONE = {
 }
 """What is done about a message by itself."""
 
-_IN_SIGNED = frozenset(("unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content"))
+_IN_SIGNED = frozenset(
+    ("blank-text", "unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content")
+)
 """What may be mended in a message that holds something signed: no block of that changes."""
 
 
@@ -308,16 +310,20 @@ class Fit:
         return self.wire.begins_step(item.message)
 
     def _move_text_forward(self, segments: list[list[Item]]) -> None:
-        """Put what the model said behind its last call before the calls: it had not seen their results."""
+        """Put what the model said behind its last call before the calls: it had not seen their results.
+
+        Where a step is signed, it stays a step of its own, behind the results.
+        """
         *_, before, said = segments
         first = next(place for place, item in enumerate(before) if item.view.calls)
-        signed = any(item.view.signed for item in (*before[first:], *said))
-        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
-        if not self._find(problem, said[0], "" if signed else "put before the calls"):
-            segments[-2:] = [[*before, *said]]
+        if any(item.view.signed for item in (*before[first:], *said)):
             return
-        segments[-2:] = [[*before[:first], *said, *before[first:]]]
-        self.changed = True
+        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
+        if self._find(problem, said[0], "put before the calls"):
+            segments[-2:] = [[*before[:first], *said, *before[first:]]]
+            self.changed = True
+        else:
+            segments[-2:] = [[*before, *said]]
 
     def _split(self, group: Group, segments: list[list[Item]]) -> list[Item]:
         """Return each segment with the results of its calls behind it."""

@@ -447,7 +447,10 @@ class BlockWire(Wire):
         """Leave out text blocks that say nothing."""
         if not view.loose:
             return message
-        return self._with_some(message, lambda block: self.kind(block) != TEXT or bool(self.block_text(block).strip()))
+        return self._with_some(
+            message,
+            lambda block: self.kind(block) != TEXT or self.is_signed(block) or bool(self.block_text(block).strip()),
+        )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
         """Return `message` with the blocks that are `wanted`; itself where all are."""

@@ -224,6 +224,17 @@ class AnthropicWire(BlockWire):
             **super().mends,
         }
 
+    def _without_blank_text(self, message: Any, view: View) -> Any:
+        """Leave out text blocks that say nothing, in results too."""
+        message = super()._without_blank_text(message, view)
+        blocks = list(self.blocks(message)) if view.results else []
+        for place, block in enumerate(blocks):
+            content = get(block, "content") if self.kind(block) == RESULT else None
+            if is_list(content):
+                said = [part for part in content if self.kind(part) != TEXT or self.block_text(part).strip()]
+                blocks[place] = block if len(said) == len(content) else put(block, content=said or "")
+        return self._in_order(message, blocks) if blocks else message
+
     def _without_unsigned_thinking(self, message: Any, view: View) -> Any:
         """Leave out thoughts without a signature: a stream was cut before it came."""
         if view.role != "assistant":
