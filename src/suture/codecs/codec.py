@@ -253,7 +253,6 @@ class Codec(ABC):
 
     def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
         """Return how many of the first messages `write_settings` puts outside of the list: the system's, or none."""
-        del messages
         return 0
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -264,7 +263,6 @@ class Codec(ABC):
 
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return what stands before the messages in their list: the instruction, where it is one of them."""
-        del instruction
         return []
 
     @abstractmethod

@@ -16,34 +16,18 @@ _decode = msgspec.json.Decoder().decode
 
 
 def tag_of(block: Any) -> str:
-    """Return what a native block is called where it is stored.
-
-    >>> from suture.messages import UserInputText
-    >>> tag_of(UserInputText("hi"))
-    'user_input_text'
-    """
+    """Return what a native block is called where it is stored."""
     return str(block.__struct_config__.tag)
 
 
 def report_address(block: Any, losses: Losses, path: str) -> None:
-    """Report where media are as well, that are written by value.
-
-    >>> from suture.messages import UserInputImage
-    >>> losses = Losses()
-    >>> report_address(UserInputImage(url="https://example.com/cat.png", base64_data="iVBO"), losses, "")
-    >>> losses.found()[0].what
-    'address https://example.com/cat.png'
-    """
+    """Report where media are as well, that are written by value."""
     if block.base64_data and block.url:
         losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
 
 
 def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
-    """Return the arguments of a call as an object; empty, and reported, where they are none.
-
-    >>> arguments_object('{"a": 1}', Losses()), arguments_object("", Losses())
-    ({'a': 1}, {})
-    """
+    """Return the arguments of a call as an object; empty, and reported, where they are none."""
     if not arguments.strip():
         return {}
     try:
@@ -57,11 +41,7 @@ def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str
 
 
 def custom_input(block: FunctionToolCall) -> str | None:
-    """Return the text that a custom tool was called with; `None` of a call of a function.
-
-    >>> custom_input(FunctionToolCall("a", "sql", "SELECT 1", extra={"suture.kind": "custom"}))
-    'SELECT 1'
-    """
+    """Return the text that a custom tool was called with; `None` of a call of a function."""
     if block.extra.get(KIND) != "custom":
         return None
     held: Any = block.extra.get("openai-responses")
@@ -77,11 +57,7 @@ def custom_input(block: FunctionToolCall) -> str | None:
 
 
 def as_json(value: Any) -> Any:
-    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has.
-
-    >>> as_json({"data": b"cat"})
-    {'data': 'Y2F0'}
-    """
+    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
     check_plain(value, foreign=True)
     return _without_bytes(value)
 

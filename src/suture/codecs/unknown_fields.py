@@ -16,11 +16,7 @@ _ORIGIN = "wire"
 
 
 def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null.
-
-    >>> rest_of({"name": "f", "strict": True, "hint": None}, "name")
-    {'strict': True}
-    """
+    """Return the fields that are neither `known` nor null."""
     return {name: value for name, value in holder.items() if name not in known and value is not None}
 
 
@@ -59,11 +55,7 @@ def put_back(
 
 
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return `extra` without the kind of call, where that is `kind`: what is written says it itself.
-
-    >>> without_kind({"suture.kind": "custom"}, "custom")
-    {}
-    """
+    """Return `extra` without the kind of call, where that is `kind`: what is written says it itself."""
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
@@ -85,20 +77,12 @@ def report_extension(block: Any, known: Collection[str], losses: Losses, path: s
 
 
 def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
-    """Return a block of a type that nobody here knows, kept whole.
-
-    >>> unknown("gemini", {"executableCode": {"code": "1"}}).type
-    'gemini.block'
-    """
+    """Return a block of a type that nobody here knows, kept whole."""
     return Opaque({"type": f"{wire}.block", "value": dict(block)})
 
 
 def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str, Any] | None:
-    """Return the block that `unknown` kept for this wire; report any other, and return `None`.
-
-    >>> unwrap("gemini", unknown("gemini", {"executableCode": {}}), Losses())
-    {'executableCode': {}}
-    """
+    """Return the block that `unknown` kept for this wire; report any other, and return `None`."""
     held = block.data.get("value")
     if block.type == f"{wire}.block" and is_map(held):
         return dict(held)
@@ -107,11 +91,6 @@ def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str
 
 
 def origin_of(block: Any) -> str:
-    """Return the wire that a block of reasoning was read from; the empty string where nobody knows.
-
-    >>> from suture.messages import Reasoning
-    >>> origin_of(Reasoning("hm", "sig", extension={"wire": "anthropic"}))
-    'anthropic'
-    """
+    """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
     origin = block.extension.get(_ORIGIN, "")
     return origin if isinstance(origin, str) else ""

@@ -446,11 +446,7 @@ class _Rebuilding:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8.
-
-    >>> is_sendable("ok")
-    True
-    """
+    """Tell whether `text` can be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

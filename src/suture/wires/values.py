@@ -177,11 +177,7 @@ class Demands:
 
 
 def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
-    """Return an iterator over `messages[start:stop]` that copies nothing of a list.
-
-    >>> list(iterate(["a", "b", "c"], 1))
-    ['b', 'c']
-    """
+    """Return an iterator over `messages[start:stop]` that copies nothing of a list."""
     if not isinstance(messages, list):
         return iter(messages[start:stop])
     rest: Any = iter(messages)
@@ -190,20 +186,12 @@ def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Ite
 
 
 def is_plain_text(text: Any) -> bool:
-    """Tell whether `text` is a text that can be sent.
-
-    >>> is_plain_text("hi"), is_plain_text(chr(0xD800)), is_plain_text(None)
-    (True, False, False)
-    """
+    """Tell whether `text` is a text that can be sent."""
     return text.__class__ is str and (text.isascii() or is_sendable(text))
 
 
 def is_plain_object(value: Any) -> bool:
-    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell.
-
-    >>> is_plain_object({"q": "x", "n": [1, 2]}), is_plain_object({"n": float("nan")}), is_plain_object(None)
-    (True, False, False)
-    """
+    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell."""
     if value.__class__ is not dict:
         return False
     for key in value:
@@ -241,11 +229,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8.
-
-    >>> is_sendable("ok"), is_sendable(chr(0xD800))
-    (True, False)
-    """
+    """Tell whether `text` can be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

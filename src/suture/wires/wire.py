@@ -99,12 +99,10 @@ class Wire(ABC):
         Acceptable at a glance: what needs no second look under any rule that this wire can break, and a turn followed
         by just its results. Whatever is unusual ends the glance at its turn.
         """
-        del demands
         return self.skip(messages, start)
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, calls and results are in order at a glance."""
-        del messages
         return start
 
     def key(self, thing: Call | Result) -> Key:
@@ -135,7 +133,6 @@ class Wire(ABC):
 
     def family(self, thing: Call | Result) -> str:
         """Return the form of a call or result; a result answers calls of its own form only."""
-        del thing
         return ""
 
     def is_malformed(self, call: Call) -> bool:
@@ -254,12 +251,10 @@ class Wire(ABC):
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         """Return what is attached to `message`; nothing on a wire without marks."""
-        del message
         return NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
         """Return `message` with `extra` attached as well; itself on a wire without marks."""
-        del extra
         return message
 
     # What only some wires have; profiles ask for it only on those.
@@ -274,12 +269,10 @@ class Wire(ABC):
 
     def fill(self, message: Any, field: str) -> Any:
         """Return `message` with the missing text `field` present and empty; the same if it has it."""
-        del field
         return message
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether a message of the model's cannot stand in one step with calls before it."""
-        del message
         return False
 
     def without_trailing_thinking(self, message: Any) -> Any | None:
@@ -288,7 +281,6 @@ class Wire(ABC):
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
         """Return `message` with documents named as none of `names` is; the names are added to them."""
-        del names
         return message
 
     def is_empty_error(self, result: Result) -> bool:
@@ -300,7 +292,6 @@ class Wire(ABC):
 
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item itself, not the call in it."""
-        del message
         return ""
 
     def without_item_id(self, message: Any) -> Any:
@@ -309,12 +300,10 @@ class Wire(ABC):
 
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item must be followed by the one it produced."""
-        del message
         return False
 
     def can_follow(self, message: Any) -> bool:
         """Tell whether an item that wants a follower can have this one."""
-        del message
         return True
 
     def fault(self, index: int | None, path: str, reason: str) -> InputError:
@@ -335,7 +324,6 @@ class ItemWire(Wire):
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
         """Return a result kept as user text, or nothing."""
-        del message
         return self.speak("user", texts[0]) if 0 in texts else None
 
 

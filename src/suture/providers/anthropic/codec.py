@@ -68,16 +68,11 @@ class AnthropicCodec(Codec):
         return messages
 
     def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many messages at the beginning a request holds outside of its list.
-
-        >>> AnthropicCodec().leading_system([AgenticMessage.system("Be brief."), AgenticMessage.user("hi")])
-        1
-        """
+        """Return how many messages at the beginning a request holds outside of its list."""
         inside = (place for place, message in enumerate(messages) if not _belongs_outside(message))
         return next(inside, len(messages))
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its list of messages."""
         system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
         for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
             system += _write_outside(message, losses)
@@ -88,7 +83,6 @@ class AnthropicCodec(Codec):
         return {**body, **_write_options(request.options, losses, has_tools=bool(tools))}
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
         body: Mapping[str, Any] = plain(payload)
         check_list(body.get("messages"))
         messages = self.read_messages(body["messages"])
@@ -97,11 +91,9 @@ class AnthropicCodec(Codec):
         return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says."""
         return read_reply(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return AnthropicReader()
 
 

@@ -103,11 +103,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Place(NamedTuple):
-    """Where a block stands, for errors; and what must be known of its surroundings to read it.
-
-    >>> Place("user", 2).at("[0].text").path
-    'content[0].text'
-    """
+    """Where a block stands, for errors; and what must be known of its surroundings to read it."""
 
     role: str
     message: int | None = None
@@ -127,20 +123,12 @@ class Place(NamedTuple):
 
 
 def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether `value` is an object that has no fields but `names`.
-
-    >>> has_only({"uri": "s3://b/k"}, "uri", "bucketOwner"), has_only({"kms": 1}, "uri")
-    (True, False)
-    """
+    """Return whether `value` is an object that has no fields but `names`."""
     return is_map(value) and value.keys() <= set(names)
 
 
 def read_blocks(content: Any, place: Place) -> tuple[Any, ...]:
-    """Return what the blocks of one message say.
-
-    >>> read_blocks([{"text": "hi"}], Place("assistant"))
-    (AssistantGenText(text='hi'),)
-    """
+    """Return what the blocks of one message say."""
     blocks = listed(content, place.message, place.path)
     if place.role == "assistant":
         results = [block.get("toolResult") for block in blocks]
@@ -274,30 +262,18 @@ _READERS: _Readers = {
 
 
 def write_blocks(blocks: Iterable[Any], losses: Losses) -> list[_Block]:
-    """Return `blocks` as Converse has them; those that it has no form for are reported and left out.
-
-    >>> write_blocks([UserInputText("hi")], Losses())
-    [{'text': 'hi'}]
-    """
+    """Return `blocks` as Converse has them; those that it has no form for are reported and left out."""
     made = [write_block(block, losses, f"content_blocks[{number}]") for number, block in enumerate(blocks)]
     return [block for block in made if block is not None]
 
 
 def write_block(block: Any, losses: Losses, path: str) -> _Block | None:
-    """Return `block` as Converse has it; `None`, and reported, where it has no form for it.
-
-    >>> write_block(FunctionToolCall("a", "f", "{}"), Losses(), "")
-    {'toolUse': {'toolUseId': 'a', 'name': 'f', 'input': {}}}
-    """
+    """Return `block` as Converse has it; `None`, and reported, where it has no form for it."""
     return _WRITERS.get(block.__class__, _report_block)(block, losses, path)
 
 
 def write_words(block: Any, losses: Losses, path: str) -> _Block:
-    """Return the text that stands for media where Converse cannot hold them.
-
-    >>> write_words(UserInputImage(url="https://example.com/a.png"), Losses(), "")
-    {'text': 'https://example.com/a.png'}
-    """
+    """Return the text that stands for media where Converse cannot hold them."""
     words = media_in_words(block)
     losses.add(Lost.MEDIA, f"{MEDIA[block.__class__]} {words[:80]}", path)
     put_back(WIRE, {}, block.extra, losses, path)

@@ -85,7 +85,6 @@ class BedrockCodec(Codec):
         return next(inside, len(messages))
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its messages."""
         settings: dict[str, Any] = {}
         leading = request.messages[: self.leading_system(request.messages)]
         system = _write_system(request.instruction, leading, losses)
@@ -98,7 +97,6 @@ class BedrockCodec(Codec):
         return settings
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
         return self.name_called_tools(super().write_request(request, losses))
 
     def name_called_tools(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +109,6 @@ class BedrockCodec(Codec):
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
         body: dict[str, Any] = as_json(dict(payload))
         instruction, system = _read_system(body.get("system"))
         messages = self.read_messages(expect(body.get("messages", []), list, "a list", "messages"))
@@ -122,11 +119,9 @@ class BedrockCodec(Codec):
         return Request([*system, *messages], instruction, _read_tools(configs.get("toolConfig", {})), options)
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says."""
         return read_reply(payload)
 
     def reader(self) -> BedrockReader:
-        """Return what reads one streamed reply."""
         return BedrockReader()
 
     def framing(self) -> NoReturn:

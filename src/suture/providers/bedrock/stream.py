@@ -94,12 +94,7 @@ def _refusal(body: Mapping[str, Any]) -> ModelError:
 
 
 def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says.
-
-    >>> message = {"role": "assistant", "content": [{"text": "hi"}]}
-    >>> read_reply({"output": {"message": message}, "stopReason": "end_turn"}).response_meta.finish_reason
-    'stop'
-    """
+    """Return what the body of a response says."""
     try:
         body: Mapping[str, Any] = as_json(payload)
         if "output" not in body:

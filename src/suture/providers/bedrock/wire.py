@@ -133,11 +133,9 @@ class BedrockWire(BlockWire):
 
     def glances(self, *, fits: bool) -> bool:
         """Tell that a glance knows every rule."""
-        del fits
         return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         place = start
         expected = "assistant" if demands.last in {"user", "results"} else "user"
         rest = iterate(messages, start, demands.stop)
@@ -176,14 +174,12 @@ class BedrockWire(BlockWire):
         return all(is_map(block) and "type" not in block and any(key in _KINDS for key in block) for block in content)
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         role = word(message, "role")
         if role is None or role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
         return role
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`."""
         blocks = listed(get(message, "content"), index, "content")
         if index is not None:
             check_value(blocks, index, "content")
@@ -244,7 +240,6 @@ class BedrockWire(BlockWire):
         return block if free == name else put(block, document=put(document, name=free))
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
         return text_of(block, "text")
 
     def block_words(self, block: Any) -> Any:
@@ -268,12 +263,10 @@ class BedrockWire(BlockWire):
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a `toolUse` block."""
         use = inner(block, "toolUse", index, "content")
         return Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a `toolResult` block."""
         result = inner(block, "toolResult", index, "content")
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         for part in content:
@@ -281,12 +274,10 @@ class BedrockWire(BlockWire):
         return Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a `toolUse` block with `edit` done to it."""
         fields = given(toolUseId=edit.id, name=edit.name, input=edit.arguments)
         return put(block, toolUse=put(get(block, "toolUse"), **fields))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a `toolResult` block with `edit` done to it."""
         result = get(block, "toolResult")
         content = self.content_after(edit, get(result, "content"))
         return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
@@ -297,16 +288,12 @@ class BedrockWire(BlockWire):
         return {"toolResult": {"toolUseId": tool_use_id, "content": [{"text": piece.text}], "status": "error"}}
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text block."""
-        del role
         return {"text": text}
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return {"role": role, "content": list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks."""
         return put(message, content=list(blocks))
 
 

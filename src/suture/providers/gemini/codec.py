@@ -63,19 +63,10 @@ class GeminiCodec(Codec):
         return next(inside, len(messages))
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the content that says `message`; none where nothing of it can be said.
-
-        >>> GeminiCodec().write_message(AgenticMessage.assistant("hello"), Losses())
-        [{'role': 'model', 'parts': [{'text': 'hello'}]}]
-        """
+        """Return the content that says `message`; none where nothing of it can be said."""
         return write_content(message, losses)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its contents.
-
-        >>> GeminiCodec().write_settings(Request([AgenticMessage.system("Be brief.")]), Losses())
-        {'systemInstruction': {'parts': [{'text': 'Be brief.'}]}}
-        """
         leading = request.messages[: self.leading_system(request.messages)]
         said = write_system(request.instruction, leading, losses)
         tools = _write_tools(request.tools, losses)
@@ -85,12 +76,7 @@ class GeminiCodec(Codec):
         return payload
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that contents (dicts, with bytes or base64, or the SDK's objects) say.
-
-        >>> picture = {"inline_data": {"mime_type": "image/png", "data": b"cat"}}
-        >>> GeminiCodec().decode_messages([{"parts": [picture]}])[0].content_blocks[0].base64_data
-        'Y2F0'
-        """
+        """Return the messages that contents (dicts, with bytes or base64, or the SDK's objects) say."""
         check_list(items)
         return super().decode_messages([as_json(item) for item in items])
 
@@ -99,12 +85,6 @@ class GeminiCodec(Codec):
         return read_contents(items)
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says.
-
-        >>> body = {"contents": [], "systemInstruction": {"parts": [{"text": "Be brief."}]}}
-        >>> GeminiCodec().decode_request(body).instruction
-        'Be brief.'
-        """
         body = camel(plain(as_json(payload)))
         check_list(body.get("contents"))
         messages = self.read_messages(body["contents"])
@@ -117,7 +97,6 @@ class GeminiCodec(Codec):
         return read_reply(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return GeminiReader()
 
 

@@ -77,20 +77,12 @@ _decode = msgspec.json.Decoder().decode
 
 
 def camel(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case.
-
-    >>> camel({"thought_signature": "c2ln", "text": None})
-    {'thoughtSignature': 'c2ln'}
-    """
+    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case."""
     return {_camel(name): value for name, value in fields.items() if value is not None}
 
 
 def deep_camel(value: Any) -> Any:
-    """Return `value` with the names in it, however deep, as the API gives them.
-
-    >>> deep_camel([{"start_offset": "2s"}])
-    [{'startOffset': '2s'}]
-    """
+    """Return `value` with the names in it, however deep, as the API gives them."""
     if is_map(value):
         return {_camel(name): deep_camel(held) for name, held in value.items()}
     return [deep_camel(held) for held in value] if is_list(value) else value
@@ -110,13 +102,7 @@ def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
 
 
 class Calls:
-    """Gives an id to each call that has none, and finds the call of a response that has none.
-
-    >>> calls = Calls()
-    >>> calls.begin("4")
-    >>> calls.open({"name": "tides"}), calls.answer({"name": "tides"})
-    ('call_4_0', 'call_4_0')
-    """
+    """Gives an id to each call that has none, and finds the call of a response that has none."""
 
     def __init__(self, taken: Collection[str] = ()) -> None:
         self._stem = ""

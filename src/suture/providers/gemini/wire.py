@@ -124,11 +124,9 @@ class GeminiWire(BlockWire):
 
     def glances(self, *, fits: bool) -> bool:
         """Tell that a glance knows every rule."""
-        del fits
         return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         place = start
         expected = "model" if demands.last in {"user", "results"} else "user"
         rest = iterate(messages, start, demands.stop)
@@ -163,14 +161,12 @@ class GeminiWire(BlockWire):
         return has(message, "parts") and has(message, "role")
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         role = word(message, "role")
         if role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
         return _ROLES[role]
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the parts of `message`."""
         parts = get(message, "parts")
         if parts is None and has(message, "parts"):
             return []
@@ -182,7 +178,6 @@ class GeminiWire(BlockWire):
         return parts
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         if _either(block, "functionCall") is not None:
             return CALL
         if _either(block, "functionResponse") is not None:
@@ -217,7 +212,6 @@ class GeminiWire(BlockWire):
         return bool(calls) and self.is_signed(calls[0])
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a text part."""
         return text_of(block, "text")
 
     def is_signed(self, block: Any) -> bool:
@@ -229,17 +223,14 @@ class GeminiWire(BlockWire):
         return call.arguments is None or is_map(call.arguments)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a `functionCall` part."""
         call = inner(block, _own(block, "functionCall"), index, "parts")
         return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a `functionResponse` part."""
         response = inner(block, _own(block, "functionResponse"), index, "parts")
         return Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         response, parts = get(result.content, "response"), get(result.content, "parts")
         text = json_text(response)
         if is_map(response) and len(response) == 1:
@@ -252,11 +243,9 @@ class GeminiWire(BlockWire):
         return _parts(result.content)
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a `functionCall` part with `edit` done to it."""
         return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a `functionResponse` part with `edit` done to it."""
         fields = given(id=edit.id, name=edit.name)
         if edit.parts is not None:
             return _rewrite(block, "functionResponse", fields, edit.parts)
@@ -270,12 +259,9 @@ class GeminiWire(BlockWire):
         return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text part."""
-        del role
         return {"text": text}
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new content."""
         return {"role": _SPEAKERS[role], "parts": list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:

@@ -88,7 +88,6 @@ class OpenAIChatCodec(Codec):
         return read_body(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return ChatReader()
 
 

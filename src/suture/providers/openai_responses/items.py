@@ -105,11 +105,7 @@ WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_ca
 
 
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-    """Return the messages that `items` say: what the model made in a row is one, everything else one each.
-
-    >>> [message.role for message in read_items([{"role": "user", "content": "hi"}])]
-    ['user']
-    """
+    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
     messages: list[AgenticMessage] = []
     names = CallFinder()
     run: _Run | None = None
@@ -131,11 +127,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
 
 
 def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
-    """Return the message that the output of a response says.
-
-    >>> read_output([{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]).content_blocks
-    (FunctionToolCall(call_id='a', name='f', arguments='{}'),)
-    """
+    """Return the message that the output of a response says."""
     run = _Run(CallFinder(), is_reply=True)
     for place, item in enumerate(items):
         try:
@@ -249,11 +241,7 @@ def _read(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
 
 
 def is_item(block: Any) -> bool:
-    """Tell whether `block` is an item of its own, rather than part of a message.
-
-    >>> is_item(FunctionToolCall("a", "f")), is_item(UserInputText("hi"))
-    (True, False)
-    """
+    """Tell whether `block` is an item of its own, rather than part of a message."""
     if isinstance(block, Opaque):
         return PART not in map_of(block.extra, WIRE)
     if isinstance(block, AssistantGenImage):
@@ -262,11 +250,7 @@ def is_item(block: Any) -> bool:
 
 
 def write_item(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return the item that `block` is; `None`, and a loss, where only another provider can read it.
-
-    >>> write_item(FunctionToolCall("a", "f", "{}"), Losses(), "")
-    {'type': 'function_call', 'call_id': 'a', 'name': 'f', 'arguments': '{}'}
-    """
+    """Return the item that `block` is; `None`, and a loss, where only another provider can read it."""
     if isinstance(block, Opaque):
         return unwrap(WIRE, block, losses, path)
     writer = _WRITERS.get(type(block))
@@ -435,12 +419,7 @@ def _write_run_output(block: ServerToolResult, losses: Losses, path: str) -> dic
 
 
 def put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
-    """Put what a tool gave into the item of its run; tell whether it has a place there.
-
-    >>> item = {"type": "file_search_call", "id": "fs_1"}
-    >>> put_result(item, ServerToolResult(call_id="fs_1", content=[])), item["results"]
-    (True, [])
-    """
+    """Put what a tool gave into the item of its run; tell whether it has a place there."""
     output: dict[str, Any] = {}
     service = _RUNS.get(item.get("type", ""), _NO_SERVICE)
     if isinstance(block, MCPToolResult):

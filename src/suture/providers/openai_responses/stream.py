@@ -102,12 +102,7 @@ def nonsense(what: str) -> ModelError:
 
 
 def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says.
-
-    >>> said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
-    >>> read_reply({"status": "completed", "output": [said]}).response_meta.finish_reason
-    'stop'
-    """
+    """Return what the body of a response says."""
     error = body.get("error")
     if is_map(error):
         raise _error(error)
