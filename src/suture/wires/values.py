@@ -235,3 +235,54 @@ def is_sendable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def are_texts(blocks: Sequence[Any]) -> bool:
+    """Tell whether blocks of one key are texts that say something and can be sent; none are not."""
+    for block in blocks:
+        text = block["text"]
+        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            return False
+        if len(block) != 1 or block.__class__ is not dict:
+            return False
+    return bool(blocks)
+
+
+def glance_at_turns(
+    messages: Sequence[Any],
+    start: int,
+    demands: Demands,
+    words: tuple[str, str],
+    read_calls: Callable[[list[Any], Demands], list[Any] | None],
+    are_answered: Callable[[list[Any], Any, Demands], bool],
+) -> int:
+    """Return how far roles alternate, and every turn has its results in the next message, at a glance.
+
+    `words` are what the model's role and the field of the blocks are called.
+    """
+    place, (model, field) = start, words
+    expected = model if demands.last in {"user", "results"} else "user"
+    rest = iterate(messages, start, demands.stop)
+    try:
+        for message in rest:
+            if message.__class__ is not dict or message["role"] != expected:
+                break
+            blocks = message[field]
+            if blocks.__class__ is not list:
+                break
+            if expected == "user":
+                if not are_texts(blocks):
+                    break
+                expected = model
+            else:
+                calls = read_calls(blocks, demands)
+                if calls is None or (calls and not are_answered(calls, next(rest, None), demands)):
+                    break
+                if calls:
+                    place += 1
+                else:
+                    expected = "user"
+            place += 1
+    except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+        pass
+    return place

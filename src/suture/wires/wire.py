@@ -16,7 +16,7 @@ from typing import Any
 
 from suture.errors import InputError
 from suture.messages import Part
-from suture.wires.fields import get, is_list, is_object_text, sound_arguments
+from suture.wires.fields import get, is_list, is_object_text, put, sound_arguments, text_of
 from suture.wires.parts import Form, RawPart, Telling, Words
 from suture.wires.values import (
     CALL,
@@ -54,7 +54,7 @@ class Wire(ABC):
     `set_like`: a result may stand anywhere after its call.
     `named_results`: a result carries the name of its tool.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
-    object, not the object.
+    object, not the object. `glances_at_rules`: a glance knows every rule of a profile, not only structure.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -66,6 +66,7 @@ class Wire(ABC):
     marks = False
     set_like = False
     bundled = False
+    glances_at_rules = False
     text_arguments = False
     named_results = True
     form: Form
@@ -90,8 +91,8 @@ class Wire(ABC):
         return {}
 
     def glances(self, *, fits: bool) -> bool:
-        """Tell whether `glance` can be asked; on most wires only for structure, not where a profile `fits` too."""
-        return not fits
+        """Tell whether `glance` can be asked: where a profile `fits` too, only if it knows every rule."""
+        return self.glances_at_rules or not fits
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         """Return how far, from `start` on, everything is acceptable at a glance.
@@ -336,6 +337,9 @@ class BlockWire(Wire):
 
     bundled = True
 
+    field = "content"
+    """Where a message has its blocks."""
+
     @abstractmethod
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`: user, assistant or system."""
@@ -344,9 +348,9 @@ class BlockWire(Wire):
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
         """Return the blocks of `message`; plain text is one text block."""
 
-    @abstractmethod
     def block_text(self, block: Any) -> str:
         """Return the text of a text block."""
+        return text_of(block, "text")
 
     @abstractmethod
     def is_signed(self, block: Any) -> bool:
@@ -372,17 +376,17 @@ class BlockWire(Wire):
     def make_result(self, piece: Piece) -> Any:
         """Return a new result block for the call of `piece`, saying its text."""
 
-    @abstractmethod
     def make_text(self, role: str, text: str) -> Any:
         """Return a new text block."""
+        return self.form.make(text)
 
-    @abstractmethod
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
         """Return a new message."""
+        return {"role": role, self.field: list(blocks)}
 
-    @abstractmethod
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other blocks, all else kept."""
+        return put(message, **{self.field: list(blocks)})
 
     # What follows from these
 

@@ -117,14 +117,11 @@ class AnthropicWire(BlockWire):
     """
 
     name = "anthropic"
+    glances_at_rules = True
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
     arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
-
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         place, last = start, demands.last
@@ -192,9 +189,6 @@ class AnthropicWire(BlockWire):
 
     def kind(self, block: Any) -> str:
         return _KINDS.get(word(block, "type") or "", OTHER)
-
-    def block_text(self, block: Any) -> str:
-        return text_of(block, "text")
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of thinking; what is redacted has none."""
@@ -274,15 +268,6 @@ class AnthropicWire(BlockWire):
         """Return an error result for the call of `piece`."""
         tool_use_id = piece.call.id if piece.call else ""
         return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
-
-    def make_text(self, role: str, text: str) -> Any:
-        return {"type": "text", "text": text}
-
-    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        return {"role": role, "content": list(blocks)}
-
-    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        return put(message, content=list(blocks))
 
 
 WIRE = AnthropicWire()

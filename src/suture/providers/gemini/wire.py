@@ -39,9 +39,9 @@ from suture.wires.values import (
     Result,
     ResultEdit,
     View,
+    glance_at_turns,
     is_plain_object,
     is_sendable,
-    iterate,
 )
 from suture.wires.wire import BlockWire
 
@@ -51,17 +51,6 @@ _ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "use
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _SPEAKERS = {"user": "user", "assistant": "model"}
-
-
-def _are_texts(parts: list[Any]) -> bool:
-    """Tell whether `parts` are texts that say something and can be sent; none are not."""
-    for part in parts:
-        text = part["text"]
-        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
-            return False
-        if len(part) != 1 or part.__class__ is not dict:
-            return False
-    return bool(parts)
 
 
 def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | None:
@@ -92,7 +81,7 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
     return calls if calls or says else None
 
 
-def _are_answered(calls: list[dict[str, Any]], content: Any) -> bool:
+def _are_answered(calls: list[dict[str, Any]], content: Any, _: Demands) -> bool:
     """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
@@ -119,40 +108,12 @@ class GeminiWire(BlockWire):
     """
 
     name = "gemini"
+    glances_at_rules = True
 
     arranges = frozenset(("same-role", "results-order"))
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        return True
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        place = start
-        expected = "model" if demands.last in {"user", "results"} else "user"
-        rest = iterate(messages, start, demands.stop)
-        try:
-            for message in rest:
-                if message.__class__ is not dict or message["role"] != expected:
-                    break
-                parts = message["parts"]
-                if parts.__class__ is not list:
-                    break
-                if expected == "user":
-                    if not _are_texts(parts):
-                        break
-                    expected = "model"
-                else:
-                    calls = _read_calls(parts, demands)
-                    if calls is None or (calls and not _are_answered(calls, next(rest, None))):
-                        break
-                    if calls:
-                        place += 1
-                    else:
-                        expected = "user"
-                place += 1
-        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
-            pass
-        return place
+        return glance_at_turns(messages, start, demands, ("model", "parts"), _read_calls, _are_answered)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is a content: it alone has parts."""
@@ -210,9 +171,6 @@ class GeminiWire(BlockWire):
         """Tell whether the first call of a content is signed: it was made in a step of its own."""
         calls = [block for block in self.blocks(message) if self.kind(block) == CALL]
         return bool(calls) and self.is_signed(calls[0])
-
-    def block_text(self, block: Any) -> str:
-        return text_of(block, "text")
 
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` carries a thought signature."""
