@@ -5,14 +5,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from suture.codecs.codec import Losses, Lost
 from suture.messages import FunctionToolCall, check_plain
-from suture.wires.fields import is_list, is_map
+from suture.wires.fields import is_list, is_map, parse_json
 from suture.wires.values import KIND
-
-_decode = msgspec.json.Decoder().decode
 
 
 def tag_of(block: Any) -> str:
@@ -30,12 +26,9 @@ def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str
     """Return the arguments of a call as an object; empty, and reported, where they are none."""
     if not arguments.strip():
         return {}
-    try:
-        found: Any = _decode(arguments)
-        if found.__class__ is dict:
-            return found
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
+    found = parse_json(arguments)
+    if found.__class__ is dict:
+        return found
     losses.add(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", path)
     return {}
 
@@ -47,10 +40,7 @@ def custom_input(block: FunctionToolCall) -> str | None:
     held: Any = block.extra.get("openai-responses")
     if not is_map(held) or held.get("type") != "custom_tool_call":
         return block.arguments
-    try:
-        given: Any = _decode(block.arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return block.arguments
+    given = parse_json(block.arguments)
     if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
         return given["input"]
     return block.arguments

@@ -2,16 +2,14 @@
 
 from typing import Any
 
-import msgspec
-
 from suture.errors import ModelError
+from suture.wires.fields import parse_json
 
 MAX_EVENT = 64 * 1024 * 1024
 """The longest event that is taken, in bytes: an image may come in one."""
 _DONE = b"[DONE]"
 _MARK = b"\xef\xbb\xbf"
 """What some servers begin a stream with, to say that it is UTF-8."""
-_decode = msgspec.json.Decoder().decode
 
 
 class ServerSentEvents:
@@ -65,11 +63,8 @@ class ServerSentEvents:
 
 
 def _read(data: bytes, provider: str) -> dict[str, Any]:
-    try:
-        event: Any = _decode(data)
-        if event.__class__ is dict:
-            return event
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+    event = parse_json(data)
+    if event.__class__ is dict:
+        return event
     told = data[:80].decode(errors="replace")
     raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)

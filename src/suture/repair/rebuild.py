@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from suture.errors import ConfigError
 from suture.language import Language
+from suture.messages.values import is_sendable
 from suture.repair.pairing import Assignment, Reference, Slot, Turn, assign, is_synthetic, look, open_place
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
@@ -443,15 +444,6 @@ class _Rebuilding:
     def _find(self, index: int, problem: str, call: Call | None, done: str) -> None:
         call_id, name = (call.id, call.name) if call is not None else ("", "")
         self.out.findings.append(Finding(index=index, problem=problem, call_id=call_id, name=name, done=done))
-
-
-def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _speaker(view: View) -> str:

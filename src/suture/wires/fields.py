@@ -220,7 +220,16 @@ class _Object(msgspec.Struct):
 _ESCAPE = re.compile(r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})")
 decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
 """Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
+_decode: Callable[[Any], Any] = msgspec.json.Decoder().decode
 NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON text says; `None` where it is none."""
+    try:
+        return _decode(text)
+    except NO_OBJECT:
+        return None
 
 
 def without_lone_escapes(text: str) -> str:

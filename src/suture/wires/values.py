@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from suture.messages import FrozenMap, Part
+from suture.messages.values import is_sendable
 
 Key = Any
 """What a call and its result have in common: the id; a pair where the id alone would not do."""
@@ -226,15 +227,6 @@ def _is_plain(value: Any, depth: int) -> bool:
         keys = all(key.__class__ is str and key.isascii() for key in value)
         return keys and all(_is_plain(item, depth + 1) for item in value.values())
     return kind is list and all(_is_plain(item, depth + 1) for item in value)
-
-
-def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def are_texts(blocks: Sequence[Any]) -> bool:

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-import msgspec
-
+from suture.codecs.unknown_fields import rest_of
 from suture.errors import (
     ContextLengthError,
     InputError,
@@ -20,7 +19,7 @@ from suture.errors import (
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
 from suture.providers.anthropic.blocks import NAME, read_content
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, listed, object_of, text_of
+from suture.wires.fields import argument_json, count_of, listed, object_of, parse_json, text_of
 
 _REASONS = {
     "end_turn": "stop",
@@ -59,7 +58,6 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
     "compaction_delta": (("compaction",), "", ""),
 }
 """The types of blocks that a delta may add to, its own field, and the field of the block."""
-_decode = msgspec.json.Decoder().decode
 
 
 # Whole replies
@@ -89,12 +87,12 @@ def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     extension: dict[str, Any] = {name: text for name in ("id", "model") if (text := text_of(body, name))}
     if word in _FINER_REASONS:
         extension["finish_reason"] = word
-    rest = _without(body, _READ)
+    rest = rest_of(body, *_READ)
     usage = None
     if body.get("usage") is not None:
         counts = object_of(body, "usage")
         usage = _read_usage(counts)
-        beside = _without(counts, (*_COUNTS, _DETAILS))
+        beside = rest_of(counts, *_COUNTS, _DETAILS)
         rest |= {"usage": beside} if beside else {}
     if rest:
         extension[NAME] = rest
@@ -114,11 +112,6 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
         cache_write_tokens=written,
         reasoning_tokens=thinking,
     )
-
-
-def _without(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null."""
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
 
 
 def _error_in(body: Mapping[str, Any]) -> ModelError:
@@ -175,12 +168,14 @@ class _Block:
 
 def _parse_arguments(arguments: str) -> Any:
     """Return arguments as an object; a piece of one, in a reply that was cut by its length, as it is."""
-    try:
-        value: Any = _decode(arguments)
-        check_plain(value)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, InputError):
+    value = parse_json(arguments)
+    if value.__class__ is not dict:
         return arguments
-    return value if value.__class__ is dict else arguments
+    try:
+        check_plain(value)
+    except InputError:
+        return arguments
+    return value
 
 
 class AnthropicReader:
@@ -244,7 +239,7 @@ class AnthropicReader:
         message = object_of(event, "message")
         if message.get("content"):
             raise InputError("expected a beginning without content", path="message.content")
-        self._body = _without(message, ("content", "usage"))
+        self._body = rest_of(message, "content", "usage")
         self._started = True
         return self._count(message)
 
@@ -295,7 +290,7 @@ class AnthropicReader:
     def _change(self, event: Mapping[str, Any]) -> list[Delta]:
         delta = object_of(event, "delta")
         text_of(delta, "stop_reason")
-        self._body |= _without({**event, **delta}, ("type", "delta", "usage"))
+        self._body |= rest_of({**event, **delta}, "type", "delta", "usage")
         return self._count(event)
 
     def _stop(self, _event: Mapping[str, Any]) -> list[Delta]:
@@ -306,7 +301,7 @@ class AnthropicReader:
         """Take the counts of tokens: each one stands for the whole reply so far."""
         if holder.get("usage") is None:
             return []
-        self._usage |= _without(object_of(holder, "usage"), ())
+        self._usage |= rest_of(object_of(holder, "usage"))
         return [Delta(usage=_read_usage(self._usage))]
 
     def _open_block_of(self, event: Mapping[str, Any]) -> _Block:

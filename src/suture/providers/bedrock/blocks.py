@@ -30,7 +30,7 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import argument_json, inner, is_map, listed, text_of
+from suture.wires.fields import argument_json, inner, is_map, listed, parse_json, text_of
 from suture.wires.parts import data_of, media_in_words
 
 WIRE = "bedrock"
@@ -96,7 +96,6 @@ _TEXT_TYPES = ("application/json", "application/xml", "application/yaml")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-()\[\]]+")
 _LONGEST_NAME = 200
 _LONGEST_ENDING = 4
-_decode = msgspec.json.Decoder().decode
 
 
 # Reading
@@ -322,10 +321,9 @@ def _write_part(block: Any, losses: Losses, path: str) -> _Block | None:
     if MEDIA.get(block.__class__) == "audio":
         return write_words(block, losses, path)
     if block.__class__ is UserInputText and block.extra == {WIRE: {"json": True}}:
-        try:
-            return {"json": _decode(block.text)}
-        except (msgspec.DecodeError, RecursionError):  # it was cut since it was read
-            pass
+        value = parse_json(block.text)
+        if value is not None:  # else it was cut since it was read
+            return {"json": value}
     return write_block(block, losses, path)
 
 

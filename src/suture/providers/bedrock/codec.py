@@ -22,7 +22,7 @@ from suture.providers.bedrock.blocks import (
 )
 from suture.providers.bedrock.stream import BedrockReader, read_reply
 from suture.wires import check_list
-from suture.wires.fields import expect, get, is_map, listed, word
+from suture.wires.fields import expect, get, is_map, listed, parse_json, word
 
 _ROLES = ("user", "assistant", "system")
 _INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
@@ -32,7 +32,6 @@ _CONFIGS = ("toolConfig", "inferenceConfig", "outputConfig")
 _ANSWER = "answer"
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _REMOVED = "This tool is no longer there; do not call it."
-_decode = msgspec.json.Decoder().decode
 
 
 class BedrockCodec(Codec):
@@ -290,8 +289,5 @@ def _read_schema(form: Any) -> Any:
     text = definition.get("schema") if has_only(definition, "schema", "name") else None
     if not isinstance(text, str) or form.get("type") != "json_schema":
         return None
-    try:
-        schema: Any = _decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    schema = parse_json(text)
     return schema if is_map(schema) else None

@@ -4,8 +4,6 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from suture.codecs.contents import as_json
 from suture.codecs.unknown_fields import keep, rest_of
 from suture.errors import (
@@ -21,7 +19,7 @@ from suture.errors import (
 )
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
 from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks
-from suture.wires.fields import count_of, expect, get, is_map, object_of, text_of
+from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
 
 _REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
 _NARROWER_REASONS = {
@@ -59,7 +57,6 @@ _TOO_LONG = (
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
-_decode = msgspec.json.Decoder().decode
 
 
 # Failures
@@ -316,11 +313,9 @@ class _Block:
         text = "".join(self.pieces.get("input", []))
         if not text.strip():
             return {}
-        try:
-            value: Any = _decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return text
-        return value if self.call_index is None or value.__class__ is dict else text
+        value = parse_json(text)
+        is_whole = value.__class__ is dict if self.call_index is not None else value is not None
+        return value if is_whole else text
 
     def _text(self) -> dict[str, Any]:
         text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")

@@ -36,7 +36,7 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import argument_json, get, inner, is_list, is_map, list_of, map_of
+from suture.wires.fields import argument_json, get, inner, is_list, is_map, list_of, map_of, parse_json
 from suture.wires.parts import data_of, media_in_words
 
 GEMINI = "gemini"
@@ -70,7 +70,6 @@ _IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_re
 _IN_RESULTS = {"inlineData", "fileData"}
 _USERS_OWN = "partMetadata"
 _STANDARD = str.maketrans("-_", "+/")
-_decode = msgspec.json.Decoder().decode
 
 
 # Fields
@@ -441,12 +440,7 @@ def _write_response(block: FunctionToolResult, texts: Sequence[str]) -> dict[str
     if not texts and "response" in own:
         return None
     form = own.get("output", "output")
-    said: Any = {form: text}
-    if form is None:
-        try:
-            said = _decode(text or "{}")
-        except (msgspec.DecodeError, RecursionError):  # shortened meanwhile
-            said = None
+    said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
     if said.__class__ is not dict or (block.is_error and not _is_failure(said)):
         return {"error" if block.is_error else "output": text}
     return said

@@ -48,11 +48,10 @@ from suture.providers.openai_responses.parts import (
     write_text,
 )
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES, CallType
-from suture.wires.fields import argument_json, expect, inner, list_of, map_of, text_of
+from suture.wires.fields import argument_json, expect, inner, list_of, map_of, parse_json, text_of
 from suture.wires.parts import data_of
 from suture.wires.values import KIND
 
-_decode = msgspec.json.Decoder().decode
 _INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
 """Where a call that is a function's natively has what the tool is called with, by the kind of call."""
 _SERVICE_INPUTS = {"computer": "action", "tool_search": "arguments"}
@@ -346,12 +345,9 @@ def _write_found_tools(block: ToolSearchResult, losses: Losses, path: str) -> di
 def _shell_output(block: FunctionToolResult, losses: Losses, path: str) -> list[Any]:
     """Return what a shell gave: the list that the text is, or one that holds the text."""
     text = write_text(block.content, losses, path)
-    try:
-        output: Any = _decode(text)
-        if isinstance(output, list):
-            return cast("list[Any]", output)
-    except (msgspec.DecodeError, RecursionError):
-        pass
+    output = parse_json(text)
+    if isinstance(output, list):
+        return cast("list[Any]", output)
     outcome = {"type": "exit", "exit_code": int(block.is_error)}
     stdout, stderr = ("", text) if block.is_error else (text, "")
     return [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
