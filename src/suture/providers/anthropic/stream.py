@@ -4,18 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
+from suture.codecs.failures import failure_kind
 from suture.codecs.unknown_fields import rest_of
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.errors import InputError, ModelError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
 from suture.providers.anthropic.blocks import NAME, read_content
 from suture.wires import plain
@@ -31,18 +22,6 @@ _REASONS = {
 }
 _FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
 """Those that say more than the shared word; they are kept beside it."""
-_ERRORS: Mapping[str, type[ModelError]] = {
-    "invalid_request_error": ModelRequestError,
-    "not_found_error": ModelRequestError,
-    "request_too_large": ContextLengthError,
-    "authentication_error": ModelAuthError,
-    "permission_error": ModelAuthError,
-    "billing_error": ModelAuthError,
-    "rate_limit_error": RateLimitError,
-    "timeout_error": ModelTimeoutError,
-    "api_error": ModelServerError,
-    "overloaded_error": ModelServerError,
-}
 _TOO_LONG = ("prompt is too long", "exceed context limit")
 """What the API says of a request that its context cannot hold; it has no code of its own for it."""
 _DETAILS = "output_tokens_details"
@@ -119,9 +98,7 @@ def _error_in(body: Mapping[str, Any]) -> ModelError:
     error = body.get("error")
     error = cast("dict[str, Any]", error) if error.__class__ is dict else dict[str, Any]()
     code, reason = text_of(error, "type"), text_of(error, "message")
-    kind = _ERRORS.get(code, ModelError)
-    if kind is ModelRequestError and any(words in reason for words in _TOO_LONG):
-        kind = ContextLengthError
+    kind = failure_kind([code], ModelError, reason, _TOO_LONG)
     reason = reason or code or "an error without a message"
     return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
 

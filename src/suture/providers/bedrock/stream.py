@@ -5,18 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from suture.codecs.contents import as_json
+from suture.codecs.failures import failure_kind
 from suture.codecs.unknown_fields import keep, rest_of
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.errors import InputError, ModelError, ModelServerError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
 from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks
 from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
@@ -34,17 +25,6 @@ _COUNTS = {
     "totalTokens": "total_tokens",
     "cacheReadInputTokens": "cached_tokens",
     "cacheWriteInputTokens": "cache_write_tokens",
-}
-_FAILURES: Mapping[str, type[ModelError]] = {
-    "throttlingexception": RateLimitError,
-    "servicequotaexceededexception": RateLimitError,
-    "modelnotreadyexception": RateLimitError,
-    "validationexception": ModelRequestError,
-    "resourcenotfoundexception": ModelRequestError,
-    "accessdeniedexception": ModelAuthError,
-    "unrecognizedclientexception": ModelAuthError,
-    "expiredtokenexception": ModelAuthError,
-    "modeltimeoutexception": ModelTimeoutError,
 }
 _TOO_LONG = (
     "too long",
@@ -70,9 +50,7 @@ def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = _FAILURES.get(kind.lower(), ModelServerError)
-    if error is ModelRequestError and any(words in reason.lower() for words in _TOO_LONG):
-        error = ContextLengthError
+    error = failure_kind([kind], ModelServerError, reason, _TOO_LONG)
     status = get(body, "originalStatusCode")
     return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
 
@@ -314,8 +292,9 @@ class _Block:
         if not text.strip():
             return {}
         value = parse_json(text)
-        is_whole = value.__class__ is dict if self.call_index is not None else value is not None
-        return value if is_whole else text
+        if self.call_index is None:
+            return text if value is None and text.strip() != "null" else value
+        return value if value.__class__ is dict else text
 
     def _text(self) -> dict[str, Any]:
         text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")
