@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import suture
 from suture.codecs import Lost, convert, decode, get_codec
-from suture.codecs.unknown_fields import origin_of
+from suture.codecs.contents import origin_of
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,

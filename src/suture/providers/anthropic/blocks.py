@@ -9,14 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import (
+from suture.codecs.contents import (
+    arguments_object,
     keep,
     origin_of,
     put_back,
+    report_address,
     report_extension,
     report_extra,
     rest_of,
+    tag_of,
     unknown,
     unwrap,
 )

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
+from suture.codecs.contents import rest_of
 from suture.codecs.failures import failure_kind
-from suture.codecs.unknown_fields import rest_of
 from suture.errors import InputError, ModelError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
 from suture.providers.anthropic.blocks import NAME, read_content

@@ -9,8 +9,19 @@ from typing import Any, NamedTuple, TypeGuard, cast
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import CallFinder, arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import keep, origin_of, put_back, report_extension, rest_of, unknown, unwrap
+from suture.codecs.contents import (
+    CallFinder,
+    arguments_object,
+    keep,
+    origin_of,
+    put_back,
+    report_address,
+    report_extension,
+    rest_of,
+    tag_of,
+    unknown,
+    unwrap,
+)
 from suture.errors import InputError
 from suture.messages import (
     AssistantGenAudio,

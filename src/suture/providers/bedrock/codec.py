@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request
-from suture.codecs.contents import CallFinder, as_json, merge_options
-from suture.codecs.unknown_fields import keep, put_back, rest_of
+from suture.codecs.contents import CallFinder, as_json, keep, merge_options, put_back, rest_of
 from suture.errors import InputError
 from suture.messages import AgenticMessage, FunctionToolCall, ToolInfo, UserInputText
 from suture.providers.bedrock.blocks import (
@@ -69,7 +68,7 @@ class BedrockCodec(Codec):
         """Return `message` as Converse's; none where nothing of it is left."""
         if message.response_meta is not None:
             losses.add(Lost.META, "why the reply ended and what it cost")
-        if message.role == "system" and not _is_inside(message):
+        if self.is_outside(message):
             text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
             losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
         role = "assistant" if message.role == "assistant" else "user"
@@ -77,11 +76,9 @@ class BedrockCodec(Codec):
         written = put_back(WIRE, {"role": role, "content": content}, message.extra, losses)
         return [written] if content else []
 
-    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many messages at the beginning are the system's and stand in `system`, outside of the list."""
-        places = enumerate(messages)
-        inside = (place for place, message in places if message.role != "system" or _is_inside(message))
-        return next(inside, len(messages))
+    def is_outside(self, message: AgenticMessage) -> bool:
+        """Tell whether `message` is the system's and was not read from the middle, where some models take it."""
+        return message.role == "system" and get(message.extra.get(WIRE), "role") != "system"
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         settings: dict[str, Any] = {}
@@ -145,11 +142,6 @@ def _read_message(item: Any, index: int, names: CallFinder) -> AgenticMessage:
             names.note(block.call_id, block.name)
     rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
     return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
-
-
-def _is_inside(message: AgenticMessage) -> bool:
-    """Return whether a system message was read from the middle of a conversation, where some models take it."""
-    return get(message.extra.get(WIRE), "role") == "system"
 
 
 # The system's words

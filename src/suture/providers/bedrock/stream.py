@@ -4,9 +4,8 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from suture.codecs.contents import as_json
+from suture.codecs.contents import as_json, keep, rest_of
 from suture.codecs.failures import failure_kind
-from suture.codecs.unknown_fields import keep, rest_of
 from suture.errors import InputError, ModelError, ModelServerError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
 from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import as_json, merge_options
-from suture.codecs.unknown_fields import keep, put_back, report_extra
+from suture.codecs.contents import as_json, keep, merge_options, put_back, report_extra
 from suture.errors import ConfigError, InputError
 from suture.messages import AgenticMessage, ToolInfo, UserInputText
 from suture.providers.gemini.contents import (
@@ -57,10 +56,8 @@ class GeminiCodec(Codec):
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
 
-    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many of the first messages are the system's: a request says them outside of its contents."""
-        inside = (place for place, message in enumerate(messages) if message.role != "system")
-        return next(inside, len(messages))
+    def is_outside(self, message: AgenticMessage) -> bool:
+        return message.role == "system"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the content that says `message`; none where nothing of it can be said."""

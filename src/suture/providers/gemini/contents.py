@@ -12,8 +12,17 @@ from zlib import crc32
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import keep, origin_of, put_back, report_extension, unknown, unwrap
+from suture.codecs.contents import (
+    arguments_object,
+    keep,
+    origin_of,
+    put_back,
+    report_address,
+    report_extension,
+    tag_of,
+    unknown,
+    unwrap,
+)
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -42,13 +51,7 @@ from suture.wires.parts import data_of, media_in_words
 GEMINI = "gemini"
 _CODE = "code_execution"
 """The name of the tool behind `executableCode`, as Gemini calls it."""
-_ROLES: Mapping[Any, AgenticRole] = {
-    None: "user",
-    "user": "user",
-    "function": "user",
-    "tool": "user",
-    "model": "assistant",
-}
+_ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
 _MEDIA: Mapping[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "image": (UserInputImage, AssistantGenImage, "image/png"),
     "audio": (UserInputAudio, AssistantGenAudio, "audio/wav"),

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from suture.codecs.contents import rest_of
 from suture.codecs.failures import failure_kind
-from suture.codecs.unknown_fields import rest_of
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError, StreamCutError
 from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Delta, LogProb, ResponseMeta, TokenUsage
 from suture.providers.openai_chat.message import (

@@ -11,8 +11,16 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import CallFinder, arguments_object, custom_input, tag_of
-from suture.codecs.unknown_fields import origin_of, unknown, unwrap, without_kind
+from suture.codecs.contents import (
+    CallFinder,
+    arguments_object,
+    custom_input,
+    origin_of,
+    tag_of,
+    unknown,
+    unwrap,
+    without_kind,
+)
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,

@@ -6,8 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import report_address, tag_of
-from suture.codecs.unknown_fields import keep, put_back, unknown, unwrap
+from suture.codecs.contents import keep, put_back, report_address, tag_of, unknown, unwrap
 from suture.errors import InputError
 from suture.messages import (
     AssistantGenImage,
