@@ -360,16 +360,10 @@ PAIRING = Profile(
     rules=rules("pairing", {"common to all providers": "answered has_call single_result adjacent same_id"}),
 )
 
+_OWN = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
 _HOMES = {
-    "openai-chat": "openai_chat.rules",
-    "openai-responses": "openai_responses.rules",
-    "anthropic": "anthropic.rules",
-    "gemini": "gemini.rules",
-    "bedrock": "bedrock.rules",
-    "mistral": "compatible",
-    "deepseek": "compatible",
-    "kimi": "compatible",
-    "minimax": "compatible",
+    **{name: f"{name.replace('-', '_')}.rules" for name in _OWN},
+    **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
 """Where each profile stands below `suture.providers`; it is loaded when it is asked for."""
 

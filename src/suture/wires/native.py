@@ -326,10 +326,7 @@ _KINDS: dict[Any, str] = {
     UserInputText: TEXT,
     AssistantGenText: TEXT,
     Reasoning: THINKING,
-    UserInputImage: MEDIA,
-    UserInputAudio: MEDIA,
-    UserInputVideo: MEDIA,
-    UserInputFile: MEDIA,
+    **dict.fromkeys((UserInputImage, UserInputAudio, UserInputVideo, UserInputFile), MEDIA),
 }
 _MADE = frozenset((AssistantGenImage, AssistantGenAudio, AssistantGenVideo))
 _CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))

@@ -13,10 +13,8 @@ from suture.wires import plain
 from suture.wires.fields import argument_json, count_of, listed, object_of, parse_json, text_of
 
 _REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }

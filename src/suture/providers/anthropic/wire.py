@@ -34,8 +34,7 @@ _KINDS = {
     "text": TEXT,
     "thinking": THINKING,
     "redacted_thinking": THINKING,
-    "image": MEDIA,
-    "document": MEDIA,
+    **dict.fromkeys(("image", "document"), MEDIA),
 }
 _ROLES = frozenset(("user", "assistant", "system"))
 _OWN_TYPES = frozenset(

@@ -45,13 +45,10 @@ from suture.wires.fields import argument_json, inner, is_map, listed, parse_json
 from suture.wires.parts import data_of, media_in_words
 
 WIRE = "bedrock"
+_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
+_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
 MEDIA: Mapping[type, str] = {
-    UserInputImage: "image",
-    AssistantGenImage: "image",
-    UserInputVideo: "video",
-    AssistantGenVideo: "video",
-    UserInputAudio: "audio",
-    AssistantGenAudio: "audio",
+    **{block: kind for table in (_USER_MEDIA, _MODEL_MEDIA) for kind, block in table.items()},
     UserInputFile: "document",
 }
 """The blocks of ours that hold media, and what Converse calls them."""
@@ -59,8 +56,6 @@ SERVER_CALL = "server_tool_use"
 """The type of a call that the service itself runs."""
 
 _Block = dict[str, Any]
-_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
-_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
 _S3 = "s3://"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _SAME = {

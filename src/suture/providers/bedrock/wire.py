@@ -43,16 +43,8 @@ from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "BedrockWire"]
 
-_KINDS = {
-    "toolUse": CALL,
-    "toolResult": RESULT,
-    "text": TEXT,
-    "reasoningContent": THINKING,
-    "image": MEDIA,
-    "document": MEDIA,
-    "video": MEDIA,
-    "audio": MEDIA,
-}
+_MEDIA = dict.fromkeys(("image", "document", "video", "audio"), MEDIA)
+_KINDS = {"toolUse": CALL, "toolResult": RESULT, "text": TEXT, "reasoningContent": THINKING, **_MEDIA}
 _ROLES = frozenset(("user", "assistant"))
 _LONGEST_NAME = 200
 
