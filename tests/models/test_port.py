@@ -88,6 +88,7 @@ def test_a_call_whose_arguments_were_cut_is_answered_as_malformed(wire: str, nat
     calls = [FunctionToolCall("a", "search", '{"q": 1}'), FunctionToolCall("b", "fetch", '{"url": "htt')]
     steps = [question, AgenticMessage.assistant([AssistantGenText("Hm."), *calls]), question]
     history: History[Any] = History()
+    sent = ""
     for step in steps:
         history = history.extend([step] if native == "agentic" else from_agentic(step))
         sent = json.dumps(model.body(ModelRequest("", history)).messages)
