@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from suture.errors import ConfigError
+from suture.messages import FrozenMap
 from suture.wires import Wire, get_wire
 
 __all__ = [
@@ -128,56 +129,29 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
 
-PROBLEMS: Mapping[str, Operation] = {
-    "dangling": Operation.ANSWER,
-    "orphan": Operation.RETELL,
-    "duplicate": Operation.COLLAPSE,
-    "late": Operation.MOVE,
-    "early": Operation.MOVE,
-    "out-of-order": Operation.MOVE,
-    "result-in-model-message": Operation.MOVE,
-    "illegal-id": Operation.RENAME_ID,
-    "missing-id": Operation.RENAME_ID,
-    "wrong-id": Operation.RENAME_ID,
-    "repeated-id": Operation.RENAME_ID,
-    "repeated-item": Operation.RENAME_ID,
-    "illegal-item-id": Operation.RENAME_ID,
-    "repeated-document": Operation.RENAME_ID,
-    "missing-name": Operation.NAME_CALL,
-    "illegal-name": Operation.UNREPAIRABLE,
-    "bad-arguments": Operation.EMPTY_ARGUMENTS,
-    "result-name": Operation.NAME_RESULT,
-    "illegal-result-name": Operation.NAME_RESULT,
-    "missing-result-name": Operation.NAME_RESULT,
-    "results-not-first": Operation.RESULTS_FIRST,
-    "results-order": Operation.ORDER_RESULTS,
-    "media-in-result": Operation.PROMOTE_MEDIA,
-    "media-in-error": Operation.PROMOTE_MEDIA,
-    "no-content": Operation.FILL,
-    "bad-response": Operation.FILL,
-    "empty-error": Operation.FILL,
-    "missing-field": Operation.FILL,
-    "empty-message": Operation.DROP_EMPTY,
-    "empty-calls": Operation.DROP_EMPTY,
-    "blank-text": Operation.DROP_EMPTY,
-    "unsigned-thinking": Operation.DROP_THINKING,
-    "trailing-thinking": Operation.DROP_THINKING,
-    "lone-reasoning": Operation.DROP_THINKING,
-    "same-role": Operation.MERGE,
-    "split-results": Operation.MERGE,
-    "trailing-text": Operation.SPLIT,
-    "split-turn": Operation.SPLIT,
-    "turn-order": Operation.SPLIT,
-    "text-after-calls": Operation.TEXT_FIRST,
-    "text-between-calls": Operation.TEXT_FIRST,
-    "model-first": Operation.BRIDGE,
-    "tool-then-user": Operation.BRIDGE,
-    "late-system": Operation.RETELL,
-    "developer-role": Operation.RETELL,
-    "custom-call": Operation.UNREPAIRABLE,
-    "split-server-tool": Operation.UNREPAIRABLE,
-    "lone-surrogate": Operation.REPLACE_TEXT,
+_MENDED: Mapping[Operation, str] = {
+    Operation.ANSWER: "dangling",
+    Operation.RETELL: "orphan late-system developer-role",
+    Operation.COLLAPSE: "duplicate",
+    Operation.MOVE: "late early out-of-order result-in-model-message",
+    Operation.RENAME_ID: "illegal-id missing-id wrong-id repeated-id repeated-item illegal-item-id repeated-document",
+    Operation.NAME_CALL: "missing-name",
+    Operation.UNREPAIRABLE: "illegal-name custom-call split-server-tool",
+    Operation.EMPTY_ARGUMENTS: "bad-arguments",
+    Operation.NAME_RESULT: "result-name illegal-result-name missing-result-name",
+    Operation.RESULTS_FIRST: "results-not-first",
+    Operation.ORDER_RESULTS: "results-order",
+    Operation.PROMOTE_MEDIA: "media-in-result media-in-error",
+    Operation.FILL: "no-content bad-response empty-error missing-field",
+    Operation.DROP_EMPTY: "empty-message empty-calls blank-text",
+    Operation.DROP_THINKING: "unsigned-thinking trailing-thinking lone-reasoning",
+    Operation.MERGE: "same-role split-results",
+    Operation.SPLIT: "trailing-text split-turn turn-order",
+    Operation.TEXT_FIRST: "text-after-calls text-between-calls",
+    Operation.BRIDGE: "model-first tool-then-user",
+    Operation.REPLACE_TEXT: "lone-surrogate",
 }
+PROBLEMS = {problem: operation for operation, problems in _MENDED.items() for problem in problems.split()}
 """Every problem that a rule can name, and the operation that mends it: a closed list."""
 
 STRUCTURAL = frozenset(
@@ -356,13 +330,18 @@ _TABLE: Mapping[str, tuple[str, ...]] = {
 """What a rule says, and the problems that break it."""
 
 
-def rules(profile: str, **sources: str | tuple[str, str]) -> tuple[Rule, ...]:
+def rules(
+    profile: str, shared: Mapping[str, str] = FrozenMap(), /, **sources: str | tuple[str, str]
+) -> tuple[Rule, ...]:
     """Return the rules named by `sources`, each with its source, or with (its own words, its source).
+
+    `shared` names several rules, as one text, that have one source.
 
     >>> [rule.id for rule in rules("x", answered="400: …", id_form=("An id has 9 letters.", "400: …"))]
     ['x.answered', 'x.id-form']
     """
     made: list[Rule] = []
+    sources |= {name: source for source, names in shared.items() for name in names.split()}
     for name, source in sources.items():
         rule = name.replace("_", "-")
         says, *problems = _TABLE[rule]
@@ -378,26 +357,13 @@ PAIRING = Profile(
     name="pairing",
     wires=("message", "agentic", *GUESTS, "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"),
     adjacent=False,
-    rules=rules(
-        "pairing",
-        answered="common to all providers",
-        has_call="common to all providers",
-        single_result="common to all providers",
-        adjacent="common to all providers",
-        same_id="common to all providers",
-    ),
+    rules=rules("pairing", {"common to all providers": "answered has_call single_result adjacent same_id"}),
 )
 
+_OWN = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
 _HOMES = {
-    "openai-chat": "openai_chat.rules",
-    "openai-responses": "openai_responses.rules",
-    "anthropic": "anthropic.rules",
-    "gemini": "gemini.rules",
-    "bedrock": "bedrock.rules",
-    "mistral": "compatible",
-    "deepseek": "compatible",
-    "kimi": "compatible",
-    "minimax": "compatible",
+    **{name: f"{name.replace('-', '_')}.rules" for name in _OWN},
+    **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
 """Where each profile stands below `suture.providers`; it is loaded when it is asked for."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from suture.codecs import sse
+from suture.codecs import codec
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, StreamCutError
 from suture.models import _provider
 from tests.models.loopback import Answer, loopback
@@ -232,7 +232,7 @@ def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyP
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_provider, "MAX_REPLY", 300_000)
     monkeypatch.setattr(_provider, "MAX_ERROR", 50_000)
-    monkeypatch.setattr(sse, "MAX_EVENT", 100_000)
+    monkeypatch.setattr(codec, "MAX_EVENT", 100_000)
 
 
 async def floods(wire: str, answer: Answer, **settings: Any) -> tuple[int, int, ModelError | StreamCutError]:

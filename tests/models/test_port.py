@@ -78,3 +78,19 @@ def test_whatever_a_model_is_sent_passes_check(
         sent = json.loads(body.content)[body.field] if isinstance(body.forms[0], bytes) else body.messages
         report = suture.check(sent, wire=wire, profile=profile)
         assert report.acceptable, (report, sent)
+
+
+@pytest.mark.parametrize("native", ["agentic", "message"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_call_whose_arguments_were_cut_is_answered_as_malformed(wire: str, native: str):
+    """Most providers take arguments as an object: in the payload nothing is left of what was cut."""
+    model = make_model(wire, "http://127.0.0.1:9", wire=native)
+    calls = [FunctionToolCall("a", "search", '{"q": 1}'), FunctionToolCall("b", "fetch", '{"url": "htt')]
+    steps = [question, AgenticMessage.assistant([AssistantGenText("Hm."), *calls]), question]
+    history: History[Any] = History()
+    sent = ""
+    for step in steps:
+        history = history.extend([step] if native == "agentic" else from_agentic(step))
+        sent = json.dumps(model.body(ModelRequest("", history)).messages)
+    assert "Tool call fetch with id b was not run - its arguments were malformed or cut off." in sent
+    assert "Tool call search with id a was canceled - another message came in" in sent

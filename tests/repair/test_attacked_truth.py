@@ -240,6 +240,16 @@ def test_two_approvals_with_different_reasons_are_not_identical() -> None:
     assert sum(item.get("type") == "mcp_approval_response" for item in fixed.messages) == 1
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("order", [1, -1], ids=["real first", "placeholder first"])
+def test_a_real_approval_beats_the_placeholder_of_one(language: str, order: int) -> None:
+    placeholder = suture.repair([SAID, REQUEST, SAID], wire="openai-responses", language=language).messages[2]
+    assert placeholder["approve"] is False
+    fixed = sound("openai-responses", [SAID, REQUEST, *[_approval("sure"), placeholder][::order], SAID])
+    assert list(fixed.messages) == [SAID, REQUEST, _approval("sure"), SAID]
+    assert fixed.report.displaced == ()
+
+
 def test_a_displaced_approval_is_there_with_its_reason() -> None:
     given = [SAID, REQUEST, _approval("too dangerous", approve=False), _approval("changed my mind")]
     fixed = sound("openai-responses", given)

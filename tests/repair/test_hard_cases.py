@@ -251,3 +251,28 @@ def test_a_placeholder_whose_call_gets_another_id_keeps_its_spelling(spelling: s
     [block] = fixed.messages[6]["content"]
     assert block["tool_use_id"] != "a"
     assert block["content"] == text.replace("id a", f"id {block['tool_use_id']}")
+
+
+# Why results are missing, while a history grows
+
+
+def test_a_growing_history_is_told_why_results_are_missing_as_a_whole_one_is():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    function = {"name": "f", "arguments": "{}"}
+    turn = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    growing = suture.Repairer([ask], wire="openai-chat")
+    growing.extend([turn], causes={(1, 0): "rejected"})
+    growing.extend([stop])
+    whole = suture.repair([ask, turn, stop], wire="openai-chat", causes={(1, 0): "rejected"})
+    assert growing.messages == whole.messages
+    assert growing.messages[2]["content"] == "Tool call f with id a was not run - it was rejected."
+
+
+def test_what_was_told_with_messages_that_were_refused_is_forgotten():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    function = {"name": "f", "arguments": "{}"}
+    turn = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    growing = suture.Repairer([ask], wire="openai-chat")
+    with pytest.raises(suture.InputError):
+        growing.extend([turn, {"role": "nobody"}], causes={(1, 0): "rejected"})
+    assert growing.extend([turn, stop]).messages[2]["content"].startswith("Tool call f with id a was canceled")

@@ -173,9 +173,17 @@ def test_blank_text_blocks_are_left_out_and_messages_of_nothing_else_dropped():
     assert found(fixed) == [("blank-text", 1), ("blank-text", 2), ("blank-text", 3), ("empty-message", 3)]
 
 
-def test_a_blank_text_between_signed_thoughts_is_left_where_it_is():
-    """Dropping it would shift them."""
-    unmendable([GO, model(THINKING, text(""), THINKING, use("x")), user(res("x"))], "anthropic", "blank-text")
+def test_a_blank_text_between_signed_thoughts_is_left_out_and_they_stay_as_they_are():
+    fixed = mended([GO, model(THINKING, text(""), THINKING, use("x")), user(res("x"))], "anthropic")
+    assert fixed.messages == [GO, model(THINKING, THINKING, use("x")), user(res("x"))]
+    assert found(fixed) == [("blank-text", 1)]
+
+
+@pytest.mark.parametrize("after", [[], [user(text("next"))], [model(text("next"))]], ids=["nothing", "user", "model"])
+def test_text_behind_a_signed_step_follows_its_results(after: list[Any]):
+    fixed = mended([GO, model(THINKING, use("x")), model(text("so")), user(res("x")), *after], "anthropic")
+    assert fixed.messages == [GO, model(THINKING, use("x")), user(res("x")), model(text("so")), *after]
+    assert found(fixed) == [("turn-order", 2)]
 
 
 @pytest.mark.parametrize(

@@ -1,87 +1,53 @@
-"""What several codecs do alike: arguments as an object, bytes as text, names of results, settings."""
+"""What several codecs do alike: arguments as an object, bytes as text, names of results, settings, unknown fields."""
 
 from binascii import b2a_base64
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from suture.codecs.codec import Losses, Lost
-from suture.messages import FunctionToolCall, check_plain
-from suture.wires.fields import is_list, is_map
+from suture.codecs.codec import CODECS, Losses, Lost
+from suture.messages import FunctionToolCall, Opaque, check_plain
+from suture.wires.fields import is_list, is_map, parse_json
 from suture.wires.values import KIND
-
-_decode = msgspec.json.Decoder().decode
 
 
 def tag_of(block: Any) -> str:
-    """Return what a native block is called where it is stored.
-
-    >>> from suture.messages import UserInputText
-    >>> tag_of(UserInputText("hi"))
-    'user_input_text'
-    """
+    """Return what a native block is called where it is stored."""
     return str(block.__struct_config__.tag)
 
 
 def report_address(block: Any, losses: Losses, path: str) -> None:
-    """Report where media are as well, that are written by value.
-
-    >>> from suture.messages import UserInputImage
-    >>> losses = Losses()
-    >>> report_address(UserInputImage(url="https://example.com/cat.png", base64_data="iVBO"), losses, "")
-    >>> losses.found()[0].what
-    'address https://example.com/cat.png'
-    """
+    """Report where media are as well, that are written by value."""
     if block.base64_data and block.url:
         losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
 
 
 def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
-    """Return the arguments of a call as an object; empty, and reported, where they are none.
-
-    >>> arguments_object('{"a": 1}', Losses()), arguments_object("", Losses())
-    ({'a': 1}, {})
-    """
+    """Return the arguments of a call as an object; empty, and reported, where they are none."""
     if not arguments.strip():
         return {}
-    try:
-        found: Any = _decode(arguments)
-        if found.__class__ is dict:
-            return found
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
+    found = parse_json(arguments)
+    if found.__class__ is dict:
+        return found
     losses.add(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", path)
     return {}
 
 
 def custom_input(block: FunctionToolCall) -> str | None:
-    """Return the text that a custom tool was called with; `None` of a call of a function.
-
-    >>> custom_input(FunctionToolCall("a", "sql", "SELECT 1", extra={"suture.kind": "custom"}))
-    'SELECT 1'
-    """
+    """Return the text that a custom tool was called with; `None` of a call of a function."""
     if block.extra.get(KIND) != "custom":
         return None
     held: Any = block.extra.get("openai-responses")
     if not is_map(held) or held.get("type") != "custom_tool_call":
         return block.arguments
-    try:
-        given: Any = _decode(block.arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return block.arguments
+    given = parse_json(block.arguments)
     if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
         return given["input"]
     return block.arguments
 
 
 def as_json(value: Any) -> Any:
-    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has.
-
-    >>> as_json({"data": b"cat"})
-    {'data': 'Y2F0'}
-    """
+    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
     check_plain(value, foreign=True)
     return _without_bytes(value)
 
@@ -156,3 +122,89 @@ def merge_options(
             payload[name] = {**held, **value}
         else:
             payload[name] = value
+
+
+# What one provider says beside what a block can hold is kept in `extra`, under the name of the wire. So it comes back
+# when the block is written for that provider again, and can be named where it is written for another. A kept `None`
+# says that the field was absent: what a codec would have written is taken out.
+
+
+def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """Return the fields that are neither `known` nor null."""
+    return {name: value for name, value in holder.items() if name not in known and value is not None}
+
+
+def keep(wire: str, holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """Return the `extra` of what was read: its fields that are neither `known` nor null.
+
+    >>> keep("anthropic", {"type": "text", "text": "hi", "citations": []}, "type", "text")
+    {'anthropic': {'citations': []}}
+    >>> keep("anthropic", {"type": "text"}, "type")
+    {}
+    """
+    rest = rest_of(holder, *known)
+    return {wire: rest} if rest else {}
+
+
+def put_back(
+    wire: str, made: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str = ""
+) -> dict[str, Any]:
+    """Return what was made of a block, with what was kept for this wire; report what is of no use here.
+
+    >>> put_back("anthropic", {"type": "text"}, {"anthropic": {"citations": []}}, Losses())
+    {'type': 'text', 'citations': []}
+    """
+    if not extra:
+        return made
+    for name, value in extra.items():
+        if name != wire:
+            report_extra(name, value, losses, path)
+    kept = extra.get(wire)
+    if not is_map(kept):
+        if wire in extra:
+            report_extra(wire, kept, losses, path)
+        return made
+    merged: dict[str, Any] = {**made, **kept}
+    return {name: value for name, value in merged.items() if not (value is None and name in kept)}
+
+
+def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Return `extra` without the kind of call, where that is `kind`: what is written says it itself."""
+    return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
+
+
+def report_extra(name: str, value: Any, losses: Losses, path: str) -> None:
+    """Report that `extra[name]` is lost: another provider's fields by their names, anybody's data by its own."""
+    if name not in CODECS or not is_map(value):
+        losses.add(Lost.EXTRA, f"extra {name!r}", path)
+        return
+    for field, held in value.items():
+        if held is not None:
+            losses.add(Lost.FIELD, f"{name} {field}", path)
+
+
+def report_extension(block: Any, known: Collection[str], losses: Losses, path: str) -> None:
+    """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
+    for name in block.extension:
+        if name != "wire" and name not in known:
+            losses.add(Lost.FIELD, f"extension {name!r}", path)
+
+
+def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
+    """Return a block of a type that nobody here knows, kept whole."""
+    return Opaque({"type": f"{wire}.block", "value": dict(block)})
+
+
+def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str, Any] | None:
+    """Return the block that `unknown` kept for this wire; report any other, and return `None`."""
+    held = block.data.get("value")
+    if block.type == f"{wire}.block" and is_map(held):
+        return dict(held)
+    losses.add(Lost.BLOCK, f"a block of type {block.type}", path)
+    return None
+
+
+def origin_of(block: Any) -> str:
+    """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
+    origin = block.extension.get("wire", "")
+    return origin if isinstance(origin, str) else ""

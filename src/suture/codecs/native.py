@@ -209,11 +209,7 @@ def _plain(message: AgenticMessage) -> Message:
         else:
             parts.append(_part(block))
     made = Message(
-        "assistant",
-        texts,
-        assistant_gen_multi_content=tuple(parts),
-        tool_calls=tuple(calls),
-        reasoning_content=thought,
+        "assistant", texts, assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls), reasoning_content=thought
     )
     return _with_meta([made], message)[0]
 

@@ -155,8 +155,7 @@ def _read(form: _Format, data: _Bytes | str) -> list[AnyMessage]:
 def _messages_of(envelope: _Envelope) -> Raw:
     if envelope.schema != SCHEMA_VERSION:
         raise SchemaVersionError(
-            f"these have schema version {envelope.schema}; this release reads version {SCHEMA_VERSION}",
-            path="schema",
+            f"these have schema version {envelope.schema}; this release reads version {SCHEMA_VERSION}", path="schema"
         )
     if not bytes(envelope.messages):
         raise InputError("the envelope holds no messages", path="messages")

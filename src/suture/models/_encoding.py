@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from suture.codecs import Codec, Loss, Losses, to_agentic
+from suture.codecs import Codec, Loss, Losses, Lost, to_agentic
 from suture.errors import HistoryError, InputError
 from suture.language import Language
-from suture.messages import AgenticMessage, History, Message
+from suture.messages import AgenticMessage, FunctionToolCall, History, Message
 from suture.profiles import Profile
-from suture.repair import Repairer
+from suture.repair import Cause, Repairer
+from suture.wires import get_wire
+from suture.wires.fields import is_object_text
 
 to_json = msgspec.json.Encoder().encode
 
@@ -69,17 +71,32 @@ class Conversation:
 
     def extend(self, messages: Sequence[Any]) -> None:
         """Encode and fit `messages`, which go on from what was encoded before."""
-        losses = Losses()
         made: list[Any] = []
+        causes: dict[tuple[int, int], Cause] = {}
         leading = self._leading(messages) if self.length == 0 else 0
         for place, message in enumerate(messages[leading:], self.length + leading):
+            losses, native = Losses(), _as_agentic(message, place)
             losses.index = place
-            items = self._codec.write_message(_as_agentic(message, place), losses)
+            items = self._codec.write_message(native, losses)
+            lost = losses.found()
+            if lost and Lost.ARGUMENTS in [loss.name for loss in lost]:
+                causes |= self._malformed(native, items)
+            self.losses += lost
             made += items
             self._origins += [place] * len(items)
-        self._repairer.extend(made)
-        self.losses += losses.found()
+        self._repairer.extend(made, causes=causes)
         self.length += len(messages)
+
+    def _malformed(self, message: AgenticMessage, items: Sequence[Any]) -> dict[tuple[int, int], Cause]:
+        """Return the calls of `message` whose arguments were lost on the way into `items`: nothing there tells it."""
+        calls = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
+        wire, start = get_wire(self._codec.name), len(self._origins)
+        places = [(at, number) for at, item in enumerate(items, start) for number in range(len(wire.view(item).calls))]
+        return {
+            place: Cause.MALFORMED
+            for place, call in zip(places, calls, strict=False)
+            if call.arguments.strip() and not is_object_text(call.arguments)
+        }
 
     def _leading(self, messages: Sequence[Any]) -> int:
         """Return how many of the first messages are the system's and stand outside of the list."""

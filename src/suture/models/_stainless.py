@@ -10,8 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
-import msgspec
-
 from suture.errors import (
     ConfigError,
     ModelError,
@@ -25,6 +23,7 @@ from suture.models._clients import LoopClients
 from suture.models._encoding import Body, to_json
 from suture.models._failures import brief, status_error
 from suture.models._provider import NO_KEY, Bound, ProviderModel, import_extra
+from suture.wires.fields import parse_json
 
 __all__ = ["StainlessModel"]
 
@@ -150,11 +149,8 @@ class StainlessModel(ProviderModel[NativeM]):
 
 
 def _body(data: bytes, provider: str) -> dict[str, Any]:
-    try:
-        body: Any = msgspec.json.decode(data)
-        if body.__class__ is dict:
-            return body
-    except (msgspec.DecodeError, RecursionError):
-        pass
+    body = parse_json(data)
+    if body.__class__ is dict:
+        return body
     told = data[:80].decode(errors="replace")
     raise ModelError(f"the reply is no JSON object: {told!r}", provider=provider, retryable=True)

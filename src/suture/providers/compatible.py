@@ -2,6 +2,8 @@
 
 from suture.profiles import GUESTS, PRINTABLE, IdForm, Profile, rules
 
+_ALWAYS = {"a request is UTF-8": "sendable", "a function message is known by its name": "function_named"}
+
 DEEPSEEK = Profile(
     name="deepseek",
     wires=("openai-chat", "openai-responses", *GUESTS),
@@ -9,23 +11,17 @@ DEEPSEEK = Profile(
     field="reasoning_content",
     rules=rules(
         "deepseek",
+        {
+            **_ALWAYS,
+            "as Chat Completions": "same_id own_results id_unique call_named arguments results_first text_results result_content",
+        },
         answered="400: 'insufficient tool messages following tool_calls message'",
         has_call="400: \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\"",
-        same_id="as Chat Completions",
-        sendable="a request is UTF-8",
-        function_named="a function message is known by its name",
-        own_results="as Chat Completions",
         no_developer="400: unknown variant developer (9router#773)",
         single_result="strict servers refuse a second tool message for one id",
         adjacent="400: 'No tool output found for tool call' although it comes later (recorded)",
         calls_together="400: 'No tool output found for tool call' with a message between two calls (recorded)",
         id_form=("A call has an id.", "as Chat Completions"),
-        id_unique="as Chat Completions",
-        call_named="as Chat Completions",
-        arguments="as Chat Completions",
-        results_first="as Chat Completions",
-        text_results="as Chat Completions",
-        result_content="as Chat Completions",
         not_empty="an empty assistant message breaks the pair (billion-context#766)",
         reasoning_field="400: 'Missing reasoning_content field in the assistant message' (continue#11285); of each message of the turn (experiential#890, kimi-cli#2141)",
     ),
@@ -39,22 +35,16 @@ KIMI = Profile(
     field="reasoning_content",
     rules=rules(
         "kimi",
+        {
+            **_ALWAYS,
+            "as Chat Completions": "same_id own_results single_result adjacent results_first text_results result_content not_empty",
+        },
         answered="400 as Chat Completions",
         has_call="400: 'tool_call_id does not match any tool call in the preceding assistant messages'",
-        same_id="as Chat Completions",
-        sendable="a request is UTF-8",
-        function_named="a function message is known by its name",
-        own_results="as Chat Completions",
-        single_result="as Chat Completions",
-        adjacent="as Chat Completions",
         id_form=("A call has an id.", "the K3 template resolves a result by its call"),
         id_unique="ids are name:index within a round",
         call_named="K3 template: 'tool messages need a resolvable tool name'",
         arguments="K3 template: 'arguments must be a mapping or a JSON object string'",
-        results_first="as Chat Completions",
-        text_results="as Chat Completions",
-        result_content="as Chat Completions",
-        not_empty="as Chat Completions",
         reasoning_field="400: 'thinking is enabled but reasoning_content is missing in assistant tool call message'",
     ),
 )
@@ -66,13 +56,14 @@ MINIMAX = Profile(
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=64, scope="history"),
     rules=rules(
         "minimax",
+        {
+            **_ALWAYS,
+            "as Chat Completions": "own_results call_named text_results result_content not_empty",
+            "as Anthropic": "one_turn results_first calls_last text_not_blank error_told",
+        },
         answered="2013: 'tool call and result not match'",
         has_call='2013: "tool result\'s tool id not found" (opencode#32609, seen live)',
         same_id='2013: "tool result\'s tool id not found"',
-        sendable="a request is UTF-8",
-        function_named="a function message is known by its name",
-        own_results="as Chat Completions",
-        one_turn="as Anthropic",
         single_result="2013: 'tool call and result not match'",
         adjacent="2013: 'tool call result does not follow tool call'",
         one_result_message="2013: 'tool call result does not follow tool call'",
@@ -80,20 +71,12 @@ MINIMAX = Profile(
             "A message with tool results holds nothing else.",
             "2013 with text behind the result, 200 with it in the next message (opencode#32609, seen live)",
         ),
-        results_first="as Anthropic",
-        calls_last="as Anthropic",
         id_form="2013: 'tool call id is invalid'",
         id_unique=(
             "An id is used once in a request.",
             "2013: 'tool call result does not follow tool call' (oh-my-pi#2055)",
         ),
-        call_named="as Chat Completions",
         arguments="2013: 'invalid function arguments json string'",
-        text_results="as Chat Completions",
-        text_not_blank="as Anthropic",
-        error_told="as Anthropic",
-        result_content="as Chat Completions",
-        not_empty="as Chat Completions",
     ),
 )
 """MiniMax: Chat Completions and an Anthropic-style endpoint; code 2013 for anything out of place."""
@@ -105,11 +88,12 @@ MISTRAL = Profile(
     names="[a-zA-Z0-9_-]{1,64}",
     rules=rules(
         "mistral",
+        {
+            **_ALWAYS,
+        },
         answered="mistral-common: 'Not the same number of function calls and responses'",
         has_call="mistral-common: 'Unexpected tool call id in tool results'; code 3230",
         same_id="mistral-common: 'Unexpected tool call id in tool results'",
-        sendable="a request is UTF-8",
-        function_named="a function message is known by its name",
         own_results="as Chat Completions",
         no_developer="mistral-common: 'Unknown message role: developer'",
         functions_only="mistral-common knows no custom calls",

@@ -36,7 +36,9 @@ _DONE = {
 }
 """What is done about a message by itself."""
 
-_IN_SIGNED = frozenset(("unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content"))
+_IN_SIGNED = frozenset(
+    ("blank-text", "unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content")
+)
 """What may be mended in a message that holds something signed: no block of that changes."""
 
 
@@ -76,6 +78,8 @@ class Fit:
         """The names of the documents that have gone by."""
         self._set_like = wire.set_like and not profile.adjacent
         self._passes = [problem for problem in wire.mends if problem in self.rules]
+        self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
+        """The problem of a turn in several messages, where the provider has one."""
         self.starts_with_user = False
         """Whether what was handed in begins with somebody else than the model."""
         self.begun = False
@@ -99,11 +103,7 @@ class Fit:
         last = messages[stop - 1]
         view = self.wire.view(last)
         self._drop_reasoning()
-        if (
-            self._held is not None
-            and self._held.role == "assistant"
-            and self.wire.view(messages[start]).role != "assistant"
-        ):
+        if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
         self.out += messages[start : stop - 1]
@@ -237,7 +237,10 @@ class Fit:
         if new_id is None and result.id != call.id and self.wire.has_id(call) and self.ids is not None:
             new_id = call.id
             self._find("wrong-id", item, f"given its call's id {new_id}", call)
-        text = self._new_text(item, result)
+        text = None
+        if "empty-error" in self.rules and self.wire.is_empty_error(result):
+            found = self._find("empty-error", item, "given a text", Call(result.id, result.name))
+            text = silent_error_text(self.language) if found else None
         if text is None and edit.id is not None:
             old, complete = self.wire.result_text(result)
             text = reword(old, call.name, call.id, edit.id) if complete else None
@@ -247,24 +250,14 @@ class Fit:
         return ResultEdit(new_id, name, text)
 
     def _result_name(self, item: Item, result: Result, name: str) -> str | None:
-        call = Call(result.id, name)
-        if "result-name" in self.rules and name and result.name != name:
-            return name if self._find("result-name", item, f"named {name}", call) else None
-        if (
-            "missing-result-name" in self.rules
-            and not result.name
-            and not self.wire.has_id(call._replace(kind=result.kind))
-        ):
-            return name if self._find("missing-result-name", item, f"named {name}", call) else None
-        if "illegal-result-name" in self.rules and result.name and not self.profile.accepts_name(result.name):
-            return name if self._find("illegal-result-name", item, f"named {name}", call) else None
-        return None
-
-    def _new_text(self, item: Item, result: Result) -> str | None:
-        call = Call(result.id, result.name)
-        if "empty-error" in self.rules and self.wire.is_empty_error(result):
-            return silent_error_text(self.language) if self._find("empty-error", item, "given a text", call) else None
-        return None
+        call = Call(result.id, name, kind=result.kind)
+        wrong = {
+            "result-name": name and result.name != name,
+            "missing-result-name": not result.name and not self.wire.has_id(call),
+            "illegal-result-name": result.name and not self.profile.accepts_name(result.name),
+        }
+        problem = next((problem for problem, is_so in wrong.items() if is_so and problem in self.rules), None)
+        return name if problem and self._find(problem, item, f"named {name}", call) else None
 
     # The form of a group
 
@@ -287,12 +280,12 @@ class Fit:
 
     def _segments(self, turn: list[Item]) -> list[list[Item]]:
         """Return the messages of a turn as the steps that the provider sees in them: usually one."""
-        if len(turn) == 1 or not {"split-turn", "turn-order", "same-role"} & self.rules.keys():
+        if len(turn) == 1 or not self._parts_steps:
             return [turn]
         segments: list[list[Item]] = [[]]
         called = False
         for item in turn:
-            if called and self._begins_step(item):
+            if called and ("split-turn" in self.rules or self.wire.begins_step(item.message)):
                 segments.append([])
                 called = False
             segments[-1].append(item)
@@ -301,28 +294,24 @@ class Fit:
             self._move_text_forward(segments)
         return segments
 
-    def _begins_step(self, item: Item) -> bool:
-        """Tell whether a message behind one with calls cannot stand in the same step."""
-        if "split-turn" in self.rules:
-            return True
-        return self.wire.begins_step(item.message)
-
     def _move_text_forward(self, segments: list[list[Item]]) -> None:
-        """Put what the model said behind its last call before the calls: it had not seen their results."""
+        """Put what the model said behind its last call before the calls: it had not seen their results.
+
+        Where a step is signed, it stays a step of its own, behind the results.
+        """
         *_, before, said = segments
         first = next(place for place, item in enumerate(before) if item.view.calls)
-        signed = any(item.view.signed for item in (*before[first:], *said))
-        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
-        if not self._find(problem, said[0], "" if signed else "put before the calls"):
-            segments[-2:] = [[*before, *said]]
+        if any(item.view.signed for item in (*before[first:], *said)):
             return
-        segments[-2:] = [[*before[:first], *said, *before[first:]]]
-        self.changed = True
+        if self._find(self._parts_steps, said[0], "put before the calls"):
+            segments[-2:] = [[*before[:first], *said, *before[first:]]]
+            self.changed = True
+        else:
+            segments[-2:] = [[*before, *said]]
 
     def _split(self, group: Group, segments: list[list[Item]]) -> list[Item]:
         """Return each segment with the results of its calls behind it."""
-        problem = next(name for name in ("split-turn", "turn-order", "same-role") if name in self.rules)
-        if not self._find(problem, segments[1][0], "the results of each step put behind it"):
+        if not self._find(self._parts_steps, segments[1][0], "the results of each step put behind it"):
             return [*group.turn, *group.results]
         self.changed = True
         arranged: list[Item] = []

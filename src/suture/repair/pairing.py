@@ -165,7 +165,8 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
     if not complete:
         return False
     name, call_id = (result.name or None, result.id) if call is None else (call.name, call.id)
-    if text in FILLERS or is_builtin_text(text, name, call_id) is not None:
+    # An approval says who refused it before it says why.
+    if text in FILLERS or is_builtin_text(text.removeprefix("rejected: "), name, call_id) is not None:
         return True
     return is_placeholder is not None and bool(is_placeholder(text))
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Generic, Literal, overload
 
+from msgspec.structs import replace
+
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile
@@ -60,14 +62,22 @@ class Repairer(Generic[M]):
         self._walks = make_walks(self._raw, *self._asked, self._options)
         self.extend(messages)
 
-    def extend(self, new: Iterable[M]) -> "Repairer[M]":
-        """Add messages at the end. If one of them is malformed, or the generator fails, nothing has changed."""
+    def extend(self, new: Iterable[M], *, causes: Causes | None = None) -> "Repairer[M]":
+        """Add messages at the end, and `causes` of results that are missing for their calls, as `repair` takes them.
+
+        If a message is malformed, or the generator fails, nothing has changed.
+        """
         if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
-        added = list(new)
+        added, options = list(new), self._options
         start = len(self._raw)
         self._raw += added
         try:
+            if causes:
+                known = {**options.causes, **make_options(causes=causes).causes}
+                self._options = replace(options, causes=known)
+                for walk in self._walks:
+                    walk.options = self._options
             if start == 0 and self._raw:
                 self._walks = make_walks(self._raw, *self._asked, self._options)
             names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
@@ -75,7 +85,7 @@ class Repairer(Generic[M]):
             for walk in walks:
                 walk.go_on()
         except BaseException:
-            old = self._raw[:start]
+            old, self._options = self._raw[:start], options
             self.reset(old)
             raise
         self._walks = walks

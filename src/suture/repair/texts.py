@@ -82,10 +82,7 @@ _BRIDGES: dict[tuple[str, Language], str] = {
     ("user", "en"): "(start of the conversation)",
     ("user", "zh"): "(对话开始)",
 }
-_SILENT_ERRORS: dict[Language, str] = {
-    "en": "(the tool failed without a message)",
-    "zh": "(工具执行失败,没有返回信息)",
-}
+_SILENT_ERRORS: dict[Language, str] = {"en": "(the tool failed without a message)", "zh": "(工具执行失败,没有返回信息)"}
 _MEDIA_HEADS: dict[Language, str] = {
     "en": "(from the result of tool call {origin})",
     "zh": "(来自工具调用 {origin} 的结果)",
@@ -153,11 +150,7 @@ def is_builtin_text(text: str, name: str | None, call_id: str) -> Cause | None:
 
 
 def reword(text: str, name: str, old_id: str, new_id: str) -> str | None:
-    """Return a placeholder of ours as it reads with the new id of its call; `None` of any other text.
-
-    >>> reword("Tool call f with id a was not run - it was rejected.", "f", "a", "b")
-    'Tool call f with id b was not run - it was rejected.'
-    """
+    """Return a placeholder of ours as it reads with the new id of its call; `None` of any other text."""
     cause = is_builtin_text(text, name, old_id)
     if cause is None or old_id == new_id:
         return None
@@ -197,38 +190,22 @@ def orphan_text(text: str, name: str, call_id: str, language: Language) -> str:
 
 
 def bridge_text(role: str, language: Language) -> str:
-    """Return what a message of `role` says that only stands between two others, or before the first.
-
-    >>> bridge_text("user", "en")
-    '(start of the conversation)'
-    """
+    """Return what a message of `role` says that only stands between two others, or before the first."""
     return _BRIDGES[role, language]
 
 
 def silent_error_text(language: Language) -> str:
-    """Return what a failed result says that said nothing.
-
-    >>> silent_error_text("en")
-    '(the tool failed without a message)'
-    """
+    """Return what a failed result says that said nothing."""
     return _SILENT_ERRORS[language]
 
 
 def media_head(name: str, call_id: str, language: Language) -> str:
-    """Return the text that says which call the media behind it came from.
-
-    >>> media_head("draw", "call_1", "en")
-    '(from the result of tool call draw, id call_1)'
-    """
+    """Return the text that says which call the media behind it came from."""
     return _MEDIA_HEADS[language].replace("{origin}", _origin(name, call_id) or "-")
 
 
 def media_note(count: int, language: Language) -> str:
-    """Return the text that stands in a result for media shown after the group.
-
-    >>> media_note(1, "en")
-    '(1 media part of this result is shown after the tool results)'
-    """
+    """Return the text that stands in a result for media shown after the group."""
     if language == "zh":
         return f"(此结果中的 {count} 个媒体部分显示在工具结果之后)"
     subject = "1 media part of this result is" if count == 1 else f"{count} media parts of this result are"

@@ -48,7 +48,6 @@ class ChatWire(Wire):
 
     def is_cut(self, message: Any) -> bool:
         """Tell whether `message` is a reply that ends where it reached the limit of its length; not all wires know."""
-        del message
         return False
 
     @abstractmethod
@@ -106,11 +105,7 @@ class _Open(NamedTuple):
 
 
 def gather(deltas: Sequence[Delta]) -> Reply:
-    """Return what `deltas` make.
-
-    >>> gather([Delta(call_index=0, call_id="a", name="f"), Delta(call_index=0, arguments="{}")]).calls()
-    [Call(id='a', name='f', arguments='{}', kind='', alias='')]
-    """
+    """Return what `deltas` make."""
     runs: list[tuple[str, Any]] = []
     opened: dict[int, _Open] = {}
     usage = None

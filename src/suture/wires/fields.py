@@ -32,11 +32,7 @@ def get(thing: Any, name: str) -> Any:
 
 
 def word(thing: Any, name: str) -> str | None:
-    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing.
-
-    >>> word({"role": "user"}, "role"), word({}, "role"), word({"role": []}, "role")
-    ('user', None, '<list>')
-    """
+    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing."""
     value = get(thing, name)
     return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
 
@@ -96,13 +92,7 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
 
 
 def list_of(thing: Any, name: str, index: int | None = None, path: str = "") -> Sequence[Any]:
-    """Return the list of things with fields in the field `name`, an empty one where it is absent or null.
-
-    >>> list_of({"content": [1]}, "content")
-    Traceback (most recent call last):
-        ...
-    suture.errors.InputError: content[0]: expected an object, found int
-    """
+    """Return the list of things with fields in the field `name`, an empty one where it is absent or null."""
     value = get(thing, name)
     return () if value is None else listed(value, index, f"{path}.{name}" if path else name)
 
@@ -132,13 +122,7 @@ def count_of(thing: Any, name: str) -> int:
 
 
 def expect(value: Any, kind: Any, wanted: str, path: str) -> Any:
-    """Return `value`, which must be of `kind`.
-
-    >>> expect([], dict, "an object", "item")
-    Traceback (most recent call last):
-        ...
-    suture.errors.InputError: item: expected an object, found list
-    """
+    """Return `value`, which must be of `kind`."""
     if isinstance(value, kind):
         return value
     raise InputError(f"expected {wanted}, found {'nothing' if value is None else _type(value)}", path=path)
@@ -236,7 +220,16 @@ class _Object(msgspec.Struct):
 _ESCAPE = re.compile(r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})")
 decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
 """Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
+_decode: Callable[[Any], Any] = msgspec.json.Decoder().decode
 NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON text says; `None` where it is none."""
+    try:
+        return _decode(text)
+    except NO_OBJECT:
+        return None
 
 
 def without_lone_escapes(text: str) -> str:
@@ -297,22 +290,14 @@ _TEXTS = ("text", "output_text", "input_text")
 
 
 def says_nothing(content: Any) -> bool:
-    """Tell whether content is absent, empty, or nothing but empty texts.
-
-    >>> says_nothing(None), says_nothing([{"type": "text", "text": ""}]), says_nothing("hi")
-    (True, True, False)
-    """
+    """Tell whether content is absent, empty, or nothing but empty texts."""
     if not content or isinstance(content, str):
         return not content
     return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises.
-
-    >>> json_text({"a": [1, 2]}), json_text([chr(0xD800)]).isascii()
-    ('{"a":[1,2]}', True)
-    """
+    """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises."""
     try:
         return msgspec.json.encode(value, enc_hook=repr).decode()
     except (TypeError, ValueError, RecursionError):  # a lone surrogate, a strange key, a cycle

@@ -36,16 +36,7 @@ from suture.messages import (
 )
 from suture.wires.chat import CALLED, SAID, THOUGHT, ChatWire, gather
 from suture.wires.fields import given, json_text
-from suture.wires.parts import (
-    MEDIA_PARTS,
-    RawPart,
-    Telling,
-    as_block,
-    as_part,
-    in_words,
-    part_list,
-    same_parts,
-)
+from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part, in_words, part_list, same_parts
 from suture.wires.values import (
     CALL,
     KIND,
@@ -86,7 +77,6 @@ class NativeWire(ChatWire):
         return isinstance(message, self.message_type)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return message.extra
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
@@ -94,7 +84,6 @@ class NativeWire(ChatWire):
         return replace(message, extra={**message.extra, **extra}) if extra else message
 
     def deltas(self, message: Any) -> list[Delta]:
-        """Return the pieces of an assistant message, and what it cost."""
         self.check(message)
         self.wants_assistant(message.role)
         usage = self.usage(message)
@@ -105,25 +94,19 @@ class NativeWire(ChatWire):
         """Return what an assistant message says and calls, piece by piece."""
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Tell whether the model wrote `message`."""
-        del index
         return message.__class__ is self.message_type and message.role == "assistant"
 
     def is_cut(self, message: Any) -> bool:
-        """Tell whether `message` is a reply that ends where it reached the limit of its length."""
         return message.response_meta is not None and message.response_meta.finish_reason == "length"
 
     def usage(self, message: Any) -> TokenUsage | None:
-        """Return what `message` cost."""
         return message.response_meta.usage if message.response_meta else None
 
     def dump(self, message: Any) -> Any:
-        """Return `message` as plain dicts and lists."""
         self.check(message)
         return message_to_dict(message)
 
     def load(self, value: Any) -> Any:
-        """Return the message that `dump` made `value` of."""
         message = message_from_dict(value)
         self.check(message)
         return message
@@ -166,7 +149,6 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`."""
         self.check(message, index)
         role = message.role
         if role == "tool":
@@ -184,7 +166,6 @@ class MessageWire(ItemWire, NativeWire):
         return View(role, calls, signed=signed, empty=empty)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         if isinstance(result.content, str):
             return result.content, True
         texts = [in_words(part) for part in _as_parts(result.content) if not isinstance(part, MEDIA_PARTS)]
@@ -205,11 +186,9 @@ class MessageWire(ItemWire, NativeWire):
             telling.tell(part)
 
     def is_empty_error(self, result: Result) -> bool:
-        """Tell whether a result reports an error and says nothing of it."""
         return result.failed and not result.content
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        """Return `message` with these calls and results changed."""
         if calls:
             changed = list(message.tool_calls)
             for position, edit in calls.items():
@@ -225,19 +204,16 @@ class MessageWire(ItemWire, NativeWire):
         return message
 
     def placeholder(self, piece: Piece) -> Any:
-        """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
         extra = _with_kind({MARK: piece.cause}, call)
         return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)
 
     def speak(self, role: str, text: str) -> Any:
-        """Return a new message that says `text`."""
         return Message("assistant" if role == "assistant" else "user", text)
 
     # What an agent needs
 
     def user(self, content: str | Sequence[Any]) -> Message:
-        """Return a user message of a text, or of parts."""
         return Message.user(content)
 
     def result(self, call: Call, result: ToolResult) -> Message:
@@ -255,7 +231,6 @@ class MessageWire(ItemWire, NativeWire):
         )
 
     def join(self, deltas: Sequence[Delta]) -> Message | None:
-        """Return the assistant message that these pieces make."""
         reply = gather(deltas)
         if not reply.runs:
             return None
@@ -279,12 +254,10 @@ class MessageWire(ItemWire, NativeWire):
         return pieces + calls
 
     def text(self, message: Any) -> str:
-        """Return what `message` says as text."""
         results = self.view(message).results
         return self.result_text(results[0])[0] if results else "\n".join(_texts(message))
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        """Return the calls of `message`."""
         self.check(message)
         return tuple([_call(call) for call in message.tool_calls]) if message.role == "assistant" else ()
 
@@ -353,10 +326,7 @@ _KINDS: dict[Any, str] = {
     UserInputText: TEXT,
     AssistantGenText: TEXT,
     Reasoning: THINKING,
-    UserInputImage: MEDIA,
-    UserInputAudio: MEDIA,
-    UserInputVideo: MEDIA,
-    UserInputFile: MEDIA,
+    **dict.fromkeys((UserInputImage, UserInputAudio, UserInputVideo, UserInputFile), MEDIA),
 }
 _MADE = frozenset((AssistantGenImage, AssistantGenAudio, AssistantGenVideo))
 _CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
@@ -394,21 +364,16 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         self.check(message, index)
         return message.role
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`."""
-        del index
         return message.content_blocks
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         return _KINDS.get(type(block), OTHER)
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
         return block.text
 
     def is_signed(self, block: Any) -> bool:
@@ -416,21 +381,16 @@ class AgenticWire(BlockWire, NativeWire):
         return isinstance(block, Reasoning) and bool(block.signature)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call that `block` holds."""
-        del index
         kind: Any = block.extra.get(KIND, "") if block.extra else ""
         return Call(block.call_id, block.name, block.arguments, kind if isinstance(kind, str) else "")
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result that `block` holds."""
-        del index
         searched = isinstance(block, ToolSearchResult)
         content, failed = (block, False) if searched else (block.content, block.is_error)
         extra = block.extra
         return Result(block.call_id, block.name, content, "", MARK in extra, failed, extra)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         content = result.content
         if isinstance(content, ToolSearchResult):
             return json_text(content.tools), True
@@ -450,11 +410,9 @@ class AgenticWire(BlockWire, NativeWire):
             super().tell_block(block, telling)
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call block with `edit` done to it."""
         return replace(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result block with `edit` done to it."""
         content = None if edit.text is None else (UserInputText(text=edit.text),)
         if edit.parts is not None:
             content = _content(block, edit.parts)
@@ -462,21 +420,17 @@ class AgenticWire(BlockWire, NativeWire):
         return replace(block, **given(call_id=edit.id, name=edit.name, content=content, extra=extra))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return a marked error result for the call of `piece`."""
         call = piece.call or Call("", "")
         extra = _with_kind({MARK: piece.cause}, call)
         return FunctionToolResult(call.id, call.name, (UserInputText(piece.text),), is_error=True, extra=extra)
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text block."""
         return AssistantGenText(text=text) if role == "assistant" else UserInputText(text=text)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return AgenticMessage("assistant" if role == "assistant" else "user", tuple(blocks))
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks."""
         return replace(message, content_blocks=tuple(blocks))
 
     # What an agent needs
@@ -526,7 +480,6 @@ class AgenticWire(BlockWire, NativeWire):
         return "\n".join([text for text in texts if text])
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        """Return the calls of `message`."""
         if self.role(message, None) != "assistant":
             return ()
         return tuple([self.read_call(block) for block in message.content_blocks if block.__class__ is FunctionToolCall])

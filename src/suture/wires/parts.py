@@ -84,11 +84,7 @@ def part_list(content: Any) -> Sequence[Any]:
 
 
 def in_words(part: Part) -> str:
-    """Return `part` as text; of media that is where they are, or what.
-
-    >>> in_words(TextPart("42")), in_words(AudioPart(url="https://example.com/a.ogg"))
-    ('42', 'https://example.com/a.ogg')
-    """
+    """Return `part` as text; of media that is where they are, or what."""
     if isinstance(part, TextPart | ReasoningPart):
         return part.text
     if isinstance(part, ToolSearchPart):
@@ -99,11 +95,7 @@ def in_words(part: Part) -> str:
 
 
 class Data(NamedTuple):
-    """What a block of media holds itself, rather than where it is.
-
-    >>> Data("image/png", "iVBO").url
-    'data:image/png;base64,iVBO'
-    """
+    """What a block of media holds itself, rather than where it is."""
 
     mime_type: str
     base64: str
@@ -115,23 +107,14 @@ class Data(NamedTuple):
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return what a block of media holds; `None` where it only says where that is.
-
-    >>> from suture.messages import UserInputImage
-    >>> data_of(UserInputImage(url="data:image/png;base64,iVBO"))
-    Data(mime_type='image/png', base64='iVBO')
-    """
+    """Return what a block of media holds; `None` where it only says where that is."""
     if block.base64_data:
         return Data(block.mime_type or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
 
 
 def split_data_url(url: str, default: str = "application/octet-stream") -> Data | None:
-    """Return what a data URL holds; `None` of any other address.
-
-    >>> split_data_url("https://example.com/cat.png") is None
-    True
-    """
+    """Return what a data URL holds; `None` of any other address."""
     head, found, data = url.partition(";base64,")
     if not found or not head.startswith("data:"):
         return None
@@ -139,22 +122,13 @@ def split_data_url(url: str, default: str = "application/octet-stream") -> Data 
 
 
 def media_in_words(block: Any, default: str = "media") -> str:
-    """Return where media are, or what: what takes their place where a format cannot hold them.
-
-    >>> from suture.messages import UserInputAudio
-    >>> media_in_words(UserInputAudio(base64_data="AAAA", mime_type="audio/ogg"))
-    '(audio/ogg)'
-    """
+    """Return where media are, or what: what takes their place where a format cannot hold them."""
     where = "" if block.url.startswith("data:") else block.url
     return where or getattr(block, "name", "") or f"({block.mime_type or default})"
 
 
 def as_block(part: Any) -> Any:
-    """Return a part as the content block that says the same; anything else as it is.
-
-    >>> as_block(TextPart("hi"))
-    UserInputText(text='hi')
-    """
+    """Return a part as the content block that says the same; anything else as it is."""
     kind = USER_BLOCKS.get(part.__class__)
     if kind is not None:
         return kind(**asdict(part))
@@ -164,11 +138,7 @@ def as_block(part: Any) -> Any:
 
 
 def as_part(block: Any) -> Part:
-    """Return a content block of a result as the part that says the same; one that has none, wrapped.
-
-    >>> as_part(UserInputText("hi"))
-    TextPart(text='hi')
-    """
+    """Return a content block of a result as the part that says the same; one that has none, wrapped."""
     kind = _PARTS.get(block.__class__)
     if kind is not None:
         return kind(**asdict(block))
@@ -306,11 +276,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
 
 
 def same_parts(parts: Sequence[Part], others: Sequence[Part] | None) -> bool:
-    """Tell whether both are the same parts: wrapped objects the very same, all else equal.
-
-    >>> same_parts([TextPart("hi")], (TextPart("hi"),)), same_parts([RawPart({})], [RawPart({})])
-    (True, False)
-    """
+    """Tell whether both are the same parts: wrapped objects the very same, all else equal."""
     if others is None or len(parts) != len(others):
         return False
     return all(

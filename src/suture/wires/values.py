@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from suture.messages import FrozenMap, Part
+from suture.messages.values import is_sendable
 
 Key = Any
 """What a call and its result have in common: the id; a pair where the id alone would not do."""
@@ -173,11 +174,7 @@ class Demands:
 
 
 def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
-    """Return an iterator over `messages[start:stop]` that copies nothing of a list.
-
-    >>> list(iterate(["a", "b", "c"], 1))
-    ['b', 'c']
-    """
+    """Return an iterator over `messages[start:stop]` that copies nothing of a list."""
     if not isinstance(messages, list):
         return iter(messages[start:stop])
     rest: Any = iter(messages)
@@ -186,20 +183,12 @@ def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Ite
 
 
 def is_plain_text(text: Any) -> bool:
-    """Tell whether `text` is a text that can be sent.
-
-    >>> is_plain_text("hi"), is_plain_text(chr(0xD800)), is_plain_text(None)
-    (True, False, False)
-    """
+    """Tell whether `text` is a text that can be sent."""
     return text.__class__ is str and (text.isascii() or is_sendable(text))
 
 
 def is_plain_object(value: Any) -> bool:
-    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell.
-
-    >>> is_plain_object({"q": "x", "n": [1, 2]}), is_plain_object({"n": float("nan")}), is_plain_object(None)
-    (True, False, False)
-    """
+    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell."""
     if value.__class__ is not dict:
         return False
     for key in value:
@@ -236,14 +225,52 @@ def _is_plain(value: Any, depth: int) -> bool:
     return kind is list and all(_is_plain(item, depth + 1) for item in value)
 
 
-def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8.
+def are_texts(blocks: Sequence[Any]) -> bool:
+    """Tell whether blocks of one key are texts that say something and can be sent; none are not."""
+    for block in blocks:
+        text = block["text"]
+        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            return False
+        if len(block) != 1 or block.__class__ is not dict:
+            return False
+    return bool(blocks)
 
-    >>> is_sendable("ok"), is_sendable(chr(0xD800))
-    (True, False)
+
+def glance_at_turns(
+    messages: Sequence[Any],
+    start: int,
+    demands: Demands,
+    words: tuple[str, str],
+    read_calls: Callable[[list[Any], Demands], list[Any] | None],
+    are_answered: Callable[[list[Any], Any, Demands], bool],
+) -> int:
+    """Return how far roles alternate, and every turn has its results in the next message, at a glance.
+
+    `words` are what the model's role and the field of the blocks are called.
     """
+    place, (model, field) = start, words
+    expected = model if demands.last in {"user", "results"} else "user"
+    rest = iterate(messages, start, demands.stop)
     try:
-        text.encode("utf-16")  # refuses the same texts, in half the time
-    except UnicodeEncodeError:
-        return False
-    return True
+        for message in rest:
+            if message.__class__ is not dict or message["role"] != expected:
+                break
+            blocks = message[field]
+            if blocks.__class__ is not list:
+                break
+            if expected == "user":
+                if not are_texts(blocks):
+                    break
+                expected = model
+            else:
+                calls = read_calls(blocks, demands)
+                if calls is None or (calls and not are_answered(calls, next(rest, None), demands)):
+                    break
+                if calls:
+                    place += 1
+                else:
+                    expected = "user"
+            place += 1
+    except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+        pass
+    return place

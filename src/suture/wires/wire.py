@@ -16,7 +16,7 @@ from typing import Any
 
 from suture.errors import InputError
 from suture.messages import Part
-from suture.wires.fields import get, is_list, is_object_text, sound_arguments
+from suture.wires.fields import get, is_list, is_object_text, put, sound_arguments, text_of
 from suture.wires.parts import Form, RawPart, Telling, Words
 from suture.wires.values import (
     CALL,
@@ -54,7 +54,7 @@ class Wire(ABC):
     `set_like`: a result may stand anywhere after its call.
     `named_results`: a result carries the name of its tool.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
-    object, not the object.
+    object, not the object. `glances_at_rules`: a glance knows every rule of a profile, not only structure.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -66,6 +66,7 @@ class Wire(ABC):
     marks = False
     set_like = False
     bundled = False
+    glances_at_rules = False
     text_arguments = False
     named_results = True
     form: Form
@@ -90,8 +91,8 @@ class Wire(ABC):
         return {}
 
     def glances(self, *, fits: bool) -> bool:
-        """Tell whether `glance` can be asked; on most wires only for structure, not where a profile `fits` too."""
-        return not fits
+        """Tell whether `glance` can be asked: where a profile `fits` too, only if it knows every rule."""
+        return self.glances_at_rules or not fits
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         """Return how far, from `start` on, everything is acceptable at a glance.
@@ -99,12 +100,10 @@ class Wire(ABC):
         Acceptable at a glance: what needs no second look under any rule that this wire can break, and a turn followed
         by just its results. Whatever is unusual ends the glance at its turn.
         """
-        del demands
         return self.skip(messages, start)
 
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, calls and results are in order at a glance."""
-        del messages
         return start
 
     def key(self, thing: Call | Result) -> Key:
@@ -135,7 +134,6 @@ class Wire(ABC):
 
     def family(self, thing: Call | Result) -> str:
         """Return the form of a call or result; a result answers calls of its own form only."""
-        del thing
         return ""
 
     def is_malformed(self, call: Call) -> bool:
@@ -254,12 +252,10 @@ class Wire(ABC):
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         """Return what is attached to `message`; nothing on a wire without marks."""
-        del message
         return NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
         """Return `message` with `extra` attached as well; itself on a wire without marks."""
-        del extra
         return message
 
     # What only some wires have; profiles ask for it only on those.
@@ -274,12 +270,10 @@ class Wire(ABC):
 
     def fill(self, message: Any, field: str) -> Any:
         """Return `message` with the missing text `field` present and empty; the same if it has it."""
-        del field
         return message
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether a message of the model's cannot stand in one step with calls before it."""
-        del message
         return False
 
     def without_trailing_thinking(self, message: Any) -> Any | None:
@@ -288,7 +282,6 @@ class Wire(ABC):
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
         """Return `message` with documents named as none of `names` is; the names are added to them."""
-        del names
         return message
 
     def is_empty_error(self, result: Result) -> bool:
@@ -300,7 +293,6 @@ class Wire(ABC):
 
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item itself, not the call in it."""
-        del message
         return ""
 
     def without_item_id(self, message: Any) -> Any:
@@ -309,12 +301,10 @@ class Wire(ABC):
 
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item must be followed by the one it produced."""
-        del message
         return False
 
     def can_follow(self, message: Any) -> bool:
         """Tell whether an item that wants a follower can have this one."""
-        del message
         return True
 
     def fault(self, index: int | None, path: str, reason: str) -> InputError:
@@ -335,7 +325,6 @@ class ItemWire(Wire):
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
         """Return a result kept as user text, or nothing."""
-        del message
         return self.speak("user", texts[0]) if 0 in texts else None
 
 
@@ -348,6 +337,9 @@ class BlockWire(Wire):
 
     bundled = True
 
+    field = "content"
+    """Where a message has its blocks."""
+
     @abstractmethod
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`: user, assistant or system."""
@@ -356,9 +348,9 @@ class BlockWire(Wire):
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
         """Return the blocks of `message`; plain text is one text block."""
 
-    @abstractmethod
     def block_text(self, block: Any) -> str:
         """Return the text of a text block."""
+        return text_of(block, "text")
 
     @abstractmethod
     def is_signed(self, block: Any) -> bool:
@@ -384,17 +376,17 @@ class BlockWire(Wire):
     def make_result(self, piece: Piece) -> Any:
         """Return a new result block for the call of `piece`, saying its text."""
 
-    @abstractmethod
     def make_text(self, role: str, text: str) -> Any:
         """Return a new text block."""
+        return self.form.make(text)
 
-    @abstractmethod
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
         """Return a new message."""
+        return {"role": role, self.field: list(blocks)}
 
-    @abstractmethod
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other blocks, all else kept."""
+        return put(message, **{self.field: list(blocks)})
 
     # What follows from these
 
@@ -447,7 +439,10 @@ class BlockWire(Wire):
         """Leave out text blocks that say nothing."""
         if not view.loose:
             return message
-        return self._with_some(message, lambda block: self.kind(block) != TEXT or bool(self.block_text(block).strip()))
+        return self._with_some(
+            message,
+            lambda block: self.kind(block) != TEXT or self.is_signed(block) or bool(self.block_text(block).strip()),
+        )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
         """Return `message` with the blocks that are `wanted`; itself where all are."""

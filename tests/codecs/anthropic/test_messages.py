@@ -119,7 +119,6 @@ def test_blank_text_goes():
     assert repaired(history) == [{"role": "user", "content": [TEXT]}]
 
 
-@pytest.mark.xfail(strict=True, reason="fit leaves signed messages as they are")
 def test_blank_text_beside_a_signed_thought_goes():
     thought = Reasoning("hm", "c2ln", extension={"wire": "anthropic"})
     reply = AgenticMessage.assistant([thought, AssistantGenText("\n\n"), FunctionToolCall("a", "f", "{}")])
@@ -127,11 +126,16 @@ def test_blank_text_beside_a_signed_thought_goes():
     assert messages[0]["content"] == [THOUGHT, used("a")]
 
 
-@pytest.mark.xfail(strict=True, reason="fit does not look into results")
 def test_blank_text_in_a_result_goes():
     result = FunctionToolResult("a", "f", (UserInputText("hi"), UserInputText(""), UserInputText("hi")))
     messages = repaired([AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), AgenticMessage.user([result])])
     assert messages[1]["content"][0]["content"] == [TEXT, TEXT]
+
+
+def test_a_result_of_blank_texts_alone_is_empty():
+    result = FunctionToolResult("a", "f", (UserInputText(" "), UserInputText("")))
+    messages = repaired([AgenticMessage.assistant([FunctionToolCall("a", "f", "{}")]), AgenticMessage.user([result])])
+    assert messages[1]["content"] == [given("a", "")]
 
 
 @pytest.mark.parametrize("content", [(), (UserInputText(" "),), (UserInputText(""), UserInputText(""))])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import suture
 from suture.codecs import Lost, convert, decode, get_codec
-from suture.codecs.unknown_fields import origin_of
+from suture.codecs.contents import origin_of
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
@@ -143,10 +143,8 @@ def test_a_history_of_any_blocks_that_was_written_and_then_repaired_is_acceptabl
     written = convert(convert(history, "agentic", wire).messages, wire, "anthropic").messages
     repaired = suture.repair(written, wire="anthropic")
     left = {finding.problem for finding in suture.check(repaired.messages, wire="anthropic").findings}
-    # The result of a server's tool cannot be given a use that is nowhere. Text behind a signed step stays there.
-    signed = any(isinstance(block, Reasoning) for message in history for block in message.content_blocks)
-    allowed = {"split-server-tool", "turn-order"} if signed else {"split-server-tool"}
-    assert left <= allowed, str(repaired.report)
+    # The result of a server's tool cannot be given a use that is nowhere.
+    assert left <= {"split-server-tool"}, str(repaired.report)
     said = [block for message in history for block in message.content_blocks]
     blocks = [block for message in repaired.messages for block in message["content"]]
     called = [block for block in blocks if block["type"] == "tool_use"]

@@ -9,14 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import (
+from suture.codecs.contents import (
+    arguments_object,
     keep,
     origin_of,
     put_back,
+    report_address,
     report_extension,
     report_extra,
     rest_of,
+    tag_of,
     unknown,
     unwrap,
 )
@@ -61,11 +63,7 @@ _Writers: TypeAlias = Mapping[Any, Callable[[Any, Losses, str], dict[str, Any] |
 
 
 def read_content(holder: _Fields, field: str = "content", *, by_model: bool = False) -> list[ContentBlock]:
-    """Return the blocks in a field, which the model said or was given.
-
-    >>> read_content({"content": "hi"})
-    [UserInputText(text='hi')]
-    """
+    """Return the blocks in a field, which the model said or was given."""
     content = holder.get(field)
     if content is None or content == "":
         return []
@@ -219,20 +217,12 @@ _READERS: Mapping[str, Callable[[_Fields], ContentBlock]] = {
 
 
 def write_content(blocks: Sequence[Any], losses: Losses, path: str = "content_blocks") -> list[dict[str, Any]]:
-    """Return `blocks` as the API takes them, in their order; what it has no form for is reported.
-
-    >>> write_content([UserInputText("hi")], Losses())
-    [{'type': 'text', 'text': 'hi'}]
-    """
+    """Return `blocks` as the API takes them, in their order; what it has no form for is reported."""
     return _write_blocks(blocks, _WRITERS, losses, path)
 
 
 def write_system(blocks: Sequence[Any], losses: Losses) -> list[dict[str, Any]]:
-    """Return the blocks of a system message, which are texts that say something; media are told in words.
-
-    >>> write_system([UserInputText("Be brief."), UserInputText(" ")], Losses())
-    [{'type': 'text', 'text': 'Be brief.'}]
-    """
+    """Return the blocks of a system message, which are texts that say something; media are told in words."""
     written = _write_blocks(blocks, _SYSTEM_WRITERS, losses, "content_blocks")
     return [block for block in written if block.get("type") != "text" or str(block.get("text")).strip()]
 

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, cast
 from msgspec.structs import replace
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import CallFinder, merge_options
-from suture.codecs.unknown_fields import keep, put_back, report_extra
+from suture.codecs.contents import CallFinder, keep, merge_options, put_back, report_extra
 from suture.errors import ConfigError, InputError
 from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
 from suture.providers.anthropic.blocks import NAME, read_content, write_content, write_system
@@ -46,7 +45,7 @@ class AnthropicCodec(Codec):
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
-        if _belongs_outside(message):
+        if self.is_outside(message):
             losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
             blocks = _write_outside(message, losses)
             return [{"role": "user", "content": blocks}] if blocks else []
@@ -67,17 +66,11 @@ class AnthropicCodec(Codec):
             messages.append(_name_results(message, names))
         return messages
 
-    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many messages at the beginning a request holds outside of its list.
-
-        >>> AnthropicCodec().leading_system([AgenticMessage.system("Be brief."), AgenticMessage.user("hi")])
-        1
-        """
-        inside = (place for place, message in enumerate(messages) if not _belongs_outside(message))
-        return next(inside, len(messages))
+    def is_outside(self, message: AgenticMessage) -> bool:
+        """Tell whether `message` is the system's and was not read from among the API's messages."""
+        return message.role == "system" and "system" not in map_of(message.extra, NAME)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its list of messages."""
         system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
         for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
             system += _write_outside(message, losses)
@@ -88,7 +81,6 @@ class AnthropicCodec(Codec):
         return {**body, **_write_options(request.options, losses, has_tools=bool(tools))}
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
         body: Mapping[str, Any] = plain(payload)
         check_list(body.get("messages"))
         messages = self.read_messages(body["messages"])
@@ -97,11 +89,9 @@ class AnthropicCodec(Codec):
         return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says."""
         return read_reply(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return AnthropicReader()
 
 
@@ -144,11 +134,6 @@ def _read_system(body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
     if len(blocks) == 1 and getattr(first, "text", "") and not first.extra:
         return first.text, []
     return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
-
-
-def _belongs_outside(message: AgenticMessage) -> bool:
-    """Return whether `message` is the system's and was not read from among the API's messages."""
-    return message.role == "system" and "system" not in map_of(message.extra, NAME)
 
 
 def _write_outside(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:

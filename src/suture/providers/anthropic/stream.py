@@ -4,46 +4,22 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-import msgspec
-
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.codecs.contents import rest_of
+from suture.codecs.failures import failure_kind
+from suture.errors import InputError, ModelError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
 from suture.providers.anthropic.blocks import NAME, read_content
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, listed, object_of, text_of
+from suture.wires.fields import argument_json, count_of, listed, object_of, parse_json, text_of
 
 _REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
 _FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
 """Those that say more than the shared word; they are kept beside it."""
-_ERRORS: Mapping[str, type[ModelError]] = {
-    "invalid_request_error": ModelRequestError,
-    "not_found_error": ModelRequestError,
-    "request_too_large": ContextLengthError,
-    "authentication_error": ModelAuthError,
-    "permission_error": ModelAuthError,
-    "billing_error": ModelAuthError,
-    "rate_limit_error": RateLimitError,
-    "timeout_error": ModelTimeoutError,
-    "api_error": ModelServerError,
-    "overloaded_error": ModelServerError,
-}
 _TOO_LONG = ("prompt is too long", "exceed context limit")
 """What the API says of a request that its context cannot hold; it has no code of its own for it."""
 _DETAILS = "output_tokens_details"
@@ -59,20 +35,13 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
     "compaction_delta": (("compaction",), "", ""),
 }
 """The types of blocks that a delta may add to, its own field, and the field of the block."""
-_decode = msgspec.json.Decoder().decode
 
 
 # Whole replies
 
 
 def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says; raise the error that it reports.
-
-    >>> read_reply({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    Traceback (most recent call last):
-        ...
-    suture.errors.ModelServerError: anthropic: Overloaded
-    """
+    """Return what the body of a response says; raise the error that it reports."""
     try:
         body: Mapping[str, Any] = plain(payload)
         if body.get("type") == "error":
@@ -83,11 +52,7 @@ def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
 
 
 def read_body(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return the reply in the body of a response.
-
-    >>> read_body({"content": "hello"}).role
-    'assistant'
-    """
+    """Return the reply in the body of a response."""
     if body.get("content") is None:
         raise InputError("expected a list, found nothing", path="content")
     blocks = read_content(body, by_model=True)
@@ -99,12 +64,12 @@ def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     extension: dict[str, Any] = {name: text for name in ("id", "model") if (text := text_of(body, name))}
     if word in _FINER_REASONS:
         extension["finish_reason"] = word
-    rest = _without(body, _READ)
+    rest = rest_of(body, *_READ)
     usage = None
     if body.get("usage") is not None:
         counts = object_of(body, "usage")
         usage = _read_usage(counts)
-        beside = _without(counts, (*_COUNTS, _DETAILS))
+        beside = rest_of(counts, *_COUNTS, _DETAILS)
         rest |= {"usage": beside} if beside else {}
     if rest:
         extension[NAME] = rest
@@ -126,19 +91,12 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
     )
 
 
-def _without(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null."""
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
-
-
 def _error_in(body: Mapping[str, Any]) -> ModelError:
     """Return the error that a body, or an event of a stream, reports."""
     error = body.get("error")
     error = cast("dict[str, Any]", error) if error.__class__ is dict else dict[str, Any]()
     code, reason = text_of(error, "type"), text_of(error, "message")
-    kind = _ERRORS.get(code, ModelError)
-    if kind is ModelRequestError and any(words in reason for words in _TOO_LONG):
-        kind = ContextLengthError
+    kind = failure_kind([code], ModelError, reason, _TOO_LONG)
     reason = reason or code or "an error without a message"
     return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
 
@@ -185,12 +143,14 @@ class _Block:
 
 def _parse_arguments(arguments: str) -> Any:
     """Return arguments as an object; a piece of one, in a reply that was cut by its length, as it is."""
-    try:
-        value: Any = _decode(arguments)
-        check_plain(value)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, InputError):
+    value = parse_json(arguments)
+    if value.__class__ is not dict:
         return arguments
-    return value if value.__class__ is dict else arguments
+    try:
+        check_plain(value)
+    except InputError:
+        return arguments
+    return value
 
 
 class AnthropicReader:
@@ -254,7 +214,7 @@ class AnthropicReader:
         message = object_of(event, "message")
         if message.get("content"):
             raise InputError("expected a beginning without content", path="message.content")
-        self._body = _without(message, ("content", "usage"))
+        self._body = rest_of(message, "content", "usage")
         self._started = True
         return self._count(message)
 
@@ -305,7 +265,7 @@ class AnthropicReader:
     def _change(self, event: Mapping[str, Any]) -> list[Delta]:
         delta = object_of(event, "delta")
         text_of(delta, "stop_reason")
-        self._body |= _without({**event, **delta}, ("type", "delta", "usage"))
+        self._body |= rest_of({**event, **delta}, "type", "delta", "usage")
         return self._count(event)
 
     def _stop(self, _event: Mapping[str, Any]) -> list[Delta]:
@@ -316,7 +276,7 @@ class AnthropicReader:
         """Take the counts of tokens: each one stands for the whole reply so far."""
         if holder.get("usage") is None:
             return []
-        self._usage |= _without(object_of(holder, "usage"), ())
+        self._usage |= rest_of(object_of(holder, "usage"))
         return [Delta(usage=_read_usage(self._usage))]
 
     def _open_block_of(self, event: Mapping[str, Any]) -> _Block:

@@ -34,8 +34,7 @@ _KINDS = {
     "text": TEXT,
     "thinking": THINKING,
     "redacted_thinking": THINKING,
-    "image": MEDIA,
-    "document": MEDIA,
+    **dict.fromkeys(("image", "document"), MEDIA),
 }
 _ROLES = frozenset(("user", "assistant", "system"))
 _OWN_TYPES = frozenset(
@@ -117,18 +116,13 @@ class AnthropicWire(BlockWire):
     """
 
     name = "anthropic"
+    glances_at_rules = True
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
     arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         place, last = start, demands.last
         rest = iterate(messages, start, demands.stop)
         try:
@@ -174,7 +168,6 @@ class AnthropicWire(BlockWire):
         return None if kinds <= {"text"} else False
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         role = word(message, "role")
         foreign = next((field for field in _FOREIGN_FIELDS if get(message, field) is not None), "")
         if foreign:
@@ -184,7 +177,6 @@ class AnthropicWire(BlockWire):
         return role
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`; plain text is one text block."""
         content = get(message, "content")
         if isinstance(content, str):
             return [{"type": "text", "text": text_of(message, "content", index)}] if content else []
@@ -195,12 +187,7 @@ class AnthropicWire(BlockWire):
         return blocks
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         return _KINDS.get(word(block, "type") or "", OTHER)
-
-    def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
-        return text_of(block, "text")
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of thinking; what is redacted has none."""
@@ -223,6 +210,17 @@ class AnthropicWire(BlockWire):
             "split-server-tool": self._with_server_tools,
             **super().mends,
         }
+
+    def _without_blank_text(self, message: Any, view: View) -> Any:
+        """Leave out text blocks that say nothing, in results too."""
+        message = super()._without_blank_text(message, view)
+        blocks = list(self.blocks(message)) if view.results else []
+        for place, block in enumerate(blocks):
+            content = get(block, "content") if self.kind(block) == RESULT else None
+            if is_list(content):
+                said = [part for part in content if self.kind(part) != TEXT or self.block_text(part).strip()]
+                blocks[place] = block if len(said) == len(content) else put(block, content=said or "")
+        return self._in_order(message, blocks) if blocks else message
 
     def _without_unsigned_thinking(self, message: Any, view: View) -> Any:
         """Leave out thoughts without a signature: a stream was cut before it came."""
@@ -250,22 +248,18 @@ class AnthropicWire(BlockWire):
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a `tool_use` block."""
         return Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a `tool_result` block."""
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
         return Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a `tool_use` block with `edit` done to it."""
         return put(block, **given(id=edit.id, name=edit.name, input=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a `tool_result` block with `edit` done to it."""
         content = self.content_after(edit, get(block, "content"))
         return put(block, **given(tool_use_id=edit.id, content=content))
 
@@ -273,19 +267,6 @@ class AnthropicWire(BlockWire):
         """Return an error result for the call of `piece`."""
         tool_use_id = piece.call.id if piece.call else ""
         return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
-
-    def make_text(self, role: str, text: str) -> Any:
-        """Return a text block."""
-        del role
-        return {"type": "text", "text": text}
-
-    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
-        return {"role": role, "content": list(blocks)}
-
-    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks."""
-        return put(message, content=list(blocks))
 
 
 WIRE = AnthropicWire()

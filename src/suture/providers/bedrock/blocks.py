@@ -9,8 +9,19 @@ from typing import Any, NamedTuple, TypeGuard, cast
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import CallFinder, arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import keep, origin_of, put_back, report_extension, rest_of, unknown, unwrap
+from suture.codecs.contents import (
+    CallFinder,
+    arguments_object,
+    keep,
+    origin_of,
+    put_back,
+    report_address,
+    report_extension,
+    rest_of,
+    tag_of,
+    unknown,
+    unwrap,
+)
 from suture.errors import InputError
 from suture.messages import (
     AssistantGenAudio,
@@ -30,17 +41,14 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import argument_json, inner, is_map, listed, text_of
+from suture.wires.fields import argument_json, inner, is_map, listed, parse_json, text_of
 from suture.wires.parts import data_of, media_in_words
 
 WIRE = "bedrock"
+_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
+_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
 MEDIA: Mapping[type, str] = {
-    UserInputImage: "image",
-    AssistantGenImage: "image",
-    UserInputVideo: "video",
-    AssistantGenVideo: "video",
-    UserInputAudio: "audio",
-    AssistantGenAudio: "audio",
+    **{block: kind for table in (_USER_MEDIA, _MODEL_MEDIA) for kind, block in table.items()},
     UserInputFile: "document",
 }
 """The blocks of ours that hold media, and what Converse calls them."""
@@ -48,8 +56,6 @@ SERVER_CALL = "server_tool_use"
 """The type of a call that the service itself runs."""
 
 _Block = dict[str, Any]
-_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
-_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
 _S3 = "s3://"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _SAME = {
@@ -96,18 +102,13 @@ _TEXT_TYPES = ("application/json", "application/xml", "application/yaml")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-()\[\]]+")
 _LONGEST_NAME = 200
 _LONGEST_ENDING = 4
-_decode = msgspec.json.Decoder().decode
 
 
 # Reading
 
 
 class Place(NamedTuple):
-    """Where a block stands, for errors; and what must be known of its surroundings to read it.
-
-    >>> Place("user", 2).at("[0].text").path
-    'content[0].text'
-    """
+    """Where a block stands, for errors; and what must be known of its surroundings to read it."""
 
     role: str
     message: int | None = None
@@ -127,20 +128,12 @@ class Place(NamedTuple):
 
 
 def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether `value` is an object that has no fields but `names`.
-
-    >>> has_only({"uri": "s3://b/k"}, "uri", "bucketOwner"), has_only({"kms": 1}, "uri")
-    (True, False)
-    """
+    """Return whether `value` is an object that has no fields but `names`."""
     return is_map(value) and value.keys() <= set(names)
 
 
 def read_blocks(content: Any, place: Place) -> tuple[Any, ...]:
-    """Return what the blocks of one message say.
-
-    >>> read_blocks([{"text": "hi"}], Place("assistant"))
-    (AssistantGenText(text='hi'),)
-    """
+    """Return what the blocks of one message say."""
     blocks = listed(content, place.message, place.path)
     if place.role == "assistant":
         results = [block.get("toolResult") for block in blocks]
@@ -274,30 +267,18 @@ _READERS: _Readers = {
 
 
 def write_blocks(blocks: Iterable[Any], losses: Losses) -> list[_Block]:
-    """Return `blocks` as Converse has them; those that it has no form for are reported and left out.
-
-    >>> write_blocks([UserInputText("hi")], Losses())
-    [{'text': 'hi'}]
-    """
+    """Return `blocks` as Converse has them; those that it has no form for are reported and left out."""
     made = [write_block(block, losses, f"content_blocks[{number}]") for number, block in enumerate(blocks)]
     return [block for block in made if block is not None]
 
 
 def write_block(block: Any, losses: Losses, path: str) -> _Block | None:
-    """Return `block` as Converse has it; `None`, and reported, where it has no form for it.
-
-    >>> write_block(FunctionToolCall("a", "f", "{}"), Losses(), "")
-    {'toolUse': {'toolUseId': 'a', 'name': 'f', 'input': {}}}
-    """
+    """Return `block` as Converse has it; `None`, and reported, where it has no form for it."""
     return _WRITERS.get(block.__class__, _report_block)(block, losses, path)
 
 
 def write_words(block: Any, losses: Losses, path: str) -> _Block:
-    """Return the text that stands for media where Converse cannot hold them.
-
-    >>> write_words(UserInputImage(url="https://example.com/a.png"), Losses(), "")
-    {'text': 'https://example.com/a.png'}
-    """
+    """Return the text that stands for media where Converse cannot hold them."""
     words = media_in_words(block)
     losses.add(Lost.MEDIA, f"{MEDIA[block.__class__]} {words[:80]}", path)
     put_back(WIRE, {}, block.extra, losses, path)
@@ -346,10 +327,9 @@ def _write_part(block: Any, losses: Losses, path: str) -> _Block | None:
     if MEDIA.get(block.__class__) == "audio":
         return write_words(block, losses, path)
     if block.__class__ is UserInputText and block.extra == {WIRE: {"json": True}}:
-        try:
-            return {"json": _decode(block.text)}
-        except (msgspec.DecodeError, RecursionError):  # it was cut since it was read
-            pass
+        value = parse_json(block.text)
+        if value is not None:  # else it was cut since it was read
+            return {"json": value}
     return write_block(block, losses, path)
 
 

@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request
-from suture.codecs.contents import CallFinder, as_json, merge_options
-from suture.codecs.unknown_fields import keep, put_back, rest_of
+from suture.codecs.contents import CallFinder, as_json, keep, merge_options, put_back, rest_of
 from suture.errors import InputError
 from suture.messages import AgenticMessage, FunctionToolCall, ToolInfo, UserInputText
 from suture.providers.bedrock.blocks import (
@@ -22,7 +21,7 @@ from suture.providers.bedrock.blocks import (
 )
 from suture.providers.bedrock.stream import BedrockReader, read_reply
 from suture.wires import check_list
-from suture.wires.fields import expect, get, is_map, listed, word
+from suture.wires.fields import expect, get, is_map, listed, parse_json, word
 
 _ROLES = ("user", "assistant", "system")
 _INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
@@ -32,7 +31,6 @@ _CONFIGS = ("toolConfig", "inferenceConfig", "outputConfig")
 _ANSWER = "answer"
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _REMOVED = "This tool is no longer there; do not call it."
-_decode = msgspec.json.Decoder().decode
 
 
 class BedrockCodec(Codec):
@@ -70,7 +68,7 @@ class BedrockCodec(Codec):
         """Return `message` as Converse's; none where nothing of it is left."""
         if message.response_meta is not None:
             losses.add(Lost.META, "why the reply ended and what it cost")
-        if message.role == "system" and not _is_inside(message):
+        if self.is_outside(message):
             text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
             losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
         role = "assistant" if message.role == "assistant" else "user"
@@ -78,14 +76,11 @@ class BedrockCodec(Codec):
         written = put_back(WIRE, {"role": role, "content": content}, message.extra, losses)
         return [written] if content else []
 
-    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many messages at the beginning are the system's and stand in `system`, outside of the list."""
-        places = enumerate(messages)
-        inside = (place for place, message in places if message.role != "system" or _is_inside(message))
-        return next(inside, len(messages))
+    def is_outside(self, message: AgenticMessage) -> bool:
+        """Tell whether `message` is the system's and was not read from the middle, where some models take it."""
+        return message.role == "system" and get(message.extra.get(WIRE), "role") != "system"
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its messages."""
         settings: dict[str, Any] = {}
         leading = request.messages[: self.leading_system(request.messages)]
         system = _write_system(request.instruction, leading, losses)
@@ -98,7 +93,6 @@ class BedrockCodec(Codec):
         return settings
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
         return self.name_called_tools(super().write_request(request, losses))
 
     def name_called_tools(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +105,6 @@ class BedrockCodec(Codec):
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
         body: dict[str, Any] = as_json(dict(payload))
         instruction, system = _read_system(body.get("system"))
         messages = self.read_messages(expect(body.get("messages", []), list, "a list", "messages"))
@@ -122,11 +115,9 @@ class BedrockCodec(Codec):
         return Request([*system, *messages], instruction, _read_tools(configs.get("toolConfig", {})), options)
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says."""
         return read_reply(payload)
 
     def reader(self) -> BedrockReader:
-        """Return what reads one streamed reply."""
         return BedrockReader()
 
     def framing(self) -> NoReturn:
@@ -151,11 +142,6 @@ def _read_message(item: Any, index: int, names: CallFinder) -> AgenticMessage:
             names.note(block.call_id, block.name)
     rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
     return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
-
-
-def _is_inside(message: AgenticMessage) -> bool:
-    """Return whether a system message was read from the middle of a conversation, where some models take it."""
-    return get(message.extra.get(WIRE), "role") == "system"
 
 
 # The system's words
@@ -295,8 +281,5 @@ def _read_schema(form: Any) -> Any:
     text = definition.get("schema") if has_only(definition, "schema", "name") else None
     if not isinstance(text, str) or form.get("type") != "json_schema":
         return None
-    try:
-        schema: Any = _decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    schema = parse_json(text)
     return schema if is_map(schema) else None

@@ -4,24 +4,12 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from suture.codecs.contents import as_json
-from suture.codecs.unknown_fields import keep, rest_of
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.codecs.contents import as_json, keep, rest_of
+from suture.codecs.failures import failure_kind
+from suture.errors import InputError, ModelError, ModelServerError, StreamCutError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
 from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks
-from suture.wires.fields import count_of, expect, get, is_map, object_of, text_of
+from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
 
 _REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
 _NARROWER_REASONS = {
@@ -37,17 +25,6 @@ _COUNTS = {
     "cacheReadInputTokens": "cached_tokens",
     "cacheWriteInputTokens": "cache_write_tokens",
 }
-_FAILURES: Mapping[str, type[ModelError]] = {
-    "throttlingexception": RateLimitError,
-    "servicequotaexceededexception": RateLimitError,
-    "modelnotreadyexception": RateLimitError,
-    "validationexception": ModelRequestError,
-    "resourcenotfoundexception": ModelRequestError,
-    "accessdeniedexception": ModelAuthError,
-    "unrecognizedclientexception": ModelAuthError,
-    "expiredtokenexception": ModelAuthError,
-    "modeltimeoutexception": ModelTimeoutError,
-}
 _TOO_LONG = (
     "too long",
     "context window",
@@ -59,7 +36,6 @@ _TOO_LONG = (
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
-_decode = msgspec.json.Decoder().decode
 
 
 # Failures
@@ -73,9 +49,7 @@ def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = _FAILURES.get(kind.lower(), ModelServerError)
-    if error is ModelRequestError and any(words in reason.lower() for words in _TOO_LONG):
-        error = ContextLengthError
+    error = failure_kind([kind], ModelServerError, reason, _TOO_LONG)
     status = get(body, "originalStatusCode")
     return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
 
@@ -94,12 +68,7 @@ def _refusal(body: Mapping[str, Any]) -> ModelError:
 
 
 def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says.
-
-    >>> message = {"role": "assistant", "content": [{"text": "hi"}]}
-    >>> read_reply({"output": {"message": message}, "stopReason": "end_turn"}).response_meta.finish_reason
-    'stop'
-    """
+    """Return what the body of a response says."""
     try:
         body: Mapping[str, Any] = as_json(payload)
         if "output" not in body:
@@ -321,11 +290,10 @@ class _Block:
         text = "".join(self.pieces.get("input", []))
         if not text.strip():
             return {}
-        try:
-            value: Any = _decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return text
-        return value if self.call_index is None or value.__class__ is dict else text
+        value = parse_json(text)
+        if self.call_index is None:
+            return text if value is None and text.strip() != "null" else value
+        return value if value.__class__ is dict else text
 
     def _text(self) -> dict[str, Any]:
         text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")

@@ -34,24 +34,17 @@ from suture.wires.values import (
     Result,
     ResultEdit,
     View,
+    are_texts,
+    glance_at_turns,
     is_plain_object,
     is_sendable,
-    iterate,
 )
 from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "BedrockWire"]
 
-_KINDS = {
-    "toolUse": CALL,
-    "toolResult": RESULT,
-    "text": TEXT,
-    "reasoningContent": THINKING,
-    "image": MEDIA,
-    "document": MEDIA,
-    "video": MEDIA,
-    "audio": MEDIA,
-}
+_MEDIA = dict.fromkeys(("image", "document", "video", "audio"), MEDIA)
+_KINDS = {"toolUse": CALL, "toolResult": RESULT, "text": TEXT, "reasoningContent": THINKING, **_MEDIA}
 _ROLES = frozenset(("user", "assistant"))
 _LONGEST_NAME = 200
 
@@ -66,17 +59,6 @@ def _text(block: Any) -> str | None:
 
 def _text_block(text: str) -> dict[str, Any]:
     return {"text": text}
-
-
-def _are_texts(blocks: list[Any]) -> bool:
-    """Tell whether `blocks` are texts that say something and can be sent; none are not."""
-    for block in blocks:
-        text = block["text"]
-        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
-            return False
-        if len(block) != 1 or block.__class__ is not dict:
-            return False
-    return bool(blocks)
 
 
 def _read_calls(content: list[Any], demands: Demands) -> list[str] | None:
@@ -98,7 +80,7 @@ def _read_calls(content: list[Any], demands: Demands) -> list[str] | None:
     return None if not content or (len(calls) > 1 and len(set(calls)) != len(calls)) else calls
 
 
-def _are_answered(calls: list[str], message: Any) -> bool:
+def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
     """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
@@ -112,9 +94,12 @@ def _are_answered(calls: list[str], message: Any) -> bool:
         if result.__class__ is not dict or result["toolUseId"] != call_id or "type" in result or len(block) != 1:
             return False
         parts = result["content"]
-        if parts.__class__ is not list or not _are_texts(parts):
+        if parts.__class__ is not list or not are_texts(parts):
             return False
-    return len(content) == count or _are_texts(content[count:])
+    if len(content) != count and not are_texts(content[count:]):
+        return False
+    demands.use(calls)
+    return True
 
 
 class BedrockWire(BlockWire):
@@ -126,45 +111,14 @@ class BedrockWire(BlockWire):
     """
 
     name = "bedrock"
+    glances_at_rules = True
     form = Form(_text, _text_block, lone=False)
 
     named_results = False
     arranges = frozenset(("same-role", "repeated-document"))
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
-        place = start
-        expected = "assistant" if demands.last in {"user", "results"} else "user"
-        rest = iterate(messages, start, demands.stop)
-        try:
-            for message in rest:
-                if message.__class__ is not dict or message["role"] != expected:
-                    break
-                content = message["content"]
-                if content.__class__ is not list:
-                    break
-                if expected == "user":
-                    if not _are_texts(content):
-                        break
-                    expected = "assistant"
-                else:
-                    calls = _read_calls(content, demands)
-                    if calls is None or (calls and not _are_answered(calls, next(rest, None))):
-                        break
-                    if calls:
-                        demands.use(calls)
-                        place += 1
-                    else:
-                        expected = "user"
-                place += 1
-        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
-            pass
-        return place
+        return glance_at_turns(messages, start, demands, ("assistant", "content"), _read_calls, _are_answered)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
@@ -176,14 +130,12 @@ class BedrockWire(BlockWire):
         return all(is_map(block) and "type" not in block and any(key in _KINDS for key in block) for block in content)
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         role = word(message, "role")
         if role is None or role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
         return role
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`."""
         blocks = listed(get(message, "content"), index, "content")
         if index is not None:
             check_value(blocks, index, "content")
@@ -243,10 +195,6 @@ class BedrockWire(BlockWire):
         names[free.casefold()] = None
         return block if free == name else put(block, document=put(document, name=free))
 
-    def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
-        return text_of(block, "text")
-
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of reasoning; what is redacted has none."""
         text = get(block, "text")
@@ -268,12 +216,10 @@ class BedrockWire(BlockWire):
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a `toolUse` block."""
         use = inner(block, "toolUse", index, "content")
         return Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a `toolResult` block."""
         result = inner(block, "toolResult", index, "content")
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         for part in content:
@@ -281,12 +227,10 @@ class BedrockWire(BlockWire):
         return Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a `toolUse` block with `edit` done to it."""
         fields = given(toolUseId=edit.id, name=edit.name, input=edit.arguments)
         return put(block, toolUse=put(get(block, "toolUse"), **fields))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a `toolResult` block with `edit` done to it."""
         result = get(block, "toolResult")
         content = self.content_after(edit, get(result, "content"))
         return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
@@ -295,19 +239,6 @@ class BedrockWire(BlockWire):
         """Return an error result for the call of `piece`."""
         tool_use_id = piece.call.id if piece.call else ""
         return {"toolResult": {"toolUseId": tool_use_id, "content": [{"text": piece.text}], "status": "error"}}
-
-    def make_text(self, role: str, text: str) -> Any:
-        """Return a text block."""
-        del role
-        return {"text": text}
-
-    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
-        return {"role": role, "content": list(blocks)}
-
-    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks."""
-        return put(message, content=list(blocks))
 
 
 WIRE = BedrockWire()

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import as_json, merge_options
-from suture.codecs.unknown_fields import keep, put_back, report_extra
+from suture.codecs.contents import as_json, keep, merge_options, put_back, report_extra
 from suture.errors import ConfigError, InputError
 from suture.messages import AgenticMessage, ToolInfo, UserInputText
 from suture.providers.gemini.contents import (
@@ -57,25 +56,14 @@ class GeminiCodec(Codec):
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
 
-    def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many of the first messages are the system's: a request says them outside of its contents."""
-        inside = (place for place, message in enumerate(messages) if message.role != "system")
-        return next(inside, len(messages))
+    def is_outside(self, message: AgenticMessage) -> bool:
+        return message.role == "system"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the content that says `message`; none where nothing of it can be said.
-
-        >>> GeminiCodec().write_message(AgenticMessage.assistant("hello"), Losses())
-        [{'role': 'model', 'parts': [{'text': 'hello'}]}]
-        """
+        """Return the content that says `message`; none where nothing of it can be said."""
         return write_content(message, losses)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its contents.
-
-        >>> GeminiCodec().write_settings(Request([AgenticMessage.system("Be brief.")]), Losses())
-        {'systemInstruction': {'parts': [{'text': 'Be brief.'}]}}
-        """
         leading = request.messages[: self.leading_system(request.messages)]
         said = write_system(request.instruction, leading, losses)
         tools = _write_tools(request.tools, losses)
@@ -85,12 +73,7 @@ class GeminiCodec(Codec):
         return payload
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that contents (dicts, with bytes or base64, or the SDK's objects) say.
-
-        >>> picture = {"inline_data": {"mime_type": "image/png", "data": b"cat"}}
-        >>> GeminiCodec().decode_messages([{"parts": [picture]}])[0].content_blocks[0].base64_data
-        'Y2F0'
-        """
+        """Return the messages that contents (dicts, with bytes or base64, or the SDK's objects) say."""
         check_list(items)
         return super().decode_messages([as_json(item) for item in items])
 
@@ -99,12 +82,6 @@ class GeminiCodec(Codec):
         return read_contents(items)
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says.
-
-        >>> body = {"contents": [], "systemInstruction": {"parts": [{"text": "Be brief."}]}}
-        >>> GeminiCodec().decode_request(body).instruction
-        'Be brief.'
-        """
         body = camel(plain(as_json(payload)))
         check_list(body.get("contents"))
         messages = self.read_messages(body["contents"])
@@ -117,7 +94,6 @@ class GeminiCodec(Codec):
         return read_reply(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return GeminiReader()
 
 

@@ -12,8 +12,17 @@ from zlib import crc32
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import arguments_object, report_address, tag_of
-from suture.codecs.unknown_fields import keep, origin_of, put_back, report_extension, unknown, unwrap
+from suture.codecs.contents import (
+    arguments_object,
+    keep,
+    origin_of,
+    put_back,
+    report_address,
+    report_extension,
+    tag_of,
+    unknown,
+    unwrap,
+)
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -36,19 +45,13 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import argument_json, get, inner, is_list, is_map, list_of, map_of
+from suture.wires.fields import argument_json, get, inner, is_list, is_map, list_of, map_of, parse_json
 from suture.wires.parts import data_of, media_in_words
 
 GEMINI = "gemini"
 _CODE = "code_execution"
 """The name of the tool behind `executableCode`, as Gemini calls it."""
-_ROLES: Mapping[Any, AgenticRole] = {
-    None: "user",
-    "user": "user",
-    "function": "user",
-    "tool": "user",
-    "model": "assistant",
-}
+_ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
 _MEDIA: Mapping[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "image": (UserInputImage, AssistantGenImage, "image/png"),
     "audio": (UserInputAudio, AssistantGenAudio, "audio/wav"),
@@ -70,27 +73,18 @@ _IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_re
 _IN_RESULTS = {"inlineData", "fileData"}
 _USERS_OWN = "partMetadata"
 _STANDARD = str.maketrans("-_", "+/")
-_decode = msgspec.json.Decoder().decode
 
 
 # Fields
 
 
 def camel(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case.
-
-    >>> camel({"thought_signature": "c2ln", "text": None})
-    {'thoughtSignature': 'c2ln'}
-    """
+    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case."""
     return {_camel(name): value for name, value in fields.items() if value is not None}
 
 
 def deep_camel(value: Any) -> Any:
-    """Return `value` with the names in it, however deep, as the API gives them.
-
-    >>> deep_camel([{"start_offset": "2s"}])
-    [{'startOffset': '2s'}]
-    """
+    """Return `value` with the names in it, however deep, as the API gives them."""
     if is_map(value):
         return {_camel(name): deep_camel(held) for name, held in value.items()}
     return [deep_camel(held) for held in value] if is_list(value) else value
@@ -110,13 +104,7 @@ def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
 
 
 class Calls:
-    """Gives an id to each call that has none, and finds the call of a response that has none.
-
-    >>> calls = Calls()
-    >>> calls.begin("4")
-    >>> calls.open({"name": "tides"}), calls.answer({"name": "tides"})
-    ('call_4_0', 'call_4_0')
-    """
+    """Gives an id to each call that has none, and finds the call of a response that has none."""
 
     def __init__(self, taken: Collection[str] = ()) -> None:
         self._stem = ""
@@ -455,12 +443,7 @@ def _write_response(block: FunctionToolResult, texts: Sequence[str]) -> dict[str
     if not texts and "response" in own:
         return None
     form = own.get("output", "output")
-    said: Any = {form: text}
-    if form is None:
-        try:
-            said = _decode(text or "{}")
-        except (msgspec.DecodeError, RecursionError):  # shortened meanwhile
-            said = None
+    said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
     if said.__class__ is not dict or (block.is_error and not _is_failure(said)):
         return {"error" if block.is_error else "output": text}
     return said

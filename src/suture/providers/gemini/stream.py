@@ -11,17 +11,8 @@ from typing import Any
 
 import msgspec
 
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.codecs.failures import failure_kind
+from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError, StreamCutError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -39,35 +30,22 @@ from suture.wires import plain
 from suture.wires.fields import argument_json, count_of, inner, is_list, list_of, text_of
 
 _FILTERED = (
-    "SAFETY",
-    "RECITATION",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "IMAGE_SAFETY",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
+    *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
 )
 _REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
-_STATUSES: tuple[tuple[str, int, type[ModelError]], ...] = (
-    ("INVALID_ARGUMENT", 400, ModelRequestError),
-    ("UNAUTHENTICATED", 401, ModelAuthError),
-    ("PERMISSION_DENIED", 403, ModelAuthError),
-    ("NOT_FOUND", 404, ModelRequestError),
-    ("RESOURCE_EXHAUSTED", 429, RateLimitError),
-    ("CANCELLED", 499, ModelServerError),
-    ("INTERNAL", 500, ModelServerError),
-    ("UNAVAILABLE", 503, ModelServerError),
-    ("DEADLINE_EXCEEDED", 504, ModelTimeoutError),
-    ("FAILED_PRECONDITION", 0, ModelRequestError),
-    ("OUT_OF_RANGE", 0, ModelRequestError),
-    ("UNIMPLEMENTED", 0, ModelRequestError),
-    ("ABORTED", 0, ModelServerError),
-    ("UNKNOWN", 0, ModelServerError),
-)
-"""What an error is called, the number that means the same where there is no other name for it, and what it is."""
-_NAMED = {number: status for status, number, _ in _STATUSES if number}
-_KINDS = {status: kind for status, _, kind in _STATUSES}
+_NAMED = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+"""What an error is called where it only says its number."""
 _TOO_LONG = ("exceeds the maximum number of tokens", "input token count")
 _BAD_KEY = "API_KEY_INVALID"
 _NAMES = ("responseId", "modelVersion")
@@ -196,10 +174,8 @@ def _check_error(body: Mapping[str, Any]) -> None:
 def _error(error: Mapping[str, Any]) -> ModelError:
     number = count_of(error, "code")
     status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
-    kind = _KINDS.get(status, ModelServerError if number >= 500 else ModelError)
+    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason, _TOO_LONG)
     details = [camel(detail) for detail in list_of(error, "details", path="error")]
-    if kind is ModelRequestError and any(words in reason.lower() for words in _TOO_LONG):
-        kind = ContextLengthError
     if any(detail.get("reason") == _BAD_KEY for detail in details):
         kind = ModelAuthError
     return kind(

@@ -39,9 +39,9 @@ from suture.wires.values import (
     Result,
     ResultEdit,
     View,
+    glance_at_turns,
     is_plain_object,
     is_sendable,
-    iterate,
 )
 from suture.wires.wire import BlockWire
 
@@ -51,17 +51,6 @@ _ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "use
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _SPEAKERS = {"user": "user", "assistant": "model"}
-
-
-def _are_texts(parts: list[Any]) -> bool:
-    """Tell whether `parts` are texts that say something and can be sent; none are not."""
-    for part in parts:
-        text = part["text"]
-        if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
-            return False
-        if len(part) != 1 or part.__class__ is not dict:
-            return False
-    return bool(parts)
 
 
 def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | None:
@@ -92,7 +81,7 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
     return calls if calls or says else None
 
 
-def _are_answered(calls: list[dict[str, Any]], content: Any) -> bool:
+def _are_answered(calls: list[dict[str, Any]], content: Any, _: Demands) -> bool:
     """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
@@ -119,42 +108,12 @@ class GeminiWire(BlockWire):
     """
 
     name = "gemini"
+    glances_at_rules = True
 
     arranges = frozenset(("same-role", "results-order"))
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
-        place = start
-        expected = "model" if demands.last in {"user", "results"} else "user"
-        rest = iterate(messages, start, demands.stop)
-        try:
-            for message in rest:
-                if message.__class__ is not dict or message["role"] != expected:
-                    break
-                parts = message["parts"]
-                if parts.__class__ is not list:
-                    break
-                if expected == "user":
-                    if not _are_texts(parts):
-                        break
-                    expected = "model"
-                else:
-                    calls = _read_calls(parts, demands)
-                    if calls is None or (calls and not _are_answered(calls, next(rest, None))):
-                        break
-                    if calls:
-                        place += 1
-                    else:
-                        expected = "user"
-                place += 1
-        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
-            pass
-        return place
+        return glance_at_turns(messages, start, demands, ("model", "parts"), _read_calls, _are_answered)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is a content: it alone has parts."""
@@ -163,14 +122,12 @@ class GeminiWire(BlockWire):
         return has(message, "parts") and has(message, "role")
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`."""
         role = word(message, "role")
         if role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
         return _ROLES[role]
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the parts of `message`."""
         parts = get(message, "parts")
         if parts is None and has(message, "parts"):
             return []
@@ -182,7 +139,6 @@ class GeminiWire(BlockWire):
         return parts
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         if _either(block, "functionCall") is not None:
             return CALL
         if _either(block, "functionResponse") is not None:
@@ -216,10 +172,6 @@ class GeminiWire(BlockWire):
         calls = [block for block in self.blocks(message) if self.kind(block) == CALL]
         return bool(calls) and self.is_signed(calls[0])
 
-    def block_text(self, block: Any) -> str:
-        """Return the text of a text part."""
-        return text_of(block, "text")
-
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` carries a thought signature."""
         return bool(_either(block, "thoughtSignature"))
@@ -229,17 +181,14 @@ class GeminiWire(BlockWire):
         return call.arguments is None or is_map(call.arguments)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a `functionCall` part."""
         call = inner(block, _own(block, "functionCall"), index, "parts")
         return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a `functionResponse` part."""
         response = inner(block, _own(block, "functionResponse"), index, "parts")
         return Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         response, parts = get(result.content, "response"), get(result.content, "parts")
         text = json_text(response)
         if is_map(response) and len(response) == 1:
@@ -252,11 +201,9 @@ class GeminiWire(BlockWire):
         return _parts(result.content)
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a `functionCall` part with `edit` done to it."""
         return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a `functionResponse` part with `edit` done to it."""
         fields = given(id=edit.id, name=edit.name)
         if edit.parts is not None:
             return _rewrite(block, "functionResponse", fields, edit.parts)
@@ -270,12 +217,9 @@ class GeminiWire(BlockWire):
         return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text part."""
-        del role
         return {"text": text}
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new content."""
         return {"role": _SPEAKERS[role], "parts": list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:

@@ -6,8 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import CallFinder, merge_options
-from suture.codecs.unknown_fields import rest_of
+from suture.codecs.contents import CallFinder, merge_options, rest_of
 from suture.errors import InputError
 from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
 from suture.providers.openai_chat.message import WIRE, read_message, write_message
@@ -88,7 +87,6 @@ class OpenAIChatCodec(Codec):
         return read_body(payload)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
         return ChatReader()
 
 

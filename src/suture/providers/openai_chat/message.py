@@ -7,19 +7,21 @@ from typing import Any
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import custom_input, report_address, tag_of
-from suture.codecs.native import REST
-from suture.codecs.unknown_fields import (
+from suture.codecs.contents import (
+    custom_input,
     keep,
     origin_of,
     put_back,
+    report_address,
     report_extension,
     report_extra,
     rest_of,
+    tag_of,
     unknown,
     unwrap,
     without_kind,
 )
+from suture.codecs.native import REST
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,

@@ -7,18 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from suture.codecs.unknown_fields import rest_of
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.codecs.contents import rest_of
+from suture.codecs.failures import failure_kind
+from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError, StreamCutError
 from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Delta, LogProb, ResponseMeta, TokenUsage
 from suture.providers.openai_chat.message import (
     ARGUMENTS,
@@ -52,20 +43,6 @@ _OF_DETAIL = ("text", "summary", "data")
 
 # Errors
 
-_CODES: Mapping[type[ModelError], Collection[str | int]] = {
-    ContextLengthError: ("context_length_exceeded",),
-    ModelAuthError: (
-        *("invalid_api_key", "authentication_error", "invalid_authentication_error"),
-        *("permission_denied", "permission_error", 401, 402, 403),
-    ),
-    RateLimitError: ("insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", 429),
-    ModelServerError: (
-        *("server_error", "internal_server_error", "internalservererror"),
-        *("engine_overloaded_error", "overloaded_error", "service_unavailable"),
-    ),
-    ModelTimeoutError: ("timeout", 408),
-    ModelRequestError: ("model_not_found", "content_filter", "invalid_request_error", "badrequesterror"),
-}
 _TOO_LONG = ("context length", "context window", "context_length", "prompt is too long")
 
 
@@ -83,11 +60,8 @@ def _read_error(error: Mapping[str, Any]) -> ModelError:
     number = int(code) if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit() else code
     status = number if type(number) is int and 400 <= number < 600 else None
     words = [word for word in (code, error.get("type")) if isinstance(word, str)]
-    codes = (*map(str.lower, words), status)
-    kind = next((kind for code in codes for kind, known in _CODES.items() if code in known), None)
-    kind = kind or (ModelServerError if status is None or status >= 500 else ModelRequestError)
-    if issubclass(kind, ModelRequestError) and any(sign in reason.lower() for sign in _TOO_LONG):
-        kind = ContextLengthError
+    default = ModelServerError if status is None or status >= 500 else ModelRequestError
+    kind = failure_kind([*words, str(status)], default, reason, _TOO_LONG)
     retryable = False if "insufficient_quota" in words else None
     word = words[0] if words and not status else ""
     return kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)

@@ -62,7 +62,6 @@ class OpenAIResponsesCodec(Codec):
         return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what `items` say."""
         return read_items(items)
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -72,7 +71,6 @@ class OpenAIResponsesCodec(Codec):
         return super().write_request(request, losses)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request without its items."""
         tools = _write_tools(request.tools, losses)
         return {
             **({"instructions": request.instruction} if request.instruction else {}),
@@ -81,7 +79,6 @@ class OpenAIResponsesCodec(Codec):
         }
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
         body = plain(dict(payload))
         content = body.get("input")
         items = [{"role": "user", "content": content}] if isinstance(content, str) else list_of(body, "input")
@@ -89,7 +86,6 @@ class OpenAIResponsesCodec(Codec):
         return Request(read_items(items), text_of(body, "instructions"), tools, _read_options(body))
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; raise `ModelError` where it reports one."""
         try:
             body = plain(dict(payload))
         except InputError as fault:
@@ -97,7 +93,6 @@ class OpenAIResponsesCodec(Codec):
         return read_reply(body)
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed response."""
         return ResponsesReader()
 
 

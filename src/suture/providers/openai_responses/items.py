@@ -11,8 +11,16 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import CallFinder, arguments_object, custom_input, tag_of
-from suture.codecs.unknown_fields import origin_of, unknown, unwrap, without_kind
+from suture.codecs.contents import (
+    CallFinder,
+    arguments_object,
+    custom_input,
+    origin_of,
+    tag_of,
+    unknown,
+    unwrap,
+    without_kind,
+)
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -48,11 +56,10 @@ from suture.providers.openai_responses.parts import (
     write_text,
 )
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES, CallType
-from suture.wires.fields import argument_json, expect, inner, list_of, map_of, text_of
+from suture.wires.fields import argument_json, expect, inner, list_of, map_of, parse_json, text_of
 from suture.wires.parts import data_of
 from suture.wires.values import KIND
 
-_decode = msgspec.json.Decoder().decode
 _INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
 """Where a call that is a function's natively has what the tool is called with, by the kind of call."""
 _SERVICE_INPUTS = {"computer": "action", "tool_search": "arguments"}
@@ -105,11 +112,7 @@ WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_ca
 
 
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-    """Return the messages that `items` say: what the model made in a row is one, everything else one each.
-
-    >>> [message.role for message in read_items([{"role": "user", "content": "hi"}])]
-    ['user']
-    """
+    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
     messages: list[AgenticMessage] = []
     names = CallFinder()
     run: _Run | None = None
@@ -131,11 +134,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
 
 
 def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
-    """Return the message that the output of a response says.
-
-    >>> read_output([{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]).content_blocks
-    (FunctionToolCall(call_id='a', name='f', arguments='{}'),)
-    """
+    """Return the message that the output of a response says."""
     run = _Run(CallFinder(), is_reply=True)
     for place, item in enumerate(items):
         try:
@@ -249,11 +248,7 @@ def _read(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
 
 
 def is_item(block: Any) -> bool:
-    """Tell whether `block` is an item of its own, rather than part of a message.
-
-    >>> is_item(FunctionToolCall("a", "f")), is_item(UserInputText("hi"))
-    (True, False)
-    """
+    """Tell whether `block` is an item of its own, rather than part of a message."""
     if isinstance(block, Opaque):
         return PART not in map_of(block.extra, WIRE)
     if isinstance(block, AssistantGenImage):
@@ -262,11 +257,7 @@ def is_item(block: Any) -> bool:
 
 
 def write_item(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return the item that `block` is; `None`, and a loss, where only another provider can read it.
-
-    >>> write_item(FunctionToolCall("a", "f", "{}"), Losses(), "")
-    {'type': 'function_call', 'call_id': 'a', 'name': 'f', 'arguments': '{}'}
-    """
+    """Return the item that `block` is; `None`, and a loss, where only another provider can read it."""
     if isinstance(block, Opaque):
         return unwrap(WIRE, block, losses, path)
     writer = _WRITERS.get(type(block))
@@ -362,12 +353,9 @@ def _write_found_tools(block: ToolSearchResult, losses: Losses, path: str) -> di
 def _shell_output(block: FunctionToolResult, losses: Losses, path: str) -> list[Any]:
     """Return what a shell gave: the list that the text is, or one that holds the text."""
     text = write_text(block.content, losses, path)
-    try:
-        output: Any = _decode(text)
-        if isinstance(output, list):
-            return cast("list[Any]", output)
-    except (msgspec.DecodeError, RecursionError):
-        pass
+    output = parse_json(text)
+    if isinstance(output, list):
+        return cast("list[Any]", output)
     outcome = {"type": "exit", "exit_code": int(block.is_error)}
     stdout, stderr = ("", text) if block.is_error else (text, "")
     return [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
@@ -435,12 +423,7 @@ def _write_run_output(block: ServerToolResult, losses: Losses, path: str) -> dic
 
 
 def put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
-    """Put what a tool gave into the item of its run; tell whether it has a place there.
-
-    >>> item = {"type": "file_search_call", "id": "fs_1"}
-    >>> put_result(item, ServerToolResult(call_id="fs_1", content=[])), item["results"]
-    (True, [])
-    """
+    """Put what a tool gave into the item of its run; tell whether it has a place there."""
     output: dict[str, Any] = {}
     service = _RUNS.get(item.get("type", ""), _NO_SERVICE)
     if isinstance(block, MCPToolResult):

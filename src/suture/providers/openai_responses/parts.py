@@ -6,8 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import report_address, tag_of
-from suture.codecs.unknown_fields import keep, put_back, unknown, unwrap
+from suture.codecs.contents import keep, put_back, report_address, tag_of, unknown, unwrap
 from suture.errors import InputError
 from suture.messages import (
     AssistantGenImage,
@@ -44,11 +43,7 @@ _REFUSAL = "refusal"
 
 
 def extra_of(thing: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return the `extra` of what was read: its fields that are neither `known` nor null.
-
-    >>> extra_of({"type": "function_call", "id": "fc_1", "status": None}, ("type",))
-    {'openai-responses': {'id': 'fc_1'}}
-    """
+    """Return the `extra` of what was read: its fields that are neither `known` nor null."""
     return keep(WIRE, thing, *known, *_PARSED)
 
 
@@ -59,21 +54,13 @@ def own_type(extra: Mapping[str, Any]) -> str:
 
 
 def mark(block: Any, **marks: Any) -> Any:
-    """Return `block` with marks of ours in its `extra`.
-
-    >>> mark(UserInputText("hi"), item={}).extra
-    {'openai-responses': {'item': {}}}
-    """
+    """Return `block` with marks of ours in its `extra`."""
     extra = {**block.extra, WIRE: {**map_of(block.extra, WIRE), **marks}}
     return Opaque({**block.data, "extra": extra}) if isinstance(block, Opaque) else replace(block, extra=extra)
 
 
 def restore(written: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str) -> dict[str, Any]:
-    """Return what was written of a block, with the fields that were kept of it, without our marks.
-
-    >>> restore({"type": "function_call"}, {"openai-responses": {"id": "fc_1", "reasoning": "rs_1"}}, Losses(), "")
-    {'type': 'function_call', 'id': 'fc_1'}
-    """
+    """Return what was written of a block, with the fields that were kept of it, without our marks."""
     if is_map(extra.get(WIRE)):
         extra = {**extra, WIRE: {name: value for name, value in map_of(extra, WIRE).items() if name not in _MARKS}}
     return put_back(WIRE, written, extra, losses, path)
@@ -83,11 +70,7 @@ def restore(written: dict[str, Any], extra: Mapping[str, Any], losses: Losses, p
 
 
 def read_parts(holder: Mapping[str, Any], name: str = "content", *, by_model: bool = False) -> list[Any]:
-    """Return the blocks in `holder[name]`: what the model made, or what it is given.
-
-    >>> read_parts({"content": [{"type": "input_text", "text": "hi"}]})
-    [UserInputText(text='hi')]
-    """
+    """Return the blocks in `holder[name]`: what the model made, or what it is given."""
     content = holder.get(name)
     if isinstance(content, str):
         return [AssistantGenText(content) if by_model else UserInputText(content)]
@@ -164,11 +147,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def write_part(block: Any, losses: Losses, path: str, *, by_model: bool = False) -> dict[str, Any] | None:
-    """Return `block` as a part of a message, of the model's or for it; `None` where it has no form.
-
-    >>> write_part(UserInputText("hi"), Losses(), "content_blocks[0]")
-    {'type': 'input_text', 'text': 'hi'}
-    """
+    """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
     if isinstance(block, Opaque):
         return unwrap(WIRE, block, losses, path)
     if isinstance(block, UserInputText | AssistantGenText):
@@ -189,31 +168,19 @@ def write_part(block: Any, losses: Losses, path: str, *, by_model: bool = False)
 
 
 def write_output(content: Sequence[Any], losses: Losses, path: str) -> str | list[dict[str, Any]]:
-    """Return what a tool gave: as text if it is one, else as parts.
-
-    >>> write_output([UserInputText("42")], Losses(), "content")
-    '42'
-    """
+    """Return what a tool gave: as text if it is one, else as parts."""
     parts = [write_part(block, losses, f"{path}[{place}]") for place, block in enumerate(content)]
     return plain_text([part for part in parts if part is not None]) or ""
 
 
 def plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return parts as a string, where they are one text and nothing else.
-
-    >>> plain_text([{"type": "input_text", "text": "hi"}])
-    'hi'
-    """
+    """Return parts as a string, where they are one text and nothing else."""
     is_text = len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] in _TEXTS[:2]
     return parts[0]["text"] if is_text else parts
 
 
 def write_text(content: Sequence[Any], losses: Losses, path: str) -> str:
-    r"""Return what a tool gave as one text, for outputs that hold nothing else; media are told in words.
-
-    >>> write_text([UserInputText("a"), UserInputText("b")], Losses(), "content")
-    'a\nb'
-    """
+    """Return what a tool gave as one text, for outputs that hold nothing else; media are told in words."""
     texts: list[str] = []
     for place, block in enumerate(content):
         where = f"{path}[{place}]"

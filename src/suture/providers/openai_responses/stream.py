@@ -6,16 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture.codecs.failures import failure_kind
+from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError, StreamCutError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -32,64 +24,22 @@ from suture.wires.fields import count_of, expect, inner, is_list, is_map, list_o
 
 _NO_EXTENSION = frozenset(
     (
-        "object",
-        "output",
-        "status",
-        "error",
-        "incomplete_details",
-        "usage",
-        "access_programs",
-        "background",
-        "frequency_penalty",
-        "image",
-        "instructions",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "previous_response_id",
-        "prompt",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "reasoning",
-        "safety_identifier",
-        "store",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-        "user",
+        *("object", "output", "status", "error", "incomplete_details", "usage", "access_programs", "background"),
+        *("frequency_penalty", "image", "instructions", "max_output_tokens", "max_tool_calls", "metadata"),
+        *("parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "store", "temperature"),
+        *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     )
 )
 """What is read of a response, and what it repeats of its request."""
-_ERRORS: Mapping[type[ModelError], tuple[str, ...]] = {
-    ContextLengthError: ("context_length_exceeded",),
-    RateLimitError: ("rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests"),
-    ModelAuthError: ("invalid_api_key", "authentication_error", "permission_error"),
-    ModelServerError: ("server_error", "server_is_overloaded", "slow_down", "vector_store_timeout"),
-    ModelRequestError: (
-        "invalid_request_error",
-        "invalid_prompt",
-        "data_residency_mismatch",
-        "bio_policy",
-        "misalignment_policy_violation",
-    ),
-}
-_KINDS = {code: kind for kind, codes in _ERRORS.items() for code in codes}
 _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
     """Return the exception that an error of the service is."""
     names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
-    kind = next((_KINDS[name] for name in names if name in _KINDS), None)
-    if kind is None:
-        kind = ModelRequestError if any(name.startswith(_REFUSALS) for name in names) else ModelServerError
+    refuses = any(name.startswith(_REFUSALS) for name in names)
+    kind = failure_kind(names, ModelRequestError if refuses else ModelServerError)
     code = names[0] if names else ""
     message = said.get("message")
     reason = message if isinstance(message, str) and message else f"it failed and gives no reason but {code or 'none'}"
@@ -102,12 +52,7 @@ def nonsense(what: str) -> ModelError:
 
 
 def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says.
-
-    >>> said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
-    >>> read_reply({"status": "completed", "output": [said]}).response_meta.finish_reason
-    'stop'
-    """
+    """Return what the body of a response says."""
     error = body.get("error")
     if is_map(error):
         raise _error(error)
