@@ -13,7 +13,6 @@ from msgspec import Struct, field
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.messages.values import is_sendable
 from suture.repair.pairing import Assignment, Reference, Slot, Turn, assign, is_synthetic, look, open_place
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
