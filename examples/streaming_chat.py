@@ -74,7 +74,7 @@ def _calls(call_id: str, name: str, arguments: str) -> Message:
 
 
 class Unhurried(ModelWrapper[Message]):
-    """Lets a model speak at the pace of one that thinks."""
+    """Slows a model down to the pace of a real one."""
 
     async def stream(self, request: ModelRequest[Message], /) -> AsyncIterator[Delta | Message]:
         async with closing(self.inner.stream(request)) as pieces:
@@ -88,9 +88,9 @@ agent = ChatModelAgent(
 )
 
 
-async def turn(history: Sequence[Message]) -> Sequence[Message]:
-    """Answer the last message of a history, as text comes in; return the history that this makes."""
-    run = agent.run(history)
+async def turn(said: str, history: Sequence[Message]) -> Sequence[Message]:
+    """Answer what the user said, as text comes in; return the history that this makes."""
+    run = agent.stream(said, history=history)
     try:
         async with run:
             async for event in run:
@@ -98,10 +98,10 @@ async def turn(history: Sequence[Message]) -> Sequence[Message]:
                     print(event.text, end="", flush=True)
                 elif isinstance(event, ToolStarted):
                     print(f"[{event.name} {event.arguments}] ", end="", flush=True)
-    except asyncio.CancelledError:  # Ctrl-C: `async with` has ended the run, and every call has its answer
+    except asyncio.CancelledError:  # Ctrl-C: `async with` has ended the run, and every call has its result
         print("[stopped]", end="")
     print()
-    return run.result.messages if run.result is not None else history
+    return run.final_result.messages if run.final_result is not None else history
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
             print("\nBye.")
             return
         if said.strip():
-            history = asyncio.run(turn([*history, Message.user(said)]))
+            history = asyncio.run(turn(said, history))
 
 
 if __name__ == "__main__":

@@ -1,39 +1,30 @@
-"""A middleware of one's own: how long everything took, in the order in which it happened.
+"""A middleware of your own: how long everything took, in the order in which it happened.
 
-Instances are shared by all runs of an agent. What belongs to one run is in its run-local values, which are stored
-with the run, or in its scratch, which is not.
+Instances are shared by all runs of an agent. What belongs to one run is in `current_run()`: in `values`, which are
+stored with the run, or in `cache`, which is not.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Any
 
 from suture import (
     ChatModelAgent,
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
-    Delta,
     Message,
-    Model,
     ModelContext,
     ModelRequest,
-    ModelWrapper,
     Outcome,
-    ToolArgument,
     ToolCall,
-    ToolContext,
+    ToolCallRequest,
     ToolResult,
-    get_run_local_value,
+    current_run,
     replace,
-    run_scratch,
-    send_event,
-    set_run_local_value,
     tool,
 )
 from suture.events import Custom
-from suture.middleware import EnhancedStreamableEndpoint, closing
+from suture.middleware import AskModel, CallTool
 from suture.testing import ScriptedModel
 
 
@@ -41,64 +32,45 @@ class Timing(ChatModelAgentMiddleware[Message]):
     """Logs every model turn and tool call, tells the model to be brief, and sends the times as an event."""
 
     def before_agent(self, context: ChatModelAgentContext[Message], /) -> ChatModelAgentContext[Message]:
-        # Once per run. What it changes holds for the whole run.
+        # Once per run. What it changes applies to the whole run.
         print(f"before_agent: tools {', '.join(each.name for each in context.tools)}")
         return replace(context, instruction=f"{context.instruction} Be brief.")
 
     def before_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext, /) -> None:
         # Before each turn. Returning nothing changes nothing.
+        current_run().values["timing.turns"] = model_context.turn
         print(f"before turn {model_context.turn}: {len(state.messages)} messages")
 
-    def wrap_model(self, model: Model[Message], model_context: ModelContext, /) -> Model[Message]:
-        # Around one attempt. What it changes is for that attempt alone.
-        return _TimedModel(model)
+    async def wrap_model_call(self, request: ModelRequest[Message], proceed: AskModel, /) -> Message:
+        # Around one attempt. A changed request is for that attempt only.
+        started = time.perf_counter()
+        reply = await proceed(request)
+        _note("model", request.message_id, started)
+        return reply
 
     def after_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext, /) -> None:
         # After each turn: the reply is the last message.
         reply = state.messages[-1]
         print(f"after turn {model_context.turn}: {', '.join(call.name for call in reply.tool_calls) or reply.content}")
 
-    def wrap_tool_call(
-        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext, /
-    ) -> EnhancedStreamableEndpoint:
-        # Around one call of a tool of any kind.
-        async def call(argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
-            started = time.perf_counter()
-            async with closing(endpoint(argument, **options)) as pieces:  # who iterates a stream closes it
-                async for piece in pieces:
-                    yield piece
-            _note("tool", context.name, started)
-
-        return call
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        # Around one call of any tool.
+        started = time.perf_counter()
+        result = await proceed(call)
+        _note("tool", call.name, started)
+        return result
 
     async def after_agent(self, state: ChatModelAgentState[Message], outcome: Outcome, /) -> None:
         # Once per run, however it ended.
-        count, _ = get_run_local_value("timing.calls")
-        print(f"after_agent: {outcome}, {count} timed")
-        send_event(Custom("timing", run_scratch(_times)))
-
-
-class _TimedModel(ModelWrapper[Message]):
-    """A model around another one, with a clock."""
-
-    async def stream(self, request: ModelRequest[Message], /) -> AsyncIterator[Delta | Message]:
-        started = time.perf_counter()
-        async with closing(self.inner.stream(request)) as pieces:
-            async for piece in pieces:
-                yield piece
-        _note("model", request.message_id, started)
-
-
-def _times() -> list[tuple[str, float]]:
-    """Make the list of times that a run keeps."""
-    return []
+        run = current_run()
+        print(f"after_agent: {outcome}, {run.values['timing.turns']} turns, {len(run.cache['timing'])} timed")
+        run.send(Custom("timing", run.cache["timing"]))
 
 
 def _note(kind: str, name: str, started: float) -> None:
     took = time.perf_counter() - started
-    run_scratch(_times).append((f"{kind} {name}", took))
-    count, found = get_run_local_value("timing.calls")
-    set_run_local_value("timing.calls", count + 1 if found else 1)
+    # Not in `values`: calls of one turn run side by side, and each sees only the values that it has set itself.
+    current_run().cache.setdefault("timing", []).append((f"{kind} {name}", took))
     print(f"  {kind} {name}: {took * 1000:.0f} ms")
 
 
@@ -118,10 +90,11 @@ agent = ChatModelAgent(
 
 
 async def main() -> None:
-    agent.describe()
-    async for event in agent.run("When is high tide?"):
-        if isinstance(event, Custom):
-            print(f"event {event.name}: {', '.join(name for name, _ in event.data)}")
+    print(agent.describe())
+    async with agent.stream("When is high tide?") as run:
+        async for event in run:
+            if isinstance(event, Custom):
+                print(f"event {event.name}: {', '.join(name for name, _ in event.data)}")
     print(f"the model was told: {model.requests[0].instruction}")
 
 

@@ -3,6 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Nothing here judges the clock: a machine may be slow, or busy.
+settings.register_profile("suture", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suture")
 
 COVERED = "covered"
 

@@ -5,5 +5,5 @@ FRAMEWORKS = ("langchain", "pydantic_ai", "openai_agents", "google_adk", "strand
 
 def is_guest(module: str) -> bool:
     """Tell whether a module of `suture.integrations` needs one of these frameworks."""
-    room, _, name = module.rpartition(".")
-    return room == "suture.integrations" and name.lstrip("_").startswith(FRAMEWORKS)
+    room, _, name = module.removeprefix("suture.").partition(".")
+    return room == "integrations" and name.partition(".")[0] in FRAMEWORKS

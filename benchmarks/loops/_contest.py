@@ -94,7 +94,7 @@ def sdk_client(wire: str, url: str) -> Any:
 
         return AsyncAnthropic(api_key="none", base_url=url, max_retries=0)
     if wire == "gemini":
-        from google import genai
+        import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
 
         return genai.Client(api_key="none", http_options={"base_url": url})
     import boto3

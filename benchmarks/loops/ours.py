@@ -37,14 +37,11 @@ class _Noop(ChatModelAgentMiddleware):
     def before_model_rewrite_state(self, state: Any, mc: Any) -> None:
         return None
 
-    def wrap_model(self, model: Any, mc: Any) -> Any:
-        return _Through(model)
+    async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
+        return await proceed(request)
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        def through(argument: Any, **options: Any) -> AsyncIterator[Any]:
-            return endpoint(argument, **options)
-
-        return through
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
+        return await proceed(call)
 
 
 class _Looking(ModelWrapper):
@@ -59,13 +56,11 @@ class _Reading(_Noop):
     def wrap_model(self, model: Any, mc: Any) -> Any:
         return _Looking(model)
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def looking(argument: Any, **options: Any) -> AsyncIterator[Any]:
-            async with aclosing(endpoint(argument, **options)) as results:
-                async for result in results:
-                    yield result
+    wrap_model_call: Any = ChatModelAgentMiddleware.wrap_model_call  # the reference's hook reads the stream instead
 
-        return looking
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
+        result = await proceed(call)
+        return result if result.text is not None else None
 
 
 _scripts: list[Script] = []
@@ -129,11 +124,12 @@ def _prepare(wire: str, kind: str, script: Script, *, store: SQLiteStore | None 
 
     async def run() -> object:
         _scripts[:] = [script]
-        running = agent.run("go", checkpoint_id=checkpoint)
-        if events:
-            async for _ in running:
-                pass
-        return (await running).output
+        if not events:
+            return (await agent.run("go", checkpoint_id=checkpoint)).output
+        running = agent.stream("go", checkpoint_id=checkpoint)
+        async for _ in running:
+            pass
+        return (await running.result()).output
 
     return run
 

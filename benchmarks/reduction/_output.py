@@ -5,15 +5,16 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from _measure import Goal, Section, Settings, Timings, say
 
-from suture.messages import ToolContext
-from suture.middleware import ToolReduction
+from suture.kernel.requests import Collector
+from suture.messages import TextPart, ToolResult
+from suture.middleware import ToolCallRequest, ToolReduction
 from suture.stores import LocalBackend
 
 __all__ = ["measure_output"]
@@ -102,27 +103,31 @@ _calls = count()
 
 
 def _streaming(pieces: Sequence[str]) -> Work:
-    async def endpoint(_: str, /, **__: Any) -> AsyncIterator[str]:
-        for piece in pieces:
-            yield piece
+    results = [ToolResult((TextPart(piece),)) for piece in pieces]
+
+    async def proceed(call: ToolCallRequest) -> ToolResult:
+        sink: Any = call.sink
+        await sink.open()
+        for piece in results:
+            await sink.write(piece)
+        return await sink.close()
 
     async def work(folder: Path) -> None:
-        reduction, context = ToolReduction(LocalBackend(folder)), ToolContext("log", f"call_{next(_calls)}")
-        wrapped: Any = reduction.wrap_streamable_tool_call(endpoint, context)
-        kept = [piece async for piece in wrapped("{}")]
-        _see(folder, sum(map(len, pieces)), "".join(kept))
+        call = ToolCallRequest("log", f"call_{next(_calls)}", "{}", "streamable", Collector())
+        result = await ToolReduction(LocalBackend(folder)).wrap_tool_call(call, proceed)
+        _see(folder, sum(map(len, pieces)), result.text)
 
     return work
 
 
 def _returning(text: str) -> Work:
-    async def endpoint(_: str, /, **__: Any) -> str:
-        return text
+    async def proceed(_: ToolCallRequest) -> ToolResult:
+        return ToolResult((TextPart(text),))
 
     async def work(folder: Path) -> None:
-        reduction, context = ToolReduction(LocalBackend(folder)), ToolContext("log", f"call_{next(_calls)}")
-        wrapped: Any = reduction.wrap_invokable_tool_call(endpoint, context)
-        _see(folder, len(text), await wrapped("{}"))
+        call = ToolCallRequest("log", f"call_{next(_calls)}", "{}")
+        result = await ToolReduction(LocalBackend(folder)).wrap_tool_call(call, proceed)
+        _see(folder, len(text), result.text)
 
     return work
 

@@ -1,4 +1,4 @@
-"""Suture: an agent kit whose histories never break and whose contexts never overflow.
+"""Suture: repairs broken LLM agent histories, and runs agents whose histories do not break.
 
 Public names are loaded when they are first used; importing this package costs next to nothing.
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from suture.agent import ChatModelAgent as ChatModelAgent
     from suture.errors import AmbiguousWireError as AmbiguousWireError
     from suture.errors import BudgetExceeded as BudgetExceeded
+    from suture.errors import ComponentCancelledError as ComponentCancelledError
     from suture.errors import ConfigError as ConfigError
     from suture.errors import ContextLengthError as ContextLengthError
+    from suture.errors import ContextOverflowError as ContextOverflowError
     from suture.errors import HistoryError as HistoryError
     from suture.errors import InputError as InputError
     from suture.errors import MaxIterationsExceeded as MaxIterationsExceeded
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from suture.errors import RateLimitError as RateLimitError
     from suture.errors import ResumeError as ResumeError
     from suture.errors import RetryExhausted as RetryExhausted
+    from suture.errors import RunBusyError as RunBusyError
     from suture.errors import RunError as RunError
     from suture.errors import SchemaVersionError as SchemaVersionError
     from suture.errors import StreamCutError as StreamCutError
@@ -57,20 +60,19 @@ if TYPE_CHECKING:
     from suture.kernel import RetryDecision as RetryDecision
     from suture.kernel import Run as Run
     from suture.kernel import RunResult as RunResult
+    from suture.kernel import Sink as Sink
+    from suture.kernel import ToolCallRequest as ToolCallRequest
     from suture.kernel import ToolsConfig as ToolsConfig
     from suture.kernel import UnregisteredTypeError as UnregisteredTypeError
+    from suture.kernel import current_run as current_run
     from suture.kernel import delete_run_local_value as delete_run_local_value
     from suture.kernel import get_run_local_value as get_run_local_value
-    from suture.kernel import get_session_value as get_session_value
     from suture.kernel import interrupt as interrupt
     from suture.kernel import interrupt_state as interrupt_state
-    from suture.kernel import note_on_result as note_on_result
     from suture.kernel import register_type as register_type
     from suture.kernel import replace as replace
-    from suture.kernel import run_scratch as run_scratch
     from suture.kernel import send_event as send_event
     from suture.kernel import set_run_local_value as set_run_local_value
-    from suture.kernel import set_session_value as set_session_value
     from suture.language import set_language as set_language
     from suture.language import using_language as using_language
     from suture.messages import AgenticMessage as AgenticMessage
@@ -83,6 +85,9 @@ if TYPE_CHECKING:
     from suture.messages import ToolContext as ToolContext
     from suture.messages import ToolInfo as ToolInfo
     from suture.messages import ToolResult as ToolResult
+    from suture.middleware import Compaction as Compaction
+    from suture.middleware import PatchToolCalls as PatchToolCalls
+    from suture.middleware import ToolReduction as ToolReduction
     from suture.repair import Cause as Cause
     from suture.repair import Displaced as Displaced
     from suture.repair import Finding as Finding
@@ -91,8 +96,11 @@ if TYPE_CHECKING:
     from suture.repair import Repairer as Repairer
     from suture.repair import Report as Report
     from suture.repair import check as check
+    from suture.repair import cuts as cuts
     from suture.repair import repair as repair
-    from suture.tools import Injected as Injected
+    from suture.sessions import Session as Session
+    from suture.sessions import recover as recover
+    from suture.tools import RunContext as RunContext
     from suture.tools import Tool as Tool
     from suture.tools import exit_tool as exit_tool
     from suture.tools import tool as tool
@@ -100,24 +108,27 @@ if TYPE_CHECKING:
 _NAMES = {
     "agent": "ChatModelAgent",
     "errors": (
-        "AmbiguousWireError BudgetExceeded ConfigError ContextLengthError HistoryError InputError "
-        "MaxIterationsExceeded ModelAuthError ModelConnectionError ModelError ModelRequestError ModelServerError "
-        "ModelTimeoutError NotInRunError OffloadError OutputError RateLimitError ResumeError RetryExhausted RunError "
-        "SchemaVersionError StreamCutError SutureError UnknownWireError"
+        "AmbiguousWireError BudgetExceeded ComponentCancelledError ConfigError ContextLengthError "
+        "ContextOverflowError HistoryError InputError MaxIterationsExceeded ModelAuthError ModelConnectionError "
+        "ModelError ModelRequestError ModelServerError ModelTimeoutError NotInRunError OffloadError OutputError "
+        "RateLimitError ResumeError RetryExhausted RunBusyError RunError SchemaVersionError StreamCutError "
+        "SutureError UnknownWireError"
     ),
     "kernel": (
-        "AgentMiddleware Approval Budget Callbacks ChatModelAgentContext ChatModelAgentMiddleware ChatModelAgentState "
-        "Component FailoverContext Model ModelContext ModelFailoverConfig ModelRequest ModelRetryConfig ModelWrapper "
-        "Outcome RetryContext RetryDecision Run RunResult ToolsConfig UnregisteredTypeError delete_run_local_value "
-        "get_run_local_value get_session_value interrupt interrupt_state note_on_result register_type replace "
-        "run_scratch send_event set_run_local_value set_session_value"
+        "AgentMiddleware Approval Budget Callbacks ChatModelAgentContext ChatModelAgentMiddleware "
+        "ChatModelAgentState Component FailoverContext Model ModelContext ModelFailoverConfig ModelRequest "
+        "ModelRetryConfig ModelWrapper Outcome RetryContext RetryDecision Run RunResult Sink ToolCallRequest "
+        "ToolsConfig UnregisteredTypeError current_run delete_run_local_value get_run_local_value interrupt "
+        "interrupt_state register_type replace send_event set_run_local_value"
     ),
     "language": "set_language using_language",
     "messages": (
         "AgenticMessage Delta History Message TokenUsage ToolArgument ToolCall ToolContext ToolInfo ToolResult"
     ),
-    "repair": "Cause Displaced Finding Pending Repaired Repairer Report check repair",
-    "tools": "Injected Tool exit_tool tool",
+    "middleware": "Compaction PatchToolCalls ToolReduction",
+    "repair": "Cause Displaced Finding Pending Repaired Repairer Report check cuts repair",
+    "sessions": "Session recover",
+    "tools": "RunContext Tool exit_tool tool",
 }
 _HOMES = dict(sorted((name, room) for room, names in _NAMES.items() for name in names.split()))
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
@@ -274,3 +274,53 @@ def _call(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
     except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
         return None, error
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work` from plain code, in an event loop of its own; inside a running loop, in a thread.
+
+    >>> run_blocking(asyncio.sleep(0, "done"))
+    'done'
+    """
+    if asyncio._get_running_loop() is None:  # noqa: SLF001 - the public way raises, and what the run raises would show it
+        return asyncio.run(work)
+    outer, loop = asyncio.current_task(), asyncio.new_event_loop()
+    asked = outer.cancelling() if outer is not None else 0
+    outcome: list[Any] = []
+    tasks: list[asyncio.Task[T]] = []
+
+    async def main() -> T:
+        tasks.append(cast("asyncio.Task[T]", asyncio.current_task()))
+        return await work
+
+    def in_thread() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                outcome.append((runner.run(main()), None))
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            outcome.append((None, error))
+
+    thread = Thread(target=copy_context().run, args=(in_thread,), name="suture-run-sync")
+    thread.start()
+    while thread.is_alive():
+        # The loop around us cannot cancel us while we wait here; its Ctrl-C only marks our task.
+        try:
+            thread.join(0.1)
+            stop = outer is not None and outer.cancelling() > asked
+        except KeyboardInterrupt:
+            _cancel(loop, tasks)
+            thread.join()
+            raise
+        if stop:
+            _cancel(loop, tasks)
+            thread.join()
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(task.cancel)

@@ -1,8 +1,13 @@
 """Words about values: quoted, shortened, counted. What every room needs, written once."""
 
+import re
 from typing import Any
 
-__all__ = ["plural", "quote", "shorten", "visible"]
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_FLOWING = re.compile("[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+")
+"""All but the characters that are no letters and do a terminal no harm: spaces, and joiners of letters."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def shorten(text: str, limit: int) -> str:
@@ -32,6 +37,48 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def replace_surrogates(text: str) -> str:
+    r"""Return `text` with each lone surrogate, half of a character, replaced by U+FFFD: UTF-8 cannot carry one.
+
+    >>> replace_surrogates("caf" + chr(0xD83D)) == "caf" + chr(0xFFFD)
+    True
+    """
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def visible_lines(text: str) -> str:
+    r"""Do as `visible`, but leave line ends and spaces of all widths as they are.
+
+    >>> print(visible_lines("one\ntwo \x1b[31m"))
+    one
+    two \x1b[31m
+    """
+    return text if text.isprintable() else _FLOWING.sub(lambda found: visible(found[0]), text)
+
+
+def escape_json(data: bytes) -> bytes:
+    r"""Write the characters of a JSON text that nobody could see as escapes.
+
+    >>> escape_json('["\x9b31m"]'.encode())
+    b'["\\u009b31m"]'
+    """
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", data.decode()).encode()
+
+
+def shorten_line(text: str, width: int) -> str:
+    """Return `text` on one line of at most `width` characters, all of them visible.
+
+    >>> shorten_line("The weather in  Kyoto is fine", 16)
+    'The weather in…'
+    """
+    shown = visible(" ".join(text[: 4 * width].split()))
+    if len(shown) <= width and len(text) <= 4 * width:
+        return shown
+    return shown[: width - 1].rstrip() + "…"
 
 
 def plural(count: int, noun: str) -> str:

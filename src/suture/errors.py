@@ -17,7 +17,10 @@
         ├── BudgetExceeded         it used up its tokens, its cost or its tool calls
         ├── RetryExhausted         every attempt at a model turn failed; the last exception is the cause
         ├── StreamCutError         a model's stream ended before its message was whole
+        ├── RunBusyError           somebody else runs it, and is alive
+        ├── ComponentCancelledError  a model's or a hook's own work was cancelled, and nobody cancelled the run
         ├── OutputError            the final answer is not of the type that was asked for
+        ├── ContextOverflowError   what must be sent is longer than may be; says which one thing is too large
         └── ModelError             a provider refused or failed; says whether to try again can help
             ├── ModelRequestError    it refuses this request
             │   └── ContextLengthError  because it is too long
@@ -32,14 +35,17 @@ The first question an error answers is whose fault it is: the data's (`InputErro
 there is of it. This file imports nothing of Suture's.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
     "AmbiguousWireError",
     "BudgetExceeded",
+    "ComponentCancelledError",
     "ConfigError",
     "ContextLengthError",
+    "ContextOverflowError",
     "HistoryError",
     "InputError",
     "MaxIterationsExceeded",
@@ -55,6 +61,7 @@ __all__ = [
     "RateLimitError",
     "ResumeError",
     "RetryExhausted",
+    "RunBusyError",
     "RunError",
     "SchemaVersionError",
     "StreamCutError",
@@ -234,12 +241,67 @@ class StreamCutError(RunError):
     retryable = True
 
 
+class RunBusyError(RunError):
+    """A run is being run by somebody else, who is alive: one process writes at a time.
+
+    >>> RunBusyError("job-7", "host:12", 30.0).run
+    'job-7'
+    """
+
+    def __init__(self, run: str, holder: str, seconds: float) -> None:
+        self.run, self.holder, self.seconds = run, holder, seconds
+        super().__init__(
+            f"run {run!r} is being run by {holder or 'another process'}; wait for it, or for its lease to run out "
+            f"({seconds:g} s after it dies)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunBusyError, (self.run, self.holder, self.seconds)
+
+
+class ComponentCancelledError(RunError):
+    """The own work of a model or a hook was cancelled, though nobody cancelled the run.
+
+    >>> ComponentCancelledError("a shared request was given up").retryable
+    True
+    """
+
+    retryable = True
+
+
 class OutputError(RunError):
     """The final answer is not of the type that was asked for.
 
     >>> issubclass(OutputError, RunError)
     True
     """
+
+
+class ContextOverflowError(RunError):
+    """What must be sent is over the limit, whatever is left out. `what` is the largest of it.
+
+    That is `"instruction"`, `"tool descriptions"`, or `"message"`; of a message, `index` says which one of the history.
+
+    >>> str(ContextOverflowError("message", 9_000, 8_000, index=3))
+    'message 3 takes up 9000 tokens and cannot be cut; the limit for all that is sent is 8000'
+    """
+
+    retryable = False
+
+    def __init__(self, what: str, tokens: int, limit: int, *, index: int | None = None) -> None:
+        self.what, self.tokens, self.limit, self.index = what, tokens, limit, index
+        named = what if index is None else f"{what} {index}"
+        verb = "take" if what.endswith("s") else "takes"
+        super().__init__(
+            f"{named} {verb} up {tokens} tokens and cannot be cut; the limit for all that is sent is {limit}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _overflow_error, (self.what, self.tokens, self.limit, self.index)
+
+
+def _overflow_error(what: str, tokens: int, limit: int, index: int | None) -> ContextOverflowError:
+    return ContextOverflowError(what, tokens, limit, index=index)
 
 
 class ModelError(RunError):
@@ -301,11 +363,58 @@ class ModelRequestError(ModelError):
 
 
 class ContextLengthError(ModelRequestError):
-    """The request is longer than the model's context; `ToolReduction` keeps it below.
+    """The request is longer than the model's context; `Compaction` keeps it below.
 
-    >>> issubclass(ContextLengthError, ModelRequestError)
-    True
+    `limit` is how many tokens of input the provider says that it takes, `tokens` how many it says there were.
+
+    >>> error = ContextLengthError("exceed context limit: 199759 + 8192 > 200000, decrease input length")
+    >>> error.limit, error.tokens
+    (191808, 199759)
     """
+
+    def __init__(self, reason: str, **facts: Any) -> None:
+        super().__init__(reason, **facts)
+        self.limit, self.tokens = _read_limit(reason)
+
+
+_LIMITS = (
+    # What Anthropic says where B tokens are kept for the reply: continuedev/continue#6080, docker/docker-agent#569.
+    r"exceed context limit: (?P<tokens>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
+    # And where the input alone is too long: earendil-works/pi, overflow.ts.
+    r"prompt is too long: (?P<tokens>\d+) tokens > (?P<limit>\d+)",
+    # What newer vLLM says: AIDotNet/OpenCowork#82.
+    r"context length is (?P<limit>\d+) tokens.* (?P<reply>\d+) output tokens.* (?P<tokens>\d+) input tokens",
+    # DeepSeek, OpenRouter, older vLLM and OpenAI: evalstate/fast-agent#621, run-llama/llama_index#948.
+    r"context length is (?P<limit>\d+) tokens.*?\((?P<tokens>\d+) (?:in|of) .* (?P<reply>\d+) (?:in|for) +the [co]",
+    # OpenAI: crewAIInc/crewAI-examples#121.
+    r"context length is (?P<limit>\d+) tokens.*resulted in (?P<tokens>\d+) tokens",
+    r"context length is (?P<limit>\d+) tokens",
+    # Gemini: google-gemini/gemini-cli#12098.
+    r"input token count \((?P<tokens>\d+)\) exceeds the maximum number of tokens allowed \((?P<limit>\d+)\)",
+    # Kimi: MoonshotAI/kimi-cli#2011; and its older models: MoonshotAI/MoonshotAI-Cookbook#18.
+    r"exceeded model token limit: (?P<limit>\d+) \(requested: (?P<tokens>\d+)\)",
+    r"max length exceeded, max length: ?(?P<limit>\d+)",
+    # What xAI and GitHub Copilot say: earendil-works/pi, overflow.ts.
+    r"maximum prompt length is (?P<limit>\d+) but the request contains (?P<tokens>\d+) tokens",
+    r"prompt token count of (?P<tokens>\d+) exceeds the limit of (?P<limit>\d+)",
+    # The server of llama.cpp.
+    r"request \((?P<tokens>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
+    r"exceeds the available context size \((?P<limit>\d+) tokens\)",
+    # Groq, of one minute: cline/cline#4971.
+    r"too large for model.*Limit (?P<limit>\d+), Requested (?P<tokens>\d+)",
+)
+"""How providers say how many tokens they take, each with where it was seen."""
+
+
+def _read_limit(reason: str) -> tuple[int | None, int | None]:
+    """Return how many tokens of input a provider takes, and how many it got, as far as it says so."""
+    for pattern in _LIMITS:
+        found = re.search(pattern, reason, re.IGNORECASE | re.DOTALL)
+        if found is not None:
+            said = {name: int(number) for name, number in found.groupdict().items()}
+            limit = said["limit"] - said.get("reply", 0)
+            return (limit if limit > 0 else said["limit"]), said.get("tokens")
+    return None, None
 
 
 class ModelAuthError(ModelError):

@@ -27,7 +27,9 @@ __all__ = [
     "RunStarted",
     "ToolDelta",
     "ToolFinished",
+    "ToolRetried",
     "ToolStarted",
+    "ToolWaiting",
 ]
 
 
@@ -119,6 +121,33 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
     arguments: str = ""
 
 
+class ToolWaiting(Event, frozen=True, kw_only=True, tag="tool_waiting"):
+    """A tool call waits for an answer: it asks for approval, or was interrupted. It has not begun, and will begin anew.
+
+    >>> ToolWaiting(turn=1, index=0, call_id="call_1", name="pay", arguments="{}").name
+    'pay'
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    name: str
+    arguments: str = ""
+
+
+class ToolRetried(Event, frozen=True, kw_only=True, tag="tool_retried"):
+    """A wrapper runs a streaming tool again: discard the pieces of this call so far.
+
+    >>> ToolRetried(turn=1, index=0, call_id="call_1", name="tail").call_id
+    'call_1'
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    name: str
+
+
 class ToolDelta(Event, frozen=True, kw_only=True, tag="tool_delta"):
     """A piece of the result of a streaming tool.
 
@@ -184,7 +213,7 @@ class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
 
 
 class Interrupt(Struct, frozen=True, kw_only=True):
-    """Something a run waits for. Its id is its address: answer it with `agent.resume(checkpoint, {id: data})`.
+    """Something a run waits for. Its id is its address: answer it with `agent.resume(checkpoint, answers={id: data})`.
 
     >>> Interrupt(id="writer/1/0/tool/0", info="Send it?").info
     'Send it?'
@@ -243,6 +272,8 @@ AnyEvent: TypeAlias = (
     | MessageDelta
     | MessageFinished
     | ToolStarted
+    | ToolWaiting
+    | ToolRetried
     | ToolDelta
     | ToolFinished
     | HistoryRewritten

@@ -213,7 +213,7 @@ _PIECE = 100_000
 class ExactCounter(WordCounter):
     """Counts with the tokenizer of a model family, `o200k_base` (OpenAI's since GPT-4o) if no other is named.
 
-    Needs `pip install 'suture[tokens]'`. Text that spells a special token is counted as the text it is. What no
+    Needs `pip install 'splintr-rs>=0.22'`. Text that spells a special token is counted as the text it is. What no
     tokenizer can tell stays an estimate: three tokens around each message, and media.
 
     >>> counter = ExactCounter()
@@ -226,7 +226,7 @@ class ExactCounter(WordCounter):
             from splintr import Tokenizer  # noqa: PLC0415 - an extra: only who counts exactly needs it
         except ImportError:
             raise ConfigError(
-                "ExactCounter needs the package splintr-rs; install it: pip install 'suture[tokens]'"
+                "ExactCounter needs the package splintr-rs; install it: pip install 'splintr-rs>=0.22'"
             ) from None
         try:
             tokenizer: Any = Tokenizer.from_pretrained(encoding if isinstance(encoding, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -342,11 +342,16 @@ class Tally:
         self._last: History[Any] | None = None
         self._tools: tuple[Any, ...] = ()
         self._tool_tokens = 0
+        self._instruction, self._instruction_tokens = "", 0
 
     def total(
-        self, history: Sequence[Any], tool_infos: Sequence[ToolInfo] = (), usage: TokenUsage | None = None
+        self,
+        history: Sequence[Any],
+        tool_infos: Sequence[ToolInfo] = (),
+        usage: TokenUsage | None = None,
+        instruction: str = "",
     ) -> int:
-        """Return how many tokens `history` has, together with the tools sent along.
+        """Return how many tokens `history` has, together with the tools and the instruction sent along.
 
         With a `UsageCounter`, `usage` is what the provider reported with the last reply. It covers the tools and all up
         to that reply; what stands behind is estimated. Without it, the last reply that carries a report is used, and
@@ -371,7 +376,7 @@ class Tally:
                 return told + found.behind_reply
             if found.reported:
                 return found.reported + found.behind_report
-        return found.tokens + self._of_tools(tool_infos)
+        return found.tokens + self.of_rest(tool_infos, instruction)
 
     def of(self, message: Any) -> int:
         """Return how many tokens `message` has, also if it is in no history yet.
@@ -380,6 +385,16 @@ class Tally:
         101
         """
         return self._counted(message).tokens
+
+    def of_rest(self, tool_infos: Sequence[ToolInfo], instruction: str = "") -> int:
+        """Return how many tokens are sent beside the messages; what was counted last is not counted again.
+
+        >>> Tally("message", CharacterCounter()).of_rest((), "Answer briefly.")
+        3
+        """
+        if instruction is not self._instruction:
+            self._instruction, self._instruction_tokens = instruction, _text_tokens(self._estimate, [instruction])
+        return self._of_tools(tool_infos) + self._instruction_tokens
 
     def _grow(self, new: Iterable[Any]) -> None:
         """Add messages. Nothing has changed if one of them cannot be counted."""

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 ROOMS = (
+    "_text",
     "errors",
     "language",
     "messages",

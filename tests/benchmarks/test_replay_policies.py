@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.replay import POLICIES, REST, LangChain, Scale, _policies, corpus_file, read_corpus
 from benchmarks.replay._policies import NoReduction, Ours, Reference
-from suture.reduction import persisted_text
+from suture.reduction.texts import persisted_text
 from tests.benchmarks.runs import agent_requests, requests_of, run_of, texts_of
 
 LONG, SHORT = "x" * 1_200, "ok"

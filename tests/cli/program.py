@@ -60,6 +60,13 @@ def environment(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
+def without(module: str, directory: Path) -> dict[str, str]:
+    """Return an environment in which `module` cannot be imported; the directory is used for that."""
+    directory.mkdir(exist_ok=True)
+    (directory / f"{module}.py").write_text("raise ImportError('hidden')", encoding="utf-8")
+    return {"PYTHONPATH": os.pathsep.join([str(directory), os.environ.get("PYTHONPATH", "")])}
+
+
 def run(*arguments: str | Path, stdin: bytes = b"", **variables: str | None) -> Done:
     """Run the command with pipes on all sides."""
     ended = subprocess.run(

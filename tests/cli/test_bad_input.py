@@ -290,7 +290,7 @@ def test_an_error_of_our_own_is_still_one_line(
     def fail(*_: object, **__: object):
         raise LookupError("the\nengine")
 
-    monkeypatch.setattr("suture.cli.check.check", fail)
+    monkeypatch.setattr("suture.cli.repair.check", fail)
     assert main(["check", str(write_json(tmp_path / "h.json", GOOD))]) == 2
     assert capsys.readouterr().err == "suture: internal error: LookupError: the\\nengine; please report\n"
 

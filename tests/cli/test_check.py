@@ -105,18 +105,26 @@ def test_a_native_wire_reads_messages_that_do_not_say_their_kind(tmp_path: Path)
 def test_the_version_is_printed():
     done = run("--version")
     assert (done.status, done.out.split()[0], done.err) == (0, "suture", "")
+    assert run("-V") == done
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["repair", "--help"]])
-def test_help_names_the_exit_statuses_and_gives_examples(arguments: list[str]):
-    done = run(*arguments)
+@pytest.mark.parametrize("command", ["check", "repair", "reduce", "convert", "chat", "worker"])
+def test_the_help_of_a_command_has_its_own_exit_statuses_and_examples(command: str):
+    done = run(command, "--help")
     assert (done.status, done.err) == (0, "")
-    assert "exit status:" in done.out
+    assert "exit status:\n  0" in done.out
+    examples = done.out.partition("examples:\n")[2].splitlines()
+    assert examples
+    assert all(line.startswith(f"  suture {command}") for line in examples)
+
+
+def test_without_a_command_the_help_is_shown():
+    assert (done := run()).status == 2
+    assert done.out == run("--help").out
     assert "suture repair conversation.json -o repaired.json" in done.out
 
 
 WRONG = [
-    pytest.param([], "what is to be done?", id="nothing"),
     pytest.param(["mend", "x"], "invalid choice: 'mend'", id="an unknown command"),
     pytest.param(["check"], "required: FILE", id="no file"),
     pytest.param(["check", "--wire", "telegraph", "x"], "invalid choice: 'telegraph'", id="an unknown wire"),

@@ -126,6 +126,18 @@ def test_the_demo_ends_with_where_to_go_on():
     assert all((ROOT / path).exists() for path in named)
 
 
+def test_the_demo_runs_where_the_output_is_ascii():
+    ended = subprocess.run(
+        [sys.executable, str(DEMO)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+        env=environment(PYTHONIOENCODING="ascii"),
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_help_explains_the_demo_and_does_not_run_it():
     shown = demo("--help")
     assert "--whole" in shown

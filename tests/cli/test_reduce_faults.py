@@ -12,12 +12,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suture.cli import open_source, read_conversations
-from suture.cli._refusal import Refusal
+from suture.cli import Refusal, open_source, read_conversations
 from suture.reduction import plan
 from tests.cli.program import COMMAND, GOOD, TIMEOUT, Done, environment, run, write_json, write_lines
 from tests.cli.reducing import LIMIT, LONG, Reduce, cleared, files, output, reduce, results, rounds
-from tests.cli.test_bad_input import BAD, is_one_true_line
 from tests.cli.test_wrong_types import SAMPLES, WRONG, changed, places
 
 __all__ = ["reduce"]  # a fixture
@@ -194,19 +192,6 @@ def test_an_error_in_the_last_line_leaves_everything_as_it_was(tmp_path: Path, r
     assert done == (2, "", f"suture: {path}, line 3, message 0: expected a message, found null\n")
     assert out.read_text() == OLD
     assert sorted(tmp_path.iterdir()) == [path, out]
-
-
-@pytest.mark.parametrize(("data", "told"), BAD)
-def test_a_bad_file_is_refused_on_one_line_and_nothing_is_written(
-    tmp_path: Path, reduce: Reduce, data: bytes, told: str
-):
-    path = tmp_path / "bad.json"
-    path.write_bytes(data)
-    for options in (("--save-to", tmp_path / "saved", "-o", tmp_path / "out"), ()):
-        done = reduce(*options, "--max-tokens", "0", path)
-        assert (done.status, done.out) == (2, "")
-        assert is_one_true_line(done.err, str(path), told), done.err
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_messages_of_another_wire_than_was_told_are_refused_with_the_message(tmp_path: Path, reduce: Reduce):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from suture.cli import _shelf
+from suture.cli import reduce as command
 from suture.stores import LocalBackend
 from tests.cli.program import result, turn, write_json
 from tests.cli.reducing import LIMIT, LONG, Reduce, cleared, files, output, reduce, results, rounds
@@ -140,7 +140,7 @@ def test_a_file_that_somebody_else_writes_meanwhile_is_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reduce: Reduce, same: bool
 ):
     saved, path = tmp_path / "saved", write_json(tmp_path / "h.json", LONG)
-    look = _shelf._compare
+    look = command._compare
 
     async def look_and_be_overtaken(backend: LocalBackend, name: str, content: bytes) -> bool | None:
         found = await look(backend, name, content)
@@ -149,14 +149,14 @@ def test_a_file_that_somebody_else_writes_meanwhile_is_theirs(
         return found
 
     overtaken: list[bool] = []
-    put = _shelf._Folder.put
+    put = command._Folder.put
 
-    def put_and_look(self: _shelf._Folder, name: str, content: bytes) -> None:
+    def put_and_look(self: command._Folder, name: str, content: bytes) -> None:
         overtaken.append(True)  # from here on: while it is planned, nobody comes in between
         put(self, name, content)
 
-    monkeypatch.setattr(_shelf, "_compare", look_and_be_overtaken)
-    monkeypatch.setattr(_shelf._Folder, "put", put_and_look)
+    monkeypatch.setattr(command, "_compare", look_and_be_overtaken)
+    monkeypatch.setattr(command._Folder, "put", put_and_look)
     done = reduce(*LIMIT, "--save-to", saved, path, "-o", "/dev/full")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert ("no space left" if same else "'clear/call_1' is taken") in done.err

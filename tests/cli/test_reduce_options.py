@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from suture.tokens import ExactCounter
-from tests.cli.program import ANSWER, USER, run, write_json
+from tests.cli.program import ANSWER, USER, run, without, write_json
 from tests.cli.program import result as answer
 from tests.cli.reducing import Reduce, cleared, files, output, plans, reduce, results, rounds, tokens
 
@@ -120,11 +120,12 @@ def test_an_encoding_that_nobody_knows_is_refused_with_those_that_are_known(tmp_
 
 
 def test_a_tokenizer_that_is_not_installed_is_told_with_how_to_install_it(tmp_path: Path):
-    (tmp_path / "splintr.py").write_text("raise ImportError('hidden')", encoding="utf-8")
     path = write_json(tmp_path / "h.json", LONG)
-    done = run("reduce", "--tokenizer", "o200k_base", path, PYTHONPATH=str(tmp_path))
+    done = run(
+        "reduce", "--tokenizer", "o200k_base", path, PYTHONPATH=without("splintr", tmp_path / "hidden")["PYTHONPATH"]
+    )
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "pip install 'suture[tokens]'" in done.err
+    assert "pip install 'splintr-rs>=0.22'" in done.err
 
 
 def test_the_model_is_told_the_tool_and_the_directory_that_it_knows(tmp_path: Path, reduce: Reduce):
@@ -153,11 +154,6 @@ def test_the_wire_can_be_told(tmp_path: Path, reduce: Reduce):
     for wire in ("anthropic", "openai-chat"):
         (plan,) = plans(reduce("--json", "--wire", wire, write_json(tmp_path / "h.json", ambiguous)))
         assert plan["wire"] == wire
-
-
-def test_a_document_above_the_limit_is_refused(tmp_path: Path, reduce: Reduce):
-    done = reduce("--max-bytes", "100", write_json(tmp_path / "h.json", LONG, indent=1))
-    assert done == (2, "", f"suture: {tmp_path / 'h.json'}: larger than --max-bytes 100\n")
 
 
 LIMITS = ("--max-tokens", "--down-to", "--at-least", "--keep", "--max-length", "--max-length-per-turn")
@@ -209,3 +205,21 @@ def test_a_directory_with_an_escape_can_be_used_if_the_model_is_told_another_nam
     done = reduce("--max-tokens", "10", "--save-to", saved, "--root", "x", path, "-o", tmp_path / "out.json")
     assert (done.status, "\x1b" in done.out) == (0, False)
     assert files(saved) == {"clear/call_0": output(0)}
+
+
+def test_a_whole_history_is_brought_under_a_limit_without_a_model(tmp_path: Path, reduce: Reduce):
+    messages = rounds(*[400] * 30)
+    history = write_json(tmp_path / "long.json", messages)
+    short, kept = tmp_path / "short.json", tmp_path / "kept"
+    done = reduce("--compact", "600", "--save-to", str(kept), "-o", str(short), str(history))
+    assert done.status == 0, done.err
+    written = json.loads(short.read_text(encoding="utf-8"))
+    assert tokens(written) <= 600
+    assert "conversation-summary" in str(written)
+    assert files(kept)
+
+
+def test_what_cannot_be_brought_under_a_limit_is_named(tmp_path: Path, reduce: Reduce):
+    done = reduce("--compact", "3", str(write_json(tmp_path / "long.json", rounds(400))))
+    assert done.status == 2
+    assert "cannot be cut" in done.err

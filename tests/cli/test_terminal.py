@@ -16,6 +16,7 @@ from tests.cli.program import (
     run,
     run_on_terminal,
     turn,
+    without,
     write_json,
     write_lines,
 )
@@ -33,10 +34,7 @@ def plain(shown: str) -> str:
 @pytest.fixture
 def without_rich(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which `rich` cannot be imported."""
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "rich.py").write_text("raise ImportError('hidden')", encoding="utf-8")
-    return {"PYTHONPATH": str(hidden)}
+    return without("rich", tmp_path / "hidden")
 
 
 def test_findings_are_a_coloured_table_with_the_rule_and_its_source(tmp_path: Path):
@@ -155,7 +153,7 @@ def test_progress_without_rich_is_a_line_that_is_written_over(tmp_path: Path, wi
     path = write_lines(tmp_path / "h.jsonl", [GOOD] * 400)
     shown = run_on_terminal("check", path, variables=without_rich).out
     assert "\r100 conversations, 25 %" in shown
-    assert shown.split("\r")[-1] == "400 conversations: 400 acceptable, 0 with findings\n"
+    assert plain(shown).split("\r")[-1] == "400 conversations: 400 acceptable, 0 with findings\n"
 
 
 @pytest.mark.parametrize("count", [3, 400])

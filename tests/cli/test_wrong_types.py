@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from suture.cli import open_source, read_conversations
-from suture.cli._refusal import Refusal
+from suture.cli import Refusal, open_source, read_conversations
 from suture.repair import repair
 
 SAMPLES = sorted((Path(__file__).parents[2] / "examples" / "samples").iterdir())

@@ -13,8 +13,7 @@ from suture import codecs, errors, models
 from suture.codecs import CODECS, Codec, Lost, Request, get_codec
 from suture.messages import AgenticMessage, ToolInfo
 from suture.models import PROVIDERS, LocalModel, OpenAIChatModel, get_model
-from suture.models._local_options import Options
-from suture.models._provider import Settings
+from suture.models.provider import Settings
 from tests.docs.pages import DOCS, ROOT, blocks, code, named, prose, table
 from tests.models.local.asking import needs_model
 
@@ -77,13 +76,12 @@ def test_every_setting_of_a_model_is_explained_with_its_default():
     assert told["wire"].strip('"') == model.wire
 
 
-def test_every_setting_and_option_of_the_local_model_is_explained_with_its_default():
+def test_every_setting_of_the_local_model_is_explained_with_its_default():
     rows = {code(row[0]): row for row in table(MODELS, "setting of `LocalModel`")}
     taken = {name: one for name, one in inspect.signature(LocalModel.__init__).parameters.items() if name != "self"}
     assert set(rows) == set(taken)
     for name, parameter in taken.items():
         assert repr(parameter.default).replace("'", '"') == rows[name][1].strip("`"), name
-    assert set(re.findall("`([^`]+)`", rows["options"][2])) == set(Options.__struct_fields__)
 
 
 def keys_in(value: Any) -> set[str]:
@@ -166,6 +164,6 @@ def test_every_field_of_a_model_error_is_explained():
 
 
 def test_every_error_of_a_room_is_where_the_page_says():
-    for row in table(ERRORS, "error of a room"):
+    for row in table(ERRORS, "error of a module"):
         for room in re.findall("`([^`]+)`", row[1]):
             assert issubclass(getattr(import_module(room), code(row[0])), suture.SutureError)

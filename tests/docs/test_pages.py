@@ -184,3 +184,29 @@ def test_every_option_of_a_command_is_explained(command: str):
     rows = {option: row for row in table(LINES, "option") for option in re.findall(r"(--[\w-]+)", row[0])}
     assert len(offered) >= 4
     assert {option for option, row in rows.items() if command in row[1]} == offered
+
+
+# --- README.md --------------------------------------------------------------------------------
+
+README_GUESTS = (
+    "LangChain",
+    "deepagents",
+    "pydantic-ai",
+    "OpenAI Agents",
+    "google-adk",
+    "strands",
+    "agent-framework",
+    "openai",
+    "anthropic",
+)
+
+
+def test_the_readme_counts_what_the_page_of_the_seven_histories_says():
+    counts: dict[tuple[str, str], set[int]] = {}
+    for row in table(DOCS / "guests" / "seven-histories.md", "guest"):
+        guest = next(one for one in README_GUESTS if row[0].replace("`", "").startswith(one))
+        counts.setdefault((guest, row[2]), set()).add(sum(cell == "right" for cell in row[3:]))
+    without, repaired = table(ROOT / "README.md", "")[0], table(ROOT / "README.md", "")[1]
+    for place, guest in enumerate(README_GUESTS, 1):
+        assert without[place] == " to ".join(map(str, sorted(counts[guest, "without"]))), guest
+        assert {int(repaired[place])} == counts[guest, "with"], guest

@@ -11,6 +11,7 @@ from msgspec.structs import fields
 from suture import ChatModelAgent, reduction, tokens
 from suture.middleware import ToolReduction
 from suture.reduction import ClearResult, Plan, Save, ToolDetail, ToolReductionConfig, TruncResult
+from suture.reduction.draft import PROCESSED
 from suture.stores import MemoryBackend
 from suture.testing import ScriptedModel
 from tests.docs.pages import DOCS, prose, table
@@ -74,4 +75,4 @@ def test_every_setting_is_beside_one_of_the_reference_or_said_to_be_ours_alone()
 
 
 def test_what_marks_a_round_is_called_as_the_page_calls_it():
-    assert f"`{reduction.PROCESSED}`" in prose(PAGE)
+    assert f"`{PROCESSED}`" in prose(PAGE)

@@ -5,17 +5,17 @@ import re
 from tests.examples.program import run_example
 from tests.models.local.asking import needs_model
 
-CALL = r"call_[0-9a-f]{24}"
+CALL = r"[0-9A-Za-z]{32}"
 TOLD = rf"""local:SmolLM2-135M-Instruct\.Q4_1, on this machine: no key, no network
 
 user:  When is high tide in Dover\?
-model: calls tides \{{ ?"port": ?"(?P<first>Dover|Hull)" ?\}}
+model: calls tides \{{ ?"port" ?: ?"(?P<first>Dover|Hull)" ?\}}
 tool:  High tide in (?P=first) is at \d\d:\d\d\.
 model: (?P<answer>.+)
-       \(\d+ tokens\)
+       \(\d+ tokens written\)
 
 user:  Will it rain in Hull\?
-model: calls forecast \{{ ?"port": ?"(?:Dover|Hull)" ?\}}
+model: calls forecast \{{ ?"port" ?: ?"(?:Dover|Hull)" ?\}}
        … and is stopped: cancelled
 
 the history, mended:
@@ -24,10 +24,10 @@ the history, mended:
   tool      Tool call forecast with id (?P=id) was stopped before it finished - the run was canceled\.
 
 user:  Never mind the rain\. When is high tide in Hull\?
-model: calls tides \{{ ?"port": ?"(?P<last>Dover|Hull)" ?\}}
+model: calls tides \{{ ?"port" ?: ?"(?P<last>Dover|Hull)" ?\}}
 tool:  High tide in (?P=last) is at \d\d:\d\d\.
 model: (?P<end>.+)
-       \(\d+ tokens\)
+       \(\d+ tokens written\)
 """
 
 

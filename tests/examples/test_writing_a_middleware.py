@@ -8,8 +8,8 @@ from tests.examples.program import run_example
 def test_the_middleware_tells_of_every_step_in_its_order():
     shown = re.sub(r"\d+ ms", "… ms", run_example("writing_a_middleware.py"))
     head, _, rest = shown.partition("before_agent")
-    turn = "before_model_rewrite_state > event sender > Timing.wrap_model > fit > callbacks > ScriptedModel"
-    assert f"model turn: Timing.{turn}" in head
+    turn = "before_model_rewrite_state > event sender > Timing.wrap_model_call > fit > callbacks > ScriptedModel"
+    assert f"model turn: PatchToolCalls.before_model_rewrite_state > Timing.{turn}" in head
     assert f"before_agent{rest}".splitlines() == [
         "before_agent: tools tides",
         "before turn 1: 1 messages",
@@ -19,7 +19,7 @@ def test_the_middleware_tells_of_every_step_in_its_order():
         "before turn 2: 3 messages",
         "  model harbour/2.1: … ms",
         "after turn 2: At 06:12 in Dover.",
-        "after_agent: finished, 3 timed",
+        "after_agent: finished, 2 turns, 3 timed",
         "event timing: model harbour/1.1, tool tides, model harbour/2.1",
         "the model was told: You know the tides. Be brief.",
     ]

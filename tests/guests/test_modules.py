@@ -9,7 +9,8 @@ import pytest
 from tests.guest_modules import is_guest
 
 ROOM = Path(__file__).parents[2] / "src" / "suture" / "integrations"
-MODULES = [name for file in sorted(ROOM.glob("*.py")) if is_guest(name := f"suture.integrations.{file.stem}")]
+PATHS = [file.relative_to(ROOM.parents[1]).with_suffix("") for file in sorted(ROOM.rglob("*.py"))]
+MODULES = [name for path in PATHS if is_guest(name := ".".join(path.parts).removesuffix(".__init__"))]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from suture.kernel._typed import register_type
+from suture.kernel.values import register_type
 
 
 class Size(enum.Enum):

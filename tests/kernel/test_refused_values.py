@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from suture.errors import ConfigError, InputError, SutureError
-from suture.kernel._typed import UnregisteredTypeError, decode_value, encode_value, register_type
+from suture.kernel.values import UnregisteredTypeError, decode_value, encode_value, register_type
 from suture.messages import Message
 from tests.kernel.registered import Level, Order, Size, Tag, Untyped
 
@@ -180,7 +180,7 @@ def test_an_unknown_name_is_refused_and_named():
 
 def test_decoding_a_name_imports_nothing():
     script = (
-        "import sys; from suture.kernel._typed import decode_value\n"
+        "import sys; from suture.kernel.values import decode_value\n"
         "try: decode_value({'$type': 'colorsys.rgb_to_hls', 'value': []})\n"
         "except TypeError: print('colorsys' in sys.modules)"
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suture import messages
-from suture.kernel._typed import decode_value, encode_value
+from suture.kernel.values import decode_value, encode_value
 from suture.messages import AgenticMessage, FrozenMap, Message, Opaque, ServerToolCall, TextPart, ToolCall, ToolResult
 from tests.kernel.registered import Access, Derived, Level, Money, Order, Point, Renamed, Size, Tag
 
@@ -75,6 +75,7 @@ def shape(value: Any) -> Any:
     return type(value), repr(value), getattr(value, "fold", 0)
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_a_value_comes_back_equal_and_of_the_same_types_all_the_way_down(value):
     before = shape(value)
@@ -90,6 +91,7 @@ def test_a_value_comes_back_equal_and_of_the_same_types_all_the_way_down(value):
     assert shape(value) == before
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_equal_values_are_stored_as_equal_bytes(value):
     stored = msgspec.json.encode(encode_value(value))
@@ -104,11 +106,13 @@ def plain_only(value: Any) -> bool:
     return type(value) in (str, int, float, bool, type(None))
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_what_is_stored_is_plain_data(value):
     assert plain_only(encode_value(value))
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | TEXT,

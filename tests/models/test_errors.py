@@ -147,10 +147,10 @@ def test_an_agent_waits_as_long_as_the_provider_asks(wire: str, monkeypatch: pyt
         async with loopback(answers) as server:
             retry = ModelRetryConfig(max_retries=2, backoff=lambda _: 0.0)
             agent = ChatModelAgent(model=make_model(wire, server.url), model_retry_config=retry)
-            monkeypatch.setattr("suture.kernel._attempts.asyncio", _Waiting(note))
-            async with agent.run("hi") as running:
+            monkeypatch.setattr("suture.kernel.model_call.asyncio", _Waiting(note))
+            async with agent.stream("hi") as running:
                 retries = [event async for event in running if isinstance(event, RetryScheduled)]
-            return running.result, retries
+            return running.final_result, retries
 
     result, retries = asyncio.run(run())
     assert result.output == "The sea is calm."

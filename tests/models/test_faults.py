@@ -10,11 +10,12 @@ import pytest
 
 from suture.codecs import codec
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, StreamCutError
-from suture.models import _provider
+from suture.models import provider
 from tests.models.loopback import Answer, loopback
 from tests.models.providers import (
     HELLO,
     WIRES,
+    call_reply,
     error_body,
     frame,
     frames,
@@ -230,8 +231,8 @@ def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyP
 
 
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_provider, "MAX_REPLY", 300_000)
-    monkeypatch.setattr(_provider, "MAX_ERROR", 50_000)
+    monkeypatch.setattr(provider, "MAX_REPLY", 300_000)
+    monkeypatch.setattr(provider, "MAX_ERROR", 50_000)
     monkeypatch.setattr(codec, "MAX_EVENT", 100_000)
 
 
@@ -331,3 +332,16 @@ def test_a_reply_below_the_limits_is_whole(monkeypatch: pytest.MonkeyPatch):
             return [item async for item in model.stream(HELLO)][-1].content
 
     assert {len(asyncio.run(run(wire))) for wire in WIRES} == {90_000}
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic"])
+def test_a_server_that_does_not_stream_although_it_is_asked_is_heard_all_the_same(wire: str):
+    said = call_reply(("call_1", "tides", '{"port": "Dover"}'), text="Let me see.")
+
+    async def main() -> Any:
+        async with loopback([whole(wire, said)]) as server:
+            return [item async for item in make_model(wire, server.url).stream(HELLO)][-1]
+
+    message = asyncio.run(main())
+    assert message.content == "Let me see."
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [("tides", {"port": "Dover"})]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from suture.models._gemini_turn import sign_foreign_calls
+from suture.models.gemini import sign_foreign_calls
 
 SKIP = "skip_thought_signature_validator"
 

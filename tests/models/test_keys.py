@@ -147,7 +147,7 @@ def test_a_key_that_a_server_repeats_is_nowhere_in_a_run(
                         max_retries=1, backoff=lambda _: 0.0, should_retry=lambda about: about.attempt == 1
                     ),
                 )
-                running = agent.run("hi", checkpoint_id="c1")
+                running = agent.stream("hi", checkpoint_id="c1")
                 seen: list[str] = []
                 with pytest.raises(SutureError) as caught:
                     await watch(running, seen)
@@ -167,8 +167,8 @@ def test_a_key_that_a_server_repeats_is_nowhere_in_a_run(
 
 def test_the_secrets_that_a_client_of_ones_own_holds_are_kept_back():
     import boto3
+    import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
     import openai
-    from google import genai
 
     from suture.models import BedrockModel, GeminiModel, OpenAIChatModel
 

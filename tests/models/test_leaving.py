@@ -92,7 +92,7 @@ def test_a_task_that_is_cancelled_while_the_answer_comes_hangs_up(wire: str):
 def test_a_run_that_is_cancelled_before_the_answer_hangs_up(wire: str):
     async def run() -> str:
         async with loopback([silent()]) as server:
-            running = ChatModelAgent(model=make_model(wire, server.url)).run("hi")
+            running = ChatModelAgent(model=make_model(wire, server.url)).stream("hi")
             async with running:
                 await server.came.wait()
                 result = await running.cancel()
@@ -106,7 +106,7 @@ def test_a_run_that_is_cancelled_before_the_answer_hangs_up(wire: str):
 def test_a_run_that_is_cancelled_while_the_answer_comes_hangs_up_and_keeps_what_was_said(wire: str):
     async def run() -> Any:
         async with loopback([broken_off(wire)]) as server:
-            async with ChatModelAgent(model=make_model(wire, server.url)).run("hi") as running:
+            async with ChatModelAgent(model=make_model(wire, server.url)).stream("hi") as running:
                 async for event in running:
                     if isinstance(event, MessageDelta) and event.delta.text:
                         break

@@ -17,7 +17,7 @@ CLASSES = {
     "gemini:gemini-2.5-flash": ("GeminiModel", "gemini"),
     "bedrock:us.amazon.nova-micro-v1:0": ("BedrockModel", "bedrock"),
     "ollama:qwen3": ("OpenAIChatModel", "openai-chat"),
-    "local": ("LocalModel", "pairing"),
+    "local": ("LocalModel", "openai-chat"),
 }
 
 
@@ -89,3 +89,9 @@ def test_a_module_without_that_name_and_a_thing_that_is_no_model_are_told_apart(
         get_model(f"{own_module}:yours")
     with pytest.raises(ConfigError, match=f"{own_module}:number is no model"):
         get_model(f"{own_module}:number")
+
+
+@pytest.mark.parametrize(("name", "meant"), [("antropic:claude", "anthropic"), ("google:gemini-2.5-flash", "gemini")])
+def test_a_provider_that_is_almost_one_is_guessed(name: str, meant: str):
+    with pytest.raises(ConfigError, match=rf"did you mean {meant}:\?"):
+        get_model(name)

@@ -75,9 +75,9 @@ def test_a_tool_loop_goes_round_through_a_real_server(api: Any, server: str):
     agent = ChatModelAgent(model=model, tools=[tides], middlewares=[PatchToolCalls()])
 
     async def run() -> tuple[Any, str]:
-        async with agent.run([*ROUND, Message.user("High tide in Dover?")]) as running:
+        async with agent.stream([*ROUND, Message.user("High tide in Dover?")]) as running:
             pieces = [event.delta.text async for event in running if isinstance(event, MessageDelta)]
-        return running.result, "".join(pieces)
+        return running.final_result, "".join(pieces)
 
     result, streamed = asyncio.run(run())
     asks, answer, says = result.messages[-3:]
@@ -98,7 +98,7 @@ def test_a_stream_that_is_interrupted_leaves_a_history_that_the_server_takes(api
     agent = ChatModelAgent(model=api(server), middlewares=[PatchToolCalls()])
 
     async def interrupted() -> Any:
-        async with agent.run("Tell me a long story about the sea.", options={"max_tokens": 400}) as running:
+        async with agent.stream("Tell me a long story about the sea.", options={"max_tokens": 400}) as running:
             async for event in running:
                 if isinstance(event, MessageDelta) and event.delta.text:
                     return await running.cancel()
@@ -125,7 +125,8 @@ def test_a_reply_that_reaches_its_limit_says_so(api: Any, server: str):
 
 def test_a_request_that_the_server_refuses_is_an_error_of_ours(server: str):
     agent = ChatModelAgent(model=chat(server))
-    with pytest.raises(suture.ContextLengthError) as caught:
-        agent.run_sync("word " * 4000)
-    assert caught.value.status == 400
-    assert not caught.value.retryable
+    with pytest.raises(suture.ContextOverflowError, match="message 0") as caught:
+        agent.run_sync("word " * 4000)  # what the user said is never cut, so nothing can help
+    refused = caught.value.__cause__ or caught.value.__context__
+    assert isinstance(refused, suture.ContextLengthError)
+    assert (refused.status, refused.retryable, refused.limit) == (400, False, 2048)

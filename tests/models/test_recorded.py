@@ -177,7 +177,7 @@ async def anthropic_oracle(url: str) -> dict[str, Any]:
 
 
 async def gemini_oracle(url: str) -> dict[str, Any]:
-    from google import genai
+    import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
 
     client = genai.Client(api_key="none", http_options={"base_url": url})
     text, calls, usage = "", list[Any](), TokenUsage()

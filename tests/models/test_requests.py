@@ -303,9 +303,9 @@ def test_a_wrong_cache_option_is_refused(wrong: object):
 async def run_agent(wire: str, answers: Sequence[Answer], **settings: Any) -> tuple[Any, list[Any], Any]:
     async with loopback(answers) as server:
         agent: Any = ChatModelAgent(model=make_model(wire, server.url), **settings)
-        async with agent.run("High tide?") as running:
+        async with agent.stream("High tide?") as running:
             events = [event async for event in running]
-        return running.result, events, server
+        return running.final_result, events, server
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -359,7 +359,7 @@ def test_what_a_provider_is_not_told_is_told_once(wire: str):
     async def run() -> tuple[list[Any], int]:
         async with loopback(answers) as server:
             model = make_model(wire, server.url, options={"parallel_tool_calls": False})
-            async with ChatModelAgent(model=model, tools=[tides]).run("High tide?") as running:
+            async with ChatModelAgent(model=model, tools=[tides]).stream("High tide?") as running:
                 events = [event async for event in running]
             return events, len(server.requests)
 

@@ -139,7 +139,7 @@ def test_a_watermark_that_frees_too_little_is_all_or_nothing_as_well(wire: str):
 
 
 @on_each_wire
-def test_70_and_77_the_tools_are_counted_as_well(wire: str):
+def test_the_tools_are_counted_as_well(wire: str):
     messages = write(wire, FIVE)
     alone = planned(wire, messages, max_tokens_for_clear=100_000)
     tools = (ToolInfo("search", "Search. " * 1_000),)
@@ -151,7 +151,7 @@ def test_70_and_77_the_tools_are_counted_as_well(wire: str):
 
 
 @on_each_wire
-def test_defect_12_media_cost_tokens(wire: str):
+def test_media_cost_tokens(wire: str):
     plain = write(wire, [("user", "go"), *one_round("a", "here"), *one_round("z")])
     shown = write(wire, [("user", "go"), *one_round("a", [("text", "here"), ("image", "iVBO")]), *one_round("z")])
     few, many = (planned(wire, messages, max_tokens_for_clear=100_000).tokens_before for messages in (plain, shown))

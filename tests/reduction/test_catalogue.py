@@ -32,7 +32,7 @@ THREE: list[Step] = [*TWO, *one_round("c")]
 
 
 @on_each_wire
-def test_36_an_old_result_becomes_the_path_of_its_file_and_the_last_round_stays(wire: str):
+def test_an_old_result_becomes_the_path_of_its_file_and_the_last_round_stays(wire: str):
     messages = write(wire, TWO)
     plan = planned(wire, messages)
     assert texts(wire, plan.messages) == [saved_at("/r/clear/a"), long("b")]
@@ -45,7 +45,7 @@ def test_36_an_old_result_becomes_the_path_of_its_file_and_the_last_round_stays(
 
 
 @on_each_wire
-def test_36_no_round_kept_is_none_kept(wire: str):
+def test_no_round_kept_is_none_kept(wire: str):
     """The reference cannot express it: there zero means one."""
     plan = planned(wire, write(wire, TWO), clear_retention_suffix_limit=0)
     assert texts(wire, plan.messages) == [saved_at("/r/clear/a"), saved_at("/r/clear/b")]
@@ -53,13 +53,13 @@ def test_36_no_round_kept_is_none_kept(wire: str):
 
 
 @on_each_wire
-def test_36_what_reads_the_file_has_the_name_that_was_given(wire: str):
+def test_what_reads_the_file_has_the_name_that_was_given(wire: str):
     plan = planned(wire, write(wire, TWO), read_file_tool_name="cat_file")
     assert texts(wire, plan.messages)[0] == saved_at("/r/clear/a", "cat_file")
 
 
 @on_each_wire
-def test_36_in_chinese(wire: str):
+def test_in_chinese(wire: str):
     plan = planned(wire, write(wire, TWO), language="zh")
     assert texts(wire, plan.messages)[0] == (
         "<persisted-output>工具结果已保存至: /r/clear/a\n使用 read_file 进行查看</persisted-output>"
@@ -67,7 +67,7 @@ def test_36_in_chinese(wire: str):
 
 
 @on_each_wire
-def test_37_a_path_maker_decides_where_and_the_root_does_not_count(wire: str):
+def test_a_path_maker_decides_where_and_the_root_does_not_count(wire: str):
     details: list[ToolDetail] = []
 
     def path(detail: ToolDetail) -> str:
@@ -86,14 +86,14 @@ def test_37_a_path_maker_decides_where_and_the_root_does_not_count(wire: str):
 
 @pytest.mark.parametrize(("language", "text"), [("en", CLEARED), ("zh", "[工具输出结果已清理]")])
 @on_each_wire
-def test_38_without_a_backend_the_result_is_just_gone(wire: str, language: str, text: str):
+def test_without_a_backend_the_result_is_just_gone(wire: str, language: str, text: str):
     plan = planned(wire, write(wire, TWO), offload=False, language=language)
     assert texts(wire, plan.messages) == [text, long("b")]
     assert plan.saves == ()
 
 
 @on_each_wire
-def test_38_without_a_backend_nothing_is_truncated(wire: str):
+def test_without_a_backend_nothing_is_truncated(wire: str):
     """There would be no place for the rest."""
     messages = write(wire, TWO)
     plan = planned(wire, messages, offload=False, max_length_for_trunc=200, max_tokens_for_clear=100_000)
@@ -102,7 +102,7 @@ def test_38_without_a_backend_nothing_is_truncated(wire: str):
 
 
 @on_each_wire
-def test_39_results_in_another_order_go_to_their_own_files(wire: str):
+def test_results_in_another_order_go_to_their_own_files(wire: str):
     calls = [("a", "search", "{}"), ("b", "fetch", "{}")]
     swapped: list[Step] = [("turn", calls), ("bundle", [("b", "fetch", long("b")), ("a", "search", long("a"))])]
     plan = planned(wire, write(wire, [("user", "go"), *swapped, *one_round("z")]))
@@ -130,7 +130,7 @@ def offloading(detail: ToolDetail) -> ClearResult:
 
 
 @on_each_wire
-def test_40_a_handler_may_take_the_arguments_along(wire: str):
+def test_a_handler_may_take_the_arguments_along(wire: str):
     messages = write(wire, TWO)
     plan = planned(wire, messages, tool_config={"search": ToolReductionConfig(clear_handler=offloading)})
     assert texts(wire, plan.messages) == ["result offloaded", long("b")]
@@ -142,7 +142,7 @@ def test_40_a_handler_may_take_the_arguments_along(wire: str):
 
 
 @on_each_wire
-def test_41_a_round_that_was_cleared_is_left_alone_and_the_next_one_is_cleared(wire: str):
+def test_a_round_that_was_cleared_is_left_alone_and_the_next_one_is_cleared(wire: str):
     messages = write(wire, TWO)
     first = planned(wire, messages)
     new = write(wire, one_round("c"))
@@ -154,7 +154,7 @@ def test_41_a_round_that_was_cleared_is_left_alone_and_the_next_one_is_cleared(w
 
 
 @on_native_wires
-def test_41_both_turns_carry_the_mark_afterwards(wire: str):
+def test_both_turns_carry_the_mark_afterwards(wire: str):
     first = planned(wire, write(wire, TWO))
     assert marked(first.messages) == [False, True, False, False, False]
     second = planned(wire, [*first.messages, *write(wire, one_round("c"))])
@@ -162,7 +162,7 @@ def test_41_both_turns_carry_the_mark_afterwards(wire: str):
 
 
 @on_each_wire
-def test_42_an_excluded_tool_keeps_its_result_and_has_no_file(wire: str):
+def test_an_excluded_tool_keeps_its_result_and_has_no_file(wire: str):
     steps: list[Step] = [("user", "go"), *one_round("a"), *one_round("b", name="plan"), *one_round("c")]
     plan = planned(wire, write(wire, steps), clear_exclude_tools=["plan"])
     assert texts(wire, plan.messages) == [saved_at("/r/clear/a"), long("b"), long("c")]
@@ -170,7 +170,7 @@ def test_42_an_excluded_tool_keeps_its_result_and_has_no_file(wire: str):
 
 
 @on_each_wire
-def test_43_if_too_little_would_be_freed_nothing_happens(wire: str):
+def test_if_too_little_would_be_freed_nothing_happens(wire: str):
     messages = write(wire, THREE)
     plan = planned(wire, messages, clear_at_least_tokens=10_000)
     assert plan.messages is messages
@@ -178,14 +178,14 @@ def test_43_if_too_little_would_be_freed_nothing_happens(wire: str):
 
 
 @on_each_wire
-def test_44_if_enough_would_be_freed_everything_happens(wire: str):
+def test_if_enough_would_be_freed_everything_happens(wire: str):
     plan = planned(wire, write(wire, THREE), clear_at_least_tokens=10)
     assert texts(wire, plan.messages) == [saved_at("/r/clear/a"), saved_at("/r/clear/b"), long("c")]
     assert saved(plan) == {"/r/clear/a": long("a"), "/r/clear/b": long("b")}
 
 
 @on_each_wire
-def test_44_exactly_as_much_as_demanded_is_enough_and_one_more_is_not(wire: str):
+def test_exactly_as_much_as_demanded_is_enough_and_one_more_is_not(wire: str):
     messages = write(wire, THREE)
     freed = planned(wire, messages).tokens_freed
     assert freed > 0
@@ -194,7 +194,7 @@ def test_44_exactly_as_much_as_demanded_is_enough_and_one_more_is_not(wire: str)
 
 
 @on_each_wire
-def test_45_what_stands_around_the_cleared_result_stays_as_it_is(wire: str):
+def test_what_stands_around_the_cleared_result_stays_as_it_is(wire: str):
     """A call that waits for its result at the end is a round, too: the one that is kept."""
     steps: list[Step] = [
         ("system", "Be brief."),
@@ -213,13 +213,13 @@ def test_45_what_stands_around_the_cleared_result_stays_as_it_is(wire: str):
 
 
 @on_native_wires
-def test_45_the_mark_is_on_the_turn_of_the_cleared_round_alone(wire: str):
+def test_the_mark_is_on_the_turn_of_the_cleared_round_alone(wire: str):
     messages = write(wire, [("system", "Be brief."), ("user", "go"), *one_round("old"), *one_round("new")])
     assert marked(planned(wire, messages).messages) == [False, False, True, False, False, False]
 
 
 @on_each_wire
-def test_46_with_both_phases_skipped_nothing_happens(wire: str):
+def test_with_both_phases_skipped_nothing_happens(wire: str):
     for steps in ([("user", "go"), ("say", "well"), ("user", "so"), ("say", "yes"), ("user", "ok")], THREE):
         messages = write(wire, steps)
         plan = planned(wire, messages, skip_truncation=True, skip_clear=True)

@@ -29,7 +29,7 @@ CALLS = [("a", "search", '{"q": 1}')]
 
 
 @on_each_wire
-def test_4_5_a_reused_id_does_not_clear_a_fresh_output(wire: str):
+def test_a_reused_id_does_not_clear_a_fresh_output(wire: str):
     """DCP#615: cleared by id, the output of the last round goes with that of the first."""
     steps = [("user", "go"), *one_round("a", long("old")), ("user", "again"), *one_round("a", long("fresh"))]
     plan = planned(wire, write(wire, steps))
@@ -38,7 +38,7 @@ def test_4_5_a_reused_id_does_not_clear_a_fresh_output(wire: str):
 
 
 @on_each_wire
-def test_4_5_ids_that_restart_each_round_in_parallel_calls_keep_their_own_outputs(wire: str):
+def test_ids_that_restart_each_round_in_parallel_calls_keep_their_own_outputs(wire: str):
     def parallel(label: str) -> list[Step]:
         calls = [("0", "search", "{}"), ("1", "fetch", "{}")]
         results = [("1", "fetch", long(f"{label}1")), ("0", "search", long(f"{label}0"))]
@@ -58,7 +58,7 @@ def path_in(text: str) -> str:
 
 
 @on_each_wire
-def test_4_5_no_call_is_torn_from_its_result(wire: str):
+def test_no_call_is_torn_from_its_result(wire: str):
     """F13: a cut between the two makes every provider refuse the history."""
     pair = [("x", "search", "{}"), ("y", "search", "{}")]
     results = [("x", "search", long("x")), ("y", "search", long("y"))]
@@ -87,7 +87,7 @@ def replacing(arguments: str) -> Any:
 
 
 @pytest.mark.parametrize("wire", SIGNED)
-def test_4_5_the_arguments_of_a_signed_turn_are_never_touched(wire: str):
+def test_the_arguments_of_a_signed_turn_are_never_touched(wire: str):
     """F47: cleared inputs make arguments `{}`, and the provider finds the signature broken."""
     steps: list[Step] = [("user", "go"), ("signed", CALLS), ("bundle", [("a", "search", long("a"))]), *one_round("z")]
     messages = write(wire, steps)
@@ -97,7 +97,7 @@ def test_4_5_the_arguments_of_a_signed_turn_are_never_touched(wire: str):
 
 
 @on_each_wire
-def test_4_5_the_arguments_of_any_other_turn_may_be_replaced(wire: str):
+def test_the_arguments_of_any_other_turn_may_be_replaced(wire: str):
     messages = write(wire, [("user", "go"), *one_round("a"), *one_round("z")])
     plan = planned(wire, messages, tool_config=replacing('{"cleared": true}'))
     wanted = [arguments_on(wire, '{"cleared": true}'), arguments_on(wire, '{"q": 1}')]
@@ -106,14 +106,14 @@ def test_4_5_the_arguments_of_any_other_turn_may_be_replaced(wire: str):
 
 @pytest.mark.parametrize("text", ["argument offloaded", "[]", '{"q": ', ""])
 @pytest.mark.parametrize("wire", ["anthropic", "gemini", "bedrock"])
-def test_4_5_arguments_that_are_no_object_become_an_empty_one_where_objects_are_wanted(wire: str, text: str):
+def test_arguments_that_are_no_object_become_an_empty_one_where_objects_are_wanted(wire: str, text: str):
     messages = write(wire, [("user", "go"), *one_round("a"), *one_round("z")])
     plan = planned(wire, messages, tool_config=replacing(text))
     assert arguments_of(wire, plan.messages) == [{}, {"q": 1}]
 
 
 @on_each_wire
-def test_4_5_whoever_caches_what_was_read_can_see_what_was_cleared(wire: str):
+def test_whoever_caches_what_was_read_can_see_what_was_cleared(wire: str):
     """A pruned read makes a "file already read" cache lie (qwen-code); the plan says which calls it took."""
     steps = [("user", "go"), *one_round("a", name="read"), *one_round("b", name="grep"), *one_round("z")]
     plan = planned(wire, write(wire, steps))
@@ -125,7 +125,7 @@ def test_4_5_whoever_caches_what_was_read_can_see_what_was_cleared(wire: str):
 
 
 @on_each_wire
-def test_4_5_the_users_messages_are_all_there_even_if_every_round_is_removed(wire: str):
+def test_the_users_messages_are_all_there_even_if_every_round_is_removed(wire: str):
     """Some templates refuse a history without a user message."""
     steps = [("user", "go"), *one_round("a"), ("user", "and?"), *one_round("b"), ("user", "so?")]
     messages = write(wire, steps)
@@ -134,7 +134,7 @@ def test_4_5_the_users_messages_are_all_there_even_if_every_round_is_removed(wir
 
 
 @on_each_wire
-def test_4_5_the_last_message_stays_the_last_message(wire: str):
+def test_the_last_message_stays_the_last_message(wire: str):
     """A history that ends on the assistant is a prefill, and refused by some."""
     for steps in (
         [("user", "go"), *one_round("a"), ("say", "well"), *one_round("b")],
@@ -147,7 +147,7 @@ def test_4_5_the_last_message_stays_the_last_message(wire: str):
 
 
 @on_each_wire
-def test_4_5_a_threshold_that_cannot_be_reached_does_not_make_it_go_on_for_ever(wire: str):
+def test_a_threshold_that_cannot_be_reached_does_not_make_it_go_on_for_ever(wire: str):
     """goose #5803: a loop of compactions where the model is small."""
     plan = planned(wire, write(wire, [("user", "go"), *one_round("a"), *one_round("b")]))
     assert plan.tokens_after > 0
@@ -160,7 +160,7 @@ def test_4_5_a_threshold_that_cannot_be_reached_does_not_make_it_go_on_for_ever(
 @pytest.mark.parametrize("ledger", ["its own", "none", "another history's"])
 @pytest.mark.parametrize("offload", [True, False], ids=["offload", "no offload"])
 @on_each_wire
-def test_4_5_a_placeholder_is_not_taken_for_output_again(wire: str, offload: bool, ledger: str):
+def test_a_placeholder_is_not_taken_for_output_again(wire: str, offload: bool, ledger: str):
     """Also if it is longer than the new placeholder would be."""
     root = "/a/very/long/root/of/all/the/files" * 6
     messages = write(wire, [("user", "go"), *one_round("a", long("a", 4_000)), *one_round("b")])
@@ -176,7 +176,7 @@ def test_4_5_a_placeholder_is_not_taken_for_output_again(wire: str, offload: boo
 
 
 @pytest.mark.parametrize("wire", TELLS_ERRORS)
-def test_4_5_a_result_that_told_of_an_error_still_does_when_it_is_cleared(wire: str):
+def test_a_result_that_told_of_an_error_still_does_when_it_is_cleared(wire: str):
     """gemini-cli #18545: what is most worth knowing was cleared away."""
     messages = write(wire, [("user", "go"), ("turn", CALLS), ("failed", "a", "search", long("a")), *one_round("z")])
     assert read(wire, messages)[0].failed
@@ -186,7 +186,7 @@ def test_4_5_a_result_that_told_of_an_error_still_does_when_it_is_cleared(wire: 
 
 
 @on_each_wire
-def test_4_5_skills_and_plans_stay_if_they_are_excluded(wire: str):
+def test_skills_and_plans_stay_if_they_are_excluded(wire: str):
     """By the list, and by the tool's own entry."""
     rounds = [("user", "go"), *one_round("s", name="skill"), *one_round("p", name="plan"), *one_round("a")]
     plan = planned(
@@ -202,7 +202,7 @@ LIMIT = {"max_length_for_trunc": 2_000}
 
 
 @on_each_wire
-def test_defect_14_what_was_truncated_is_cleared_to_the_file_that_is_there(wire: str):
+def test_what_was_truncated_is_cleared_to_the_file_that_is_there(wire: str):
     """No second file that holds a notice which names the first."""
     output = long("a", 9_000)
     messages = write(wire, [("user", "go"), *one_round("a", output), *one_round("z")])
@@ -215,7 +215,7 @@ def test_defect_14_what_was_truncated_is_cleared_to_the_file_that_is_there(wire:
 
 
 @on_each_wire
-def test_defect_14_what_is_too_long_and_old_is_cleared_at_once_and_has_one_file(wire: str):
+def test_what_is_too_long_and_old_is_cleared_at_once_and_has_one_file(wire: str):
     output = long("a", 9_000)
     plan = planned(wire, write(wire, [("user", "go"), *one_round("a", output), *one_round("z")]), **LIMIT)
     ((path, content),) = saved(plan).items()
@@ -224,7 +224,7 @@ def test_defect_14_what_is_too_long_and_old_is_cleared_at_once_and_has_one_file(
 
 
 @on_each_wire
-def test_defect_14_the_path_of_what_is_cleared_instead_of_truncated_is_free_for_others(wire: str):
+def test_the_path_of_what_is_cleared_instead_of_truncated_is_free_for_others(wire: str):
     """Found by search: `a` was left alone, since `A` held the short path, and was truncated the next time."""
     steps = [("user", "go"), *one_round("A", long("A", 140)), *one_round("a", long("a", 140), "keep")]
     limits = {"max_length_for_trunc": 10, "clear_exclude_tools": ["keep"], "clear_retention_suffix_limit": 0}
@@ -232,7 +232,7 @@ def test_defect_14_the_path_of_what_is_cleared_instead_of_truncated_is_free_for_
     assert planned(wire, plan.messages, **limits, language="zh", ledger=plan.ledger).messages is plan.messages
 
 
-def test_72_several_parts_are_saved_as_json_that_a_person_can_read():
+def test_several_parts_are_saved_as_json_that_a_person_can_read():
     content = [("text", long("ä")), ("text", "zweitens"), ("image", "iVBORw0KGgo=")]
     for wire in ("message", "agentic", "openai-chat", "openai-responses", "anthropic", "bedrock"):
         plan = planned(wire, write(wire, [("user", "go"), *one_round("a", content), *one_round("z")]))
@@ -248,7 +248,7 @@ def test_72_several_parts_are_saved_as_json_that_a_person_can_read():
 
 
 @on_each_wire
-def test_72_a_part_that_nobody_knows_is_saved_as_it_stood_there(wire: str):
+def test_a_part_that_nobody_knows_is_saved_as_it_stood_there(wire: str):
     content = [("text", long("a")), ("unknown", 7)]
     plan = planned(wire, write(wire, [("user", "go"), *one_round("a", content), *one_round("z")]))
     (kept,) = saved(plan).values()

@@ -28,7 +28,7 @@ CHOICES = list(product([False, True], [False, True], [None, False, True], [False
 
 @pytest.mark.parametrize(("skipped", "excluded", "own", "handled"), CHOICES)
 @pytest.mark.parametrize("wire", ["message", "anthropic"])
-def test_68_and_r17_exclude_list_then_own_flag_then_handler_then_default(
+def test_exclude_list_then_own_flag_then_handler_then_default(
     wire: str, skipped: bool, excluded: bool, own: bool | None, handled: bool
 ):
     """The reference never asks the flag where there is a handler, nor the default where the phase is skipped."""
@@ -74,7 +74,7 @@ def test_where_the_phase_is_skipped_a_handler_still_clears_its_tool(wire: str):
 
 
 @on_each_wire
-def test_38_a_handler_that_saves_nothing_leaves_no_file(wire: str):
+def test_a_handler_that_saves_nothing_leaves_no_file(wire: str):
     plan = planned(wire, write(wire, TWO), tool_config=config(clear_handler=lambda _detail: gone(CLEARED)))
     assert texts(wire, plan.messages) == [CLEARED, long("z")]
     assert plan.saves == ()
@@ -101,7 +101,7 @@ def test_the_error_of_a_handler_comes_out_as_it_is(wire: str):
 
 
 @on_each_wire
-def test_63_the_error_of_a_path_maker_is_the_cause_and_says_which_call_was_not_saved(wire: str):
+def test_the_error_of_a_path_maker_is_the_cause_and_says_which_call_was_not_saved(wire: str):
     failure = RuntimeError("path generation error")
 
     def failing(_detail: ToolDetail) -> str:
@@ -123,19 +123,19 @@ WRONG = {
 
 @pytest.mark.parametrize("given", WRONG.values(), ids=WRONG)
 @on_each_wire
-def test_defect_11_a_handler_that_says_something_senseless_is_named_with_its_tool(wire: str, given: Any):
+def test_a_handler_that_says_something_senseless_is_named_with_its_tool(wire: str, given: Any):
     with pytest.raises(suture.ConfigError, match="search") as caught:
         planned(wire, write(wire, TWO), tool_config=config(clear_handler=lambda _detail: given))
     assert "clear_handler" in str(caught.value)
 
 
-def test_defect_11_an_entry_that_is_none_is_refused():
+def test_an_entry_that_is_none_is_refused():
     entry: Any = {"search": None}
     with pytest.raises(suture.ConfigError, match="search"):
         planned("message", write("message", TWO), tool_config=entry)
 
 
-def test_defect_11_an_async_handler_is_refused_here():
+def test_an_async_handler_is_refused_here():
     async def later(_detail: ToolDetail) -> ClearResult:
         return gone()
 
@@ -159,14 +159,14 @@ def test_defect_11_an_async_handler_is_refused_here():
 
 
 @on_each_wire
-def test_34_a_handler_cannot_save_where_there_is_no_backend(wire: str):
+def test_a_handler_cannot_save_where_there_is_no_backend(wire: str):
     entry = config(clear_handler=lambda _detail: gone(need_offload=True, offload_file_path="/p", offload_content="all"))
     with pytest.raises(suture.ConfigError, match="clear: no backend for offload"):
         planned(wire, write(wire, TWO), offload=False, tool_config=entry)
 
 
 @on_each_wire
-def test_r3_the_path_of_a_handler_is_never_used_twice(wire: str):
+def test_the_path_of_a_handler_is_never_used_twice(wire: str):
     entry = config(
         clear_handler=lambda detail: gone(
             need_offload=True, offload_file_path="/same", offload_content=detail.tool_context.call_id
@@ -178,7 +178,7 @@ def test_r3_the_path_of_a_handler_is_never_used_twice(wire: str):
 
 
 @on_each_wire
-def test_40_what_a_handler_saves_is_what_it_says(wire: str):
+def test_what_a_handler_saves_is_what_it_says(wire: str):
     entry = config(
         clear_handler=lambda _detail: gone(need_offload=True, offload_file_path="/own/x", offload_content="all of it")
     )
@@ -188,7 +188,7 @@ def test_40_what_a_handler_saves_is_what_it_says(wire: str):
 
 
 @on_each_wire
-def test_40_arguments_that_a_handler_does_not_give_stay(wire: str):
+def test_arguments_that_a_handler_does_not_give_stay(wire: str):
     given: list[ToolArgument | None] = []
 
     def handler(detail: ToolDetail) -> ClearResult:
@@ -202,7 +202,7 @@ def test_40_arguments_that_a_handler_does_not_give_stay(wire: str):
 
 
 @on_each_wire
-def test_75_a_handler_is_asked_once_for_each_answered_call_and_not_for_others(wire: str):
+def test_a_handler_is_asked_once_for_each_answered_call_and_not_for_others(wire: str):
     asked: list[str] = []
 
     def handler(detail: ToolDetail) -> ClearResult:
@@ -224,7 +224,7 @@ def test_75_a_handler_is_asked_once_for_each_answered_call_and_not_for_others(wi
 
 
 @on_each_wire
-def test_71_a_result_with_nothing_in_it_is_left_alone(wire: str):
+def test_a_result_with_nothing_in_it_is_left_alone(wire: str):
     messages = write(wire, [("user", "go"), *one_round("a", ""), *one_round("z")])
     plan = planned(wire, messages)
     assert plan.saves == ()
@@ -232,7 +232,7 @@ def test_71_a_result_with_nothing_in_it_is_left_alone(wire: str):
 
 
 @on_each_wire
-def test_71_a_result_that_is_an_image_alone_is_left_alone(wire: str):
+def test_a_result_that_is_an_image_alone_is_left_alone(wire: str):
     messages = write(wire, [("user", "go"), *one_round("a", [("image", "iVBORw0KGgo=" * 200)]), *one_round("z")])
     plan = planned(wire, messages)
     assert plan.saves == ()
@@ -240,7 +240,7 @@ def test_71_a_result_that_is_an_image_alone_is_left_alone(wire: str):
 
 
 @on_each_wire
-def test_69_and_71_a_call_without_an_id_gets_a_file_with_a_name_made_for_it(wire: str):
+def test_a_call_without_an_id_gets_a_file_with_a_name_made_for_it(wire: str):
     steps = [("user", "go"), *one_round("", long("1")), *one_round("", long("2")), *one_round("z")]
     plan = planned(wire, write(wire, steps))
     files = saved(plan)

@@ -36,7 +36,7 @@ def same(turn: Any, results: Sequence[Any]) -> list[Any]:
 
 
 @on_each_wire
-def test_48_a_round_becomes_a_reminder_and_what_the_model_said_behind_it_stays(wire: str):
+def test_a_round_becomes_a_reminder_and_what_the_model_said_behind_it_stays(wire: str):
     ask, done = write(wire, [("user", "go")]), write(wire, [("say", "done")])
     group, kept, reminder = write(wire, PAIR_ROUND), write(wire, KEPT), write(wire, [REMINDER])
     rewriter = Rewriter(*reminder)
@@ -50,7 +50,7 @@ def test_48_a_round_becomes_a_reminder_and_what_the_model_said_behind_it_stays(w
 
 
 @on_each_wire
-def test_49_no_messages_remove_the_round_and_the_kept_one_stays(wire: str):
+def test_no_messages_remove_the_round_and_the_kept_one_stays(wire: str):
     ask, done = write(wire, [("user", "go")]), write(wire, [("say", "done"), ("user", "more")])
     group, kept = write(wire, PAIR_ROUND), write(wire, KEPT)
     messages = [*ask, *group, *done, *kept]
@@ -61,7 +61,7 @@ def test_49_no_messages_remove_the_round_and_the_kept_one_stays(wire: str):
 
 
 @on_each_wire
-def test_50_a_call_that_the_rewriter_keeps_stays_if_its_tool_is_excluded(wire: str):
+def test_a_call_that_the_rewriter_keeps_stays_if_its_tool_is_excluded(wire: str):
     left = write(wire, one_round("y", name="get_weather"))
     rewriter = Rewriter(*write(wire, [REMINDER]), *left)
     calls = [("x", "write", "{}"), ("y", "get_weather", '{"q": 1}')]
@@ -74,7 +74,7 @@ def test_50_a_call_that_the_rewriter_keeps_stays_if_its_tool_is_excluded(wire: s
 
 
 @on_each_wire
-def test_50_what_the_rewriter_returns_is_cleared_like_everything_else(wire: str):
+def test_what_the_rewriter_returns_is_cleared_like_everything_else(wire: str):
     messages = write(wire, [("user", "go"), *one_round("a"), *KEPT])
     plan = planned(wire, messages, clear_message_rewriter=same)
     assert texts(wire, plan.messages) == [saved_at("/r/clear/a"), long("z")]
@@ -83,7 +83,7 @@ def test_50_what_the_rewriter_returns_is_cleared_like_everything_else(wire: str)
 
 @pytest.mark.parametrize("kind", ["turn", "signed"])
 @on_each_wire
-def test_50_a_turn_of_several_calls_or_thoughts_can_be_given_back_as_it_was_given(wire: str, kind: str):
+def test_a_turn_of_several_calls_or_thoughts_can_be_given_back_as_it_was_given(wire: str, kind: str):
     """`[turn, *results]` leaves a round as it is, also where a turn is several items."""
     messages = write(wire, [("user", "go"), (kind, PAIR), PAIR_ROUND[1], *KEPT])
     plan = planned(wire, messages, clear_message_rewriter=same)
@@ -92,7 +92,7 @@ def test_50_a_turn_of_several_calls_or_thoughts_can_be_given_back_as_it_was_give
 
 
 @on_each_wire
-def test_51_a_user_message_between_rounds_survives(wire: str):
+def test_a_user_message_between_rounds_survives(wire: str):
     reminder = write(wire, [REMINDER])
     first, between, kept = write(wire, one_round("a")), write(wire, [("user", "wait")]), write(wire, KEPT)
     ask = write(wire, [("user", "go")])
@@ -101,7 +101,7 @@ def test_51_a_user_message_between_rounds_survives(wire: str):
 
 
 @on_each_wire
-def test_52_an_assistant_message_without_calls_is_not_offered(wire: str):
+def test_an_assistant_message_without_calls_is_not_offered(wire: str):
     rewriter = Rewriter()
     messages = write(wire, [("user", "go"), ("say", "well"), ("user", "so?"), *KEPT])
     assert planned(wire, messages, clear_message_rewriter=rewriter).messages is messages
@@ -109,14 +109,14 @@ def test_52_an_assistant_message_without_calls_is_not_offered(wire: str):
 
 
 @on_each_wire
-def test_53_if_the_rewriter_gains_too_little_nothing_happens(wire: str):
+def test_if_the_rewriter_gains_too_little_nothing_happens(wire: str):
     messages = write(wire, [("user", "go"), *one_round("a", "ok"), *KEPT])
     rewriter = Rewriter(*write(wire, one_round("a", "fine")))
     assert planned(wire, messages, clear_message_rewriter=rewriter, clear_at_least_tokens=10).messages is messages
     assert len(rewriter.turns) == 1
 
 
-def test_54_a_role_of_the_wires_own_before_the_first_turn_is_no_business_of_ours():
+def test_a_role_of_the_wires_own_before_the_first_turn_is_no_business_of_ours():
     odd = {"role": "developer", "content": "hm"}
     messages = [odd, *write("openai-chat", [("user", "go"), *PAIR_ROUND, *KEPT])]
     plan = planned("openai-chat", messages, clear_message_rewriter=Rewriter())
@@ -125,7 +125,7 @@ def test_54_a_role_of_the_wires_own_before_the_first_turn_is_no_business_of_ours
 
 
 @on_each_wire
-def test_55_the_error_of_a_rewriter_comes_out_as_it_is(wire: str):
+def test_the_error_of_a_rewriter_comes_out_as_it_is(wire: str):
     failure = RuntimeError("no reminder today")
 
     def failing(_turn: Any, _results: Sequence[Any]) -> list[Any]:
@@ -138,7 +138,7 @@ def test_55_the_error_of_a_rewriter_comes_out_as_it_is(wire: str):
 
 
 @on_each_wire
-def test_56_without_results_the_rewriter_gets_none(wire: str):
+def test_without_results_the_rewriter_gets_none(wire: str):
     rewriter = Rewriter(*write(wire, [REMINDER]))
     messages = write(wire, [("user", "go"), ("turn", [("a", "write", "{}")]), ("user", "stop"), *KEPT])
     planned(wire, messages, clear_message_rewriter=rewriter)
@@ -146,7 +146,7 @@ def test_56_without_results_the_rewriter_gets_none(wire: str):
 
 
 @on_each_wire
-def test_57_with_a_counter_that_never_sees_a_gain_nothing_happens(wire: str):
+def test_with_a_counter_that_never_sees_a_gain_nothing_happens(wire: str):
     messages = write(wire, [("user", "go"), *PAIR_ROUND, *KEPT])
     plan = planned(
         wire, messages, token_counter=lambda _m, _t: 1_000, clear_at_least_tokens=10, clear_message_rewriter=Rewriter()
@@ -163,7 +163,7 @@ def test_a_rewriter_that_gives_no_list_is_an_error(wire: str, wrong: Any):
 
 
 @on_each_wire
-def test_r10_a_round_without_its_result_never_takes_the_user_message_behind_it(wire: str):
+def test_a_round_without_its_result_never_takes_the_user_message_behind_it(wire: str):
     """The reference takes the next messages for results, whatever they are (defect 10)."""
     ask, turn = write(wire, [("user", "go")]), write(wire, [("turn", [("a", "write", "{}")])])
     stop, kept = write(wire, [("user", "stop"), ("say", "stopped"), ("user", "go on")]), write(wire, KEPT)
@@ -172,7 +172,7 @@ def test_r10_a_round_without_its_result_never_takes_the_user_message_behind_it(w
 
 
 @on_each_wire
-def test_r10_with_half_the_results_the_rewriter_gets_that_half(wire: str):
+def test_with_half_the_results_the_rewriter_gets_that_half(wire: str):
     rewriter = Rewriter()
     half = write(wire, [("bundle", [("y", "write", long("y"))])])
     stop, kept = write(wire, [("user", "stop")]), write(wire, KEPT)
@@ -183,7 +183,7 @@ def test_r10_with_half_the_results_the_rewriter_gets_that_half(wire: str):
 
 
 @on_each_wire
-def test_r10_a_result_that_comes_late_is_given_to_its_own_turn(wire: str):
+def test_a_result_that_comes_late_is_given_to_its_own_turn(wire: str):
     """What stood between stays where it was."""
     rewriter = Rewriter()
     late = write(wire, [("bundle", [("a", "write", long("a"))])])
@@ -196,7 +196,7 @@ def test_r10_a_result_that_comes_late_is_given_to_its_own_turn(wire: str):
 
 
 @pytest.mark.parametrize("wire", BUNDLED)
-def test_r10_the_users_own_words_beside_a_result_are_not_removed_with_it(wire: str):
+def test_the_users_own_words_beside_a_result_are_not_removed_with_it(wire: str):
     mixed: Step = ("mixed", [("a", "search", long("a"))], "and hurry")
     messages = write(wire, [("user", "go"), ("turn", [("a", "search", "{}")]), mixed, *KEPT])
     plan = planned(wire, messages, clear_message_rewriter=Rewriter())
@@ -205,7 +205,7 @@ def test_r10_the_users_own_words_beside_a_result_are_not_removed_with_it(wire: s
 
 
 @on_each_wire
-def test_defect_10_what_the_rewriter_does_to_its_list_is_not_done_to_the_history(wire: str):
+def test_what_the_rewriter_does_to_its_list_is_not_done_to_the_history(wire: str):
     def greedy(_turn: Any, results: list[Any]) -> list[Any]:
         results.append("mine")
         results.clear()

@@ -52,7 +52,7 @@ with_and_without_a_ledger = pytest.mark.parametrize("ledger", [True, False], ids
 
 @with_and_without_a_ledger
 @on_each_wire
-def test_r1_and_defect_1_a_plain_answer_in_between_does_not_make_old_rounds_new(wire: str, ledger: bool):
+def test_a_plain_answer_in_between_does_not_make_old_rounds_new(wire: str, ledger: bool):
     """The reference clears them again, and writes the placeholder over the file."""
     files: dict[str, Any] = {}
     messages: Any = write(wire, TALK)
@@ -69,7 +69,7 @@ def test_r1_and_defect_1_a_plain_answer_in_between_does_not_make_old_rounds_new(
 
 
 @on_each_wire
-def test_r3_an_id_that_comes_back_gets_a_file_of_its_own(wire: str):
+def test_an_id_that_comes_back_gets_a_file_of_its_own(wire: str):
     steps = [("user", "go"), *one_round("a", long("1")), *one_round("a", long("2")), *one_round("a", long("3"))]
     plan = planned(wire, write(wire, steps), clear_retention_suffix_limit=0)
     files = saved(plan)
@@ -80,7 +80,7 @@ def test_r3_an_id_that_comes_back_gets_a_file_of_its_own(wire: str):
 
 @with_and_without_a_ledger
 @on_each_wire
-def test_r3_an_id_that_comes_back_in_a_later_pass_gets_a_file_of_its_own(wire: str, ledger: bool):
+def test_an_id_that_comes_back_in_a_later_pass_gets_a_file_of_its_own(wire: str, ledger: bool):
     first = planned(wire, write(wire, [("user", "go"), *one_round("a", long("1")), *one_round("a", long("2"))]))
     more = [*first.messages, *write(wire, one_round("a", long("3")))]
     second = planned(wire, more, **({"ledger": first.ledger} if ledger else {}))
@@ -92,7 +92,7 @@ def test_r3_an_id_that_comes_back_in_a_later_pass_gets_a_file_of_its_own(wire: s
 
 
 @on_each_wire
-def test_r3_ids_that_differ_by_case_alone_do_not_share_a_file_anywhere(wire: str):
+def test_ids_that_differ_by_case_alone_do_not_share_a_file_anywhere(wire: str):
     steps = [("user", "go"), *one_round("Call"), *one_round("call"), *one_round("CALL")]
     plan = planned(wire, write(wire, steps), clear_retention_suffix_limit=0)
     assert len({path.lower() for path in saved(plan)}) == 3
@@ -100,7 +100,7 @@ def test_r3_ids_that_differ_by_case_alone_do_not_share_a_file_anywhere(wire: str
 
 
 @on_each_wire
-def test_r6_and_defect_12_a_result_that_would_not_get_smaller_is_left_alone(wire: str):
+def test_a_result_that_would_not_get_smaller_is_left_alone(wire: str):
     size = len(saved_at("/r/clear/a"))
     for text in ("ok", "x", "y" * size):
         messages = write(wire, [("user", "go"), *one_round("a", text), *one_round("b")])
@@ -113,7 +113,7 @@ def test_r6_and_defect_12_a_result_that_would_not_get_smaller_is_left_alone(wire
 
 
 @on_each_wire
-def test_r9_if_too_little_is_freed_there_is_no_mark_and_no_file(wire: str):
+def test_if_too_little_is_freed_there_is_no_mark_and_no_file(wire: str):
     messages = write(wire, TALK)
     before = copy.deepcopy(messages)
     plan = planned(wire, messages, clear_at_least_tokens=100_000)
@@ -130,13 +130,13 @@ def test_r9_if_too_little_is_freed_there_is_no_mark_and_no_file(wire: str):
     "name",
     ["clear_retention_suffix_limit", "max_tokens_for_clear", "clear_at_least_tokens", "clear_down_to_tokens"],
 )
-def test_r11_and_defect_11_a_number_that_makes_no_sense_is_refused_by_its_name(name: str, wrong: Any):
+def test_a_number_that_makes_no_sense_is_refused_by_its_name(name: str, wrong: Any):
     messages = write("message", [("user", "go"), ("turn", [("a", "search", "{}")])])
     with pytest.raises(suture.ConfigError, match=name):
         suture.reduction.plan(messages, **{name: wrong})
 
 
-def test_r11_none_means_not_given():
+def test_none_means_not_given():
     messages = write("message", TALK)
     given = suture.reduction.plan(
         messages, max_tokens_for_clear=0, clear_retention_suffix_limit=None, clear_at_least_tokens=None
@@ -145,7 +145,7 @@ def test_r11_none_means_not_given():
 
 
 @on_each_wire
-def test_r12_and_defect_8_what_is_no_text_survives_as_it_was(wire: str):
+def test_what_is_no_text_survives_as_it_was(wire: str):
     image, unknown = ("image", "iVBORw0KGgo="), ("unknown", 7)
     messages = write(wire, [("user", "go"), *one_round("a", [("text", long("a")), image, unknown]), *one_round("b")])
     (before, _), plan = read(wire, messages), planned(wire, messages)
@@ -171,7 +171,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_65_and_76_every_kind_of_media_survives_with_all_its_fields(place: int):
+def test_every_kind_of_media_survives_with_all_its_fields(place: int):
     old = Message.tool([TextPart(long("a"), extra={"own": 1}), MEDIA[place]], "a", "search")
     messages = [*write("message", [("user", "go"), ("turn", [("a", "search", "{}")])]), old, *CLEAN["message"]]
     changed = planned("message", messages).messages[2]
@@ -189,7 +189,7 @@ CLEAN = {wire: write(wire, one_round("z")) for wire in WIRES}
 FOUND = (ToolInfo("fetch", "Get a page. " * 60),)
 
 
-def test_r13_and_defect_9_the_result_of_a_tool_search_is_left_alone_and_stops_nothing():
+def test_the_result_of_a_tool_search_is_left_alone_and_stops_nothing():
     part = ToolSearchPart(tools=FOUND)
     calls = write("message", [("user", "go"), ("turn", [("s", "tool_search", "{}"), ("a", "search", "{}")])])
     searched, answered = Message.tool([part], "s", "tool_search"), Message.tool(long("a"), "a", "search")
@@ -198,7 +198,7 @@ def test_r13_and_defect_9_the_result_of_a_tool_search_is_left_alone_and_stops_no
     assert plan.messages[3].content == saved_at("/r/clear/a")
 
 
-def test_r13_on_the_agentic_wire_as_well():
+def test_on_the_agentic_wire_as_well():
     made = [FunctionToolCall("s", "tool_search", "{}"), FunctionToolCall("a", "search", "{}")]
     searched = AgenticMessage("user", (ToolSearchResult("s", "tool_search", FOUND),))
     answered = AgenticMessage.tool_result("a", "search", long("a"))
@@ -209,7 +209,7 @@ def test_r13_on_the_agentic_wire_as_well():
 
 
 @pytest.mark.parametrize("wire", ["agentic", "anthropic", "gemini", "bedrock"])
-def test_r14_and_defect_9_several_results_in_one_message_are_cleared_one_by_one(wire: str):
+def test_several_results_in_one_message_are_cleared_one_by_one(wire: str):
     calls = [("a", "search", "{}"), ("b", "keep", "{}"), ("c", "search", "{}")]
     results = [("a", "search", long("a")), ("b", "keep", long("b")), ("c", "search", long("c"))]
     messages = write(wire, [("user", "go"), ("turn", calls), ("bundle", results), *one_round("z")])
@@ -219,7 +219,7 @@ def test_r14_and_defect_9_several_results_in_one_message_are_cleared_one_by_one(
 
 
 @on_each_wire
-def test_r15_and_defect_7_skip_clear_counts_marks_and_rewrites_nothing(wire: str):
+def test_skip_clear_counts_marks_and_rewrites_nothing(wire: str):
     counter, asked = Letters(), list[Any]()
     rewriter = {"clear_message_rewriter": lambda *given: asked.append(given)}
     messages = write(wire, TALK)
@@ -229,7 +229,7 @@ def test_r15_and_defect_7_skip_clear_counts_marks_and_rewrites_nothing(wire: str
 
 
 @on_each_wire
-def test_r21_the_threshold_itself_does_not_trigger_and_one_more_does(wire: str):
+def test_the_threshold_itself_does_not_trigger_and_one_more_does(wire: str):
     messages = write(wire, TALK)
     total = letters(messages)
     at = planned(wire, messages, token_counter=Letters(), max_tokens_for_clear=total)
@@ -243,13 +243,13 @@ def test_r21_the_threshold_itself_does_not_trigger_and_one_more_does(wire: str):
 
 @pytest.mark.parametrize("kept", [3, 4, 100])
 @on_each_wire
-def test_r22_with_no_more_rounds_than_are_kept_nothing_happens(wire: str, kept: int):
+def test_with_no_more_rounds_than_are_kept_nothing_happens(wire: str, kept: int):
     messages = write(wire, TALK)
     assert planned(wire, messages, clear_retention_suffix_limit=kept).messages is messages
 
 
 @on_each_wire
-def test_defect_3_nothing_of_the_input_is_changed_and_what_needs_no_change_is_the_same_object(wire: str):
+def test_nothing_of_the_input_is_changed_and_what_needs_no_change_is_the_same_object(wire: str):
     messages = write(wire, TALK)
     before, objects = copy.deepcopy(messages), list(messages)
     plan = planned(wire, messages)
@@ -259,14 +259,14 @@ def test_defect_3_nothing_of_the_input_is_changed_and_what_needs_no_change_is_th
         assert (mine is theirs) == (mine == theirs), place
 
 
-def test_defect_11_a_history_with_nothing_in_it_is_refused_as_everywhere():
+def test_a_history_with_nothing_in_it_is_refused_as_everywhere():
     history: list[Any] = [*write("message", TALK), None]
     with pytest.raises(suture.InputError):
         planned("message", history)
 
 
 @on_native_wires
-def test_66_the_mark_leaves_other_values_alone_and_only_true_counts(wire: str):
+def test_the_mark_leaves_other_values_alone_and_only_true_counts(wire: str):
     for value in ("yes", 1, None, False):
         messages = [
             suture.replace(message, extra={"own": 7, MARK: value}) if place == 1 else message
@@ -278,7 +278,7 @@ def test_66_the_mark_leaves_other_values_alone_and_only_true_counts(wire: str):
 
 
 @on_native_wires
-def test_66_a_round_that_carries_the_mark_is_never_touched(wire: str):
+def test_a_round_that_carries_the_mark_is_never_touched(wire: str):
     messages = [
         suture.replace(message, extra={MARK: True}) if place == 1 else message
         for place, message in enumerate(write(wire, TALK))
@@ -300,7 +300,7 @@ def test_a_foreign_message_gets_no_key_that_its_provider_does_not_know(wire: str
 
 
 @on_native_wires
-def test_r12_half_a_character_is_saved_as_it_was(wire: str):
+def test_half_a_character_is_saved_as_it_was(wire: str):
     """Foreign wires refuse such a text themselves."""
     text = f"{long('a')}\ud800"
     plan = planned(wire, write(wire, [("user", "go"), *one_round("a", text), *one_round("z")]))

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
+import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
 import pytest
-from google import genai
 from google.genai import types
 
 import suture

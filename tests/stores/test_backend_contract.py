@@ -116,7 +116,7 @@ class Leaving(MemoryBackend):
     """Writes what has come so far, whatever happens."""
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        self._check_free(path)
+        await self._check_free(path)
         content = b""
         try:
             async for chunk in chunks:

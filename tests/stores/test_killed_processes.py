@@ -39,7 +39,7 @@ async def main():
     await store.append("held", 0, [b"0"])
     def hold(connection):
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO records VALUES (1 << 32 | 1, 0, x'00')")
+        connection.execute("INSERT INTO records VALUES (1 << 32 | 1, 0, 0, x'00')")
         say("holding")
         hear()
         connection.execute("ROLLBACK")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from suture.errors import ConfigError
-from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, _files
+from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, files
 from tests.stores.processes import PRELUDE, run
 
 
@@ -233,7 +233,7 @@ def test_a_directory_that_is_removed_before_anything_is_in_it_is_made_again(
             removed.append(size)
         return random(size)
 
-    monkeypatch.setattr(_files.os, "urandom", removing)
+    monkeypatch.setattr(files.os, "urandom", removing)
     backend = LocalBackend(tmp_path)
     if times < 100:
         do(use, backend, "/a/b/c")
@@ -337,7 +337,7 @@ def inside():
 UNPRIVILEGED = (
     USED
     + """
-import concurrent.futures.thread, suture.stores._files  # while they can be read
+import concurrent.futures.thread, suture.stores.files  # while they can be read
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
@@ -489,7 +489,7 @@ def test_files_and_directories_are_brought_to_the_disk_if_that_was_asked_for(
     def noting(descriptor: int):
         synchronised.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
 
-    monkeypatch.setattr(_files.os, "fsync", noting)
+    monkeypatch.setattr(files.os, "fsync", noting)
     backend = LocalBackend(tmp_path / "new", fsync=asked)
     do("write", backend, "/a/b")
     # What holds "new", what holds "a", the file itself, what holds "b".
@@ -505,7 +505,7 @@ def test_a_file_whose_name_does_not_come_to_the_disk_is_not_there(tmp_path: Path
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(_files.os, "fsync", failing)
+    monkeypatch.setattr(files.os, "fsync", failing)
     backend = LocalBackend(tmp_path, fsync=True)
     for use in ("write", "write_stream"):
         with pytest.raises(StoreError, match="'/a' was not written: the disk did not take or give it"):

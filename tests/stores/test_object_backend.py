@@ -17,7 +17,8 @@ import pytest
 from obstore.store import LocalStore, MemoryStore
 
 from suture.errors import ConfigError
-from suture.stores import ObjectBackend, PathNotFoundError, PathTakenError, StoreError, _objects
+from suture.stores import ObjectBackend, PathNotFoundError, PathTakenError, StoreError
+from suture.stores import objects as object_module
 from tests.stores.processes import hear, program
 from tests.stores.servers import free_ports
 
@@ -200,7 +201,7 @@ def test_parts_of_a_path_that_was_written_again_expire_alone(tmp_path: Path):
 
 def test_a_stream_that_paused_for_so_long_that_it_may_be_expired_is_refused(monkeypatch: pytest.MonkeyPatch):
     now = 0.0
-    monkeypatch.setattr(_objects, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(object_module, "time", SimpleNamespace(monotonic=lambda: now))
     store = MemoryStore()
 
     async def pausing(pause: float) -> AsyncIterator[bytes]:
@@ -326,7 +327,7 @@ except Exception as error:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout.splitlines() == [
         "False",
-        "ConfigError an ObjectBackend needs obstore, which is not installed: pip install 'suture[object-stores]'",
+        "ConfigError an ObjectBackend needs obstore, which is not installed: pip install 'obstore>=0.12'",
     ]
 
 

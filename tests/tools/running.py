@@ -4,7 +4,15 @@ import asyncio
 from typing import Any
 
 from suture.messages import TextPart, ToolArgument, ToolResult
-from suture.tools import Tool
+from suture.tools import RunContext, Tool
+
+
+class Context(RunContext[Any]):
+    """What a run would pass in."""
+
+    def __init__(self, deps: Any = None, tool: str = "search", call_id: str = "call_1") -> None:
+        self.deps, self.tool, self.call_id = deps, tool, call_id
+
 
 HELLO = ToolResult((TextPart("hello"),))
 

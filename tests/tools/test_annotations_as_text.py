@@ -11,8 +11,8 @@ import pytest
 
 from suture.errors import ConfigError
 from suture.messages import ToolContext, ToolResult
-from suture.tools import Injected, tool
-from tests.tools.running import run
+from suture.tools import RunContext, tool
+from tests.tools.running import Context, run
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -43,11 +43,11 @@ def test_names_of_the_function_around_are_found():
         x: int
 
     @tool
-    def search(local: Local, mine: Injected[Local]) -> int:
-        return local.x + mine.x
+    def search(local: Local, ctx: RunContext[Local]) -> int:
+        return local.x + ctx.deps.x
 
     assert properties(search)["local"]["required"] == ["x"]
-    assert run(search, '{"local": {"x": 1}}', dependencies=(Local(2),)) == "3"
+    assert run(search, '{"local": {"x": 1}}', context=Context(Local(2))) == "3"
 
 
 def test_a_local_name_goes_before_one_of_the_module():
@@ -152,4 +152,4 @@ def test_with_a_schema_only_what_is_hidden_must_be_resolved():
         return f"{query}{context.name}"
 
     made = tool(search, schema={"type": "object", "properties": {"query": {}}})
-    assert run(made, '{"query": 1}', context=ToolContext("search", "call_1")) == "1search"
+    assert run(made, '{"query": 1}', context=Context()) == "1search"

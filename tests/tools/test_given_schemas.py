@@ -8,7 +8,7 @@ import pytest
 from suture.errors import ConfigError
 from suture.messages import ToolArgument, ToolContext
 from suture.tools import tool
-from tests.tools.running import run
+from tests.tools.running import Context, run
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -132,7 +132,7 @@ def test_the_arguments_can_be_taken_unread_once_they_fit():
 
     made = tool(whole, schema=SCHEMA)
     assert made.info.parameters == SCHEMA
-    assert run(made, '{ "query": "a" }', context=ToolContext("whole", "call_1")) == '{ "query": "a" }call_1'
+    assert run(made, '{ "query": "a" }', context=Context()) == '{ "query": "a" }call_1'
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 import asyncio
 import json
-from abc import ABC
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Optional
 
 import pytest
 
-from suture.errors import ConfigError, SutureError
+from suture.errors import ConfigError, NotInRunError
 from suture.messages import ToolArgument, ToolContext
-from suture.tools import Injected, ToolDependencyError, tool
-from tests.tools.running import run
-
-CONTEXT = ToolContext("search", "call_1")
+from suture.tools import RunContext, ToolArgumentsError, as_tools, tool
+from tests.tools.running import Context, run
 
 
 class Database:
@@ -20,31 +17,12 @@ class Database:
         self.name = name
 
 
-class Replica(Database):
-    pass
-
-
-class Clock(ABC):  # noqa: B024
-    pass
-
-
-@Clock.register
-class Watch:
-    name = "watch"
-
-
-@runtime_checkable
-class Named(Protocol):
-    name: str
-
-
-class Unchecked(Protocol):
-    name: str
+CONTEXT = Context(Database())
 
 
 @tool
-def search(query: str, context: ToolContext, database: Injected[Database], limit: int = 3) -> str:
-    return f"{query} {context.call_id} {database.name} {limit}"
+def search(query: str, context: ToolContext, ctx: RunContext[Database], limit: int = 3) -> str:
+    return f"{query} {context.name} {context.call_id} {ctx.deps.name} {limit}"
 
 
 def test_hidden_parameters_are_not_in_the_schema():
@@ -54,110 +32,84 @@ def test_hidden_parameters_are_not_in_the_schema():
 
 
 def test_hidden_parameters_are_filled_in_by_the_run():
-    given = run(search, '{"query": "a"}', context=CONTEXT, dependencies=(3, Database("main")))
-    assert given == "a call_1 main 3"
+    assert run(search, '{"query": "a"}', context=CONTEXT) == "a search call_1 main 3"
 
 
-@pytest.mark.parametrize("name", ["context", "database"])
+@pytest.mark.parametrize("name", ["context", "ctx"])
 def test_the_model_cannot_fill_in_what_is_hidden(name):
     problem = search.validate(json.dumps({"query": "a", name: {"name": "search", "call_id": "x"}}))
     assert problem == f"arguments.{name}: unknown; known: query, limit"
 
 
-def test_the_first_dependency_of_the_type_is_taken():
-    given = run(search, '{"query": "a"}', context=CONTEXT, dependencies=(Watch(), Replica("replica"), Database()))
-    assert given == "a call_1 replica 3"
+def with_hint(hint: Any) -> Any:
+    def take(thing) -> bool:
+        return thing is CONTEXT
+
+    take.__annotations__["thing"] = hint
+    return tool(take)
 
 
-def test_a_dependency_that_is_missing_is_named_with_how_to_pass_it():
-    with pytest.raises(ToolDependencyError) as caught:
-        run(search, '{"query": "a"}', context=CONTEXT, dependencies=(Watch(),))
-    assert str(caught.value) == "tool 'search' needs a Database as 'database'; pass one with run(..., deps=[...])"
-    assert isinstance(caught.value, SutureError)
+@pytest.mark.parametrize(
+    "hint",
+    [
+        RunContext,
+        RunContext[Any],
+        RunContext["Library"],  # pyright: ignore[reportUndefinedVariable]
+        RunContext[Database] | None,
+        Optional[RunContext],  # noqa: UP045
+        "RunContext",
+        "RunContext[Database]",
+        "RunContext[Library]",
+        "RunContext[Library] | None",
+        "'RunContext[Library]'",
+        "tools.RunContext[Library]",
+        "elsewhere.RunContext",
+    ],
+    ids=repr,
+)
+def test_the_context_is_known_however_it_is_written_also_if_its_type_cannot_be_imported(hint):
+    made = with_hint(hint)
+    assert made.info.parameters is None
+    assert run(made, context=CONTEXT) == "true"
 
 
-def test_wrong_arguments_are_told_before_a_missing_dependency():
-    from suture.tools import ToolArgumentsError
+def test_another_class_of_a_similar_name_is_not_the_context():
+    with pytest.raises(ConfigError, match="parameter 'thing': the annotation 'RunContextual' cannot"):
+        with_hint("RunContextual")
 
+
+@pytest.mark.parametrize(
+    ("hint", "says"),
+    [(RunContext[Database], "a RunContext as 'thing'"), (ToolContext, "a ToolContext as 'thing'")],
+    ids=repr,
+)
+def test_outside_of_a_run_a_context_that_is_missing_is_told_with_how_to_pass_it(hint, says):
+    with pytest.raises(NotInRunError, match=rf"tool 'take' needs {says}; an agent's run passes it in.* context="):
+        run(with_hint(hint))
+
+
+def test_wrong_arguments_are_told_before_a_missing_context():
     with pytest.raises(ToolArgumentsError, match=r"arguments\.query: missing"):
         run(search, "{}")
 
 
-def test_a_context_that_is_missing_is_told():
-    with pytest.raises(ToolDependencyError, match="tool 'search' needs its context"):
-        run(search, '{"query": "a"}', dependencies=(Database(),))
-
-
-def test_with_a_default_a_dependency_may_be_missing():
-    fallback = Database("fallback")
+def test_outside_of_a_run_a_hidden_parameter_has_its_default_or_is_none_if_it_may_be():
+    fallback = Context(Database("fallback"))
 
     @tool
-    def search(database: Injected[Database] = fallback, context: ToolContext | None = None) -> str:
-        return f"{database.name} {context}"
+    def look(one: RunContext[Database] | None, other: ToolContext | None, ctx: RunContext[Database] = fallback) -> str:
+        return f"{one is None} {other is None} {ctx.deps.name}"
 
-    assert search.info.parameters is None
-    assert run(search) == "fallback None"
-    assert run(search, dependencies=(Database("given"),)) == "given None"
-
-
-def test_what_may_be_nothing_is_nothing_if_it_is_missing():
-    @tool
-    def search(
-        database: Injected[Database | None], replica: Injected[Replica] | None, context: ToolContext | None
-    ) -> list[bool]:
-        return [database is None, replica is None, context is None]
-
-    assert search.info.parameters is None
-    assert run(search) == "[true,true,true]"
-    assert run(search, context=CONTEXT, dependencies=(None, Database())) == "[false,true,false]"
-    assert run(search, context=CONTEXT, dependencies=(Replica(),)) == "[false,false,false]"
-
-
-def given_for(hint: Any, *dependencies: object) -> Any:
-    def take(thing) -> str:
-        return thing if isinstance(thing, str) else thing.name
-
-    take.__annotations__["thing"] = hint
-    return run(tool(take), dependencies=dependencies)
-
-
-@pytest.mark.parametrize(
-    ("hint", "found"),
-    [
-        (Injected[Clock], "watch"),
-        (Injected[Named], "main"),
-        (Injected[Replica | Watch], "watch"),
-        (Injected["Database"], "main"),
-        (Injected[str], "text"),
-        (Injected[object], "text"),
-    ],
-    ids=repr,
-)
-def test_a_dependency_is_found_by_any_type_that_isinstance_knows(hint, found):
-    assert given_for(hint, "text", Database(), Watch()) == found
-
-
-def test_a_dependency_of_a_generic_type_is_found_by_its_class():
-    def first(names: Injected[list[str]]) -> str:
-        return names[0]
-
-    assert run(tool(first), dependencies=({"a": 1}, ["b"])) == "b"
-
-
-@pytest.mark.parametrize("hint", [Injected[Unchecked], Injected[Any], Injected[TypeVar("T")]], ids=repr)
-def test_a_type_that_no_dependency_can_be_told_by_is_refused(hint):
-    with pytest.raises(ConfigError, match="tool 'take', parameter 'thing': no dependency can be found"):
-        given_for(hint)
+    assert look.info.parameters is None
+    assert run(look) == "True True fallback"
+    assert run(look, context=CONTEXT) == "False False main"
 
 
 def test_hidden_parameters_may_stand_anywhere():
-    def odd(
-        context: ToolContext, a: int, database: Injected[Database], /, b: int, *, clock: Injected[Clock]
-    ) -> list[Any]:
-        return [context.call_id, a, database.name, b, type(clock).__name__]
+    def odd(context: ToolContext, a: int, ctx: RunContext[Database], /, b: int, *, other: RunContext) -> list[Any]:
+        return [context.call_id, a, ctx.deps.name, b, other is ctx]
 
-    given = run(tool(odd), '{"a": 1, "b": 2}', context=CONTEXT, dependencies=(Watch(), Database()))
-    assert json.loads(given) == ["call_1", 1, "main", 2, "Watch"]
+    assert json.loads(run(tool(odd), '{"a": 1, "b": 2}', context=CONTEXT)) == ["call_1", 1, "main", 2, True]
 
 
 def test_a_function_that_reads_the_arguments_itself_has_hidden_parameters_too():
@@ -167,7 +119,7 @@ def test_a_function_that_reads_the_arguments_itself_has_hidden_parameters_too():
     assert run(tool(echo), "?", context=CONTEXT) == "?call_1"
 
 
-def test_options_reach_only_a_function_that_takes_any():
+def test_options_reach_only_a_function_that_takes_any_and_the_context_is_no_option():
     def closed(a: int) -> int:
         return a
 
@@ -175,24 +127,63 @@ def test_options_reach_only_a_function_that_takes_any():
         return {"a": a, **options}
 
     options = {"trace": "t", "a": 9}
-    reserved: dict[str, Any] = {"context": CONTEXT, "dependencies": (3,)}
-    assert run(tool(closed), '{"a": 1}', **options, **reserved) == "1"
-    assert json.loads(run(tool(open_), '{"a": 1}', **options, **reserved)) == {"a": 1, "trace": "t"}
+    assert run(tool(closed), '{"a": 1}', context=CONTEXT, **options) == "1"
+    assert json.loads(run(tool(open_), '{"a": 1}', context=CONTEXT, **options)) == {"a": 1, "trace": "t"}
     assert tool(open_).validate('{"a": 1, "b": 2}') == "arguments.b: unknown; known: a"
 
 
 def test_hidden_parameters_are_the_callers_when_a_tool_is_called_in_python():
-    assert search("a", CONTEXT, Database("mine"), limit=1) == "a call_1 mine 1"
+    mine = Context(Database("mine"))
+    assert search("a", ToolContext("search", "call_1"), mine, limit=1) == "a search call_1 mine 1"
 
 
-def test_every_run_gets_its_own():
+def test_every_call_gets_its_own():
     @tool
     async def whose(context: ToolContext) -> str:
         await asyncio.sleep(0)
         return context.call_id
 
     async def both() -> list[str]:
-        calls = (whose.endpoint("{}", context=ToolContext("whose", name)) for name in "ab")
-        return await asyncio.gather(*calls)
+        return await asyncio.gather(*(whose.endpoint("{}", context=Context(call_id=name)) for name in "ab"))
 
     assert asyncio.run(both()) == ["a", "b"]
+
+
+# --- methods ------------------------------------------------------------------------------------
+
+
+class Shelf:
+    def __init__(self, books: int) -> None:
+        self.books = books
+
+    @tool
+    def count(self, plus: int, ctx: RunContext[Database] | None = None) -> str:
+        """Count the books."""
+        return f"{self.books + plus} in {ctx.deps.name if ctx else 'nothing'}"
+
+    @tool(name="titles")
+    async def list_titles(self, of: str = "all"):
+        for number in range(self.books):
+            yield f"{number} {of}"
+
+
+def test_a_decorated_method_is_a_tool_of_each_object():
+    one, other = Shelf(1), Shelf(2)
+    assert one.count.info.parameters is not None
+    assert list(one.count.info.parameters["properties"]) == ["plus"]
+    assert (one.count(2), other.count(plus=2)) == ("3 in nothing", "4 in nothing")
+    assert run(other.count, '{"plus": 5}', context=CONTEXT) == "7 in main"
+    assert run(Shelf(2).list_titles) == ["0 all", "1 all"]
+    assert (Shelf.count.name, one.list_titles.name) == ("count", "titles")
+
+
+def test_a_method_that_has_no_object_yet_is_no_tool_for_an_agent():
+    with pytest.raises(ConfigError, match=r"tool 'count' is a method; take an object's: Shelf\(...\)"):
+        as_tools([Shelf.count])
+
+
+def test_a_tool_that_is_no_method_stays_itself_as_an_attribute():
+    class Desk:
+        look = search
+
+    assert Desk().look is search

@@ -1,4 +1,4 @@
-"""Functions whose annotations are pydantic's: the same schema, the same errors, read by pydantic."""
+"""Functions whose annotations are pydantic's: the same schema, read by pydantic."""
 
 import dataclasses
 import json
@@ -17,8 +17,8 @@ from typing_extensions import TypedDict
 
 from suture.errors import ConfigError
 from suture.messages import ToolContext
-from suture.tools import Injected, tool
-from tests.tools.running import run
+from suture.tools import RunContext, tool
+from tests.tools.running import Context, run
 
 
 class Range(BaseModel):
@@ -99,33 +99,33 @@ def test_models_reach_the_function_as_models():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("", "arguments.query: missing; arguments.range: missing"),
-        (" \n", "arguments.query: missing; arguments.range: missing"),
+        ("", "arguments.query: field required; arguments.range: field required"),
+        (" \n", "arguments.query: field required; arguments.range: field required"),
         ("{", "the arguments are not valid JSON: input data was truncated"),
         ("[]", "the arguments must be one JSON object, got array"),
         ("[" * 100_000, "the arguments are not valid JSON: nested too deeply"),
         (
             '{"query": 1, "range": {"first": 1}, "limit": 0, "size": 3}',
             (
-                "arguments.query: expected a valid string, got int; "
-                "arguments.limit: expected greater than or equal to 1, got 0; "
-                "arguments.size: unknown; known: query, range, limit, tags"
+                "arguments.query: input should be a valid string; "
+                "arguments.limit: input should be greater than or equal to 1; "
+                "arguments.size: extra inputs are not permitted"
             ),
         ),
         (
             '{"query": "a", "range": {"first": [], "last": -1}, "limit": "3", "tags": ["a", 1]}',
             (
-                "arguments.range.first: expected a valid integer, got list; "
+                "arguments.range.first: input should be a valid integer; "
                 "arguments.range.last: value error, must not be negative; "
-                "arguments.limit: expected a valid integer, got str; "
-                "arguments.tags[1]: expected a valid string, got int"
+                "arguments.limit: input should be a valid integer; "
+                "arguments.tags[1]: input should be a valid string"
             ),
         ),
-        ('{"query": "a", "range": {}}', "arguments.range.first: missing"),
+        ('{"query": "a", "range": {}}', "arguments.range.first: field required"),
     ],
     ids=lambda text: text[:40],
 )
-def test_arguments_that_do_not_fit_are_refused_in_the_form_of_a_plain_tool(arguments, says):
+def test_arguments_that_do_not_fit_are_refused_in_the_words_of_pydantic(arguments, says):
     assert search.validate(arguments) == says
 
 
@@ -187,10 +187,10 @@ def test_no_name_of_a_parameter_means_anything_to_pydantic(name):
 
 
 def test_hidden_parameters_are_no_business_of_pydantics():
-    def take(range: Range, holder: Injected[Holder]) -> int:  # noqa: A002
-        return range.first + holder.range.first
+    def take(range: Range, ctx: RunContext[Holder]) -> int:  # noqa: A002
+        return range.first + ctx.deps.range.first
 
-    assert run(tool(take), '{"range": {"first": 1}}', dependencies=(Holder(Range(first=2)),)) == "3"
+    assert run(tool(take), '{"range": {"first": 1}}', context=Context(Holder(Range(first=2)))) == "3"
 
 
 def test_what_pydantic_cannot_read_is_refused():

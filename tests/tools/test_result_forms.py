@@ -15,8 +15,9 @@ class Color(enum.StrEnum):
     RED = "red"
 
 
-class Point(msgspec.Struct):
-    x: int
+class Page(msgspec.Struct):
+    title: str
+    score: float
 
 
 @pytest.mark.parametrize(
@@ -32,13 +33,41 @@ class Point(msgspec.Struct):
         ([], "[]"),
         ({"a": [1, None]}, '{"a":[1,null]}'),
         (("ü", "\n"), '["ü","\\n"]'),
-        (Point(3), '{"x":3}'),
+        (Page("a", 1.5), '{"title":"a","score":1.5}'),
     ],
 )
 def test_a_plain_tool_gives_text_as_it_is_and_the_rest_as_json(value, text):
     made = run(tool(lambda: value, name="give"))
     assert made == text
     assert type(made) is str
+
+
+HALF, UNKNOWN = "\ud83d", "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (f"a{HALF}b", f"a{UNKNOWN}b"),
+        (f"\U0001f600{HALF}", f"\U0001f600{UNKNOWN}"),
+        ([HALF, {HALF: (1, HALF)}], f'["{UNKNOWN}",{{"{UNKNOWN}":[1,"{UNKNOWN}"]}}]'),
+        (Page(HALF, float("nan")), f'{{"title":"{UNKNOWN}","score":null}}'),
+    ],
+    ids=["text", "text with a whole one", "a list", "a struct"],
+)
+def test_half_a_character_is_replaced_so_that_the_text_can_be_stored(value, text):
+    assert run(tool(lambda: value, name="give")) == text
+    assert run(tool(lambda: iter([value]), name="give", kind="streamable")) == [text]
+
+
+@pytest.mark.parametrize(
+    "value", [HALF, TextPart(HALF, extra={"a": 1}), [TextPart(HALF)], ToolResult([TextPart(HALF)], is_error=True)]
+)
+def test_half_a_character_in_parts_is_replaced_and_the_rest_stays(value):
+    result = run(tool(lambda: value, name="give", kind="enhanced_invokable"))
+    assert [part.text for part in result.parts] == [UNKNOWN]
+    assert result.is_error == isinstance(value, ToolResult)
+    assert dict(result.parts[0].extra) == ({"a": 1} if isinstance(value, TextPart) else {})
 
 
 def cycle() -> list[Any]:
@@ -49,8 +78,8 @@ def cycle() -> list[Any]:
 
 @pytest.mark.parametrize(
     ("value", "named"),
-    [(object(), "object"), (cycle(), "list"), ({"a": {1j}}, "dict"), ("\ud800" and ["\ud800"], "list"), (Point, "")],
-    ids=["an object", "a cycle", "a set of complex numbers", "a lone surrogate", "a class"],
+    [(object(), "object"), (cycle(), "list"), ({"a": {1j}}, "dict"), (Page, "")],
+    ids=["an object", "a cycle", "a set of complex numbers", "a class"],
 )
 def test_a_value_that_json_cannot_carry_is_an_error_that_says_so(value, named):
     with pytest.raises(TypeError, match=rf"tool 'give' gave a {named}.* that JSON cannot carry"):

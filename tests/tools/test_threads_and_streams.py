@@ -1,5 +1,6 @@
 """Blocking functions run beside the event loop, and streams are closed wherever they end."""
 
+import argparse
 import asyncio
 import contextvars
 import gc
@@ -7,15 +8,14 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-from suture.tools import ToolArgumentsError, _workers, tool
+from suture import _aio
+from suture.tools import ToolArgumentsError, tool
 from tests.tools.running import run
 
 REQUEST: contextvars.ContextVar[str] = contextvars.ContextVar("REQUEST", default="none")
@@ -83,7 +83,7 @@ class Odd(Exception):
 
 
 @pytest.mark.parametrize("thread", [True, False])
-@pytest.mark.parametrize("error", [Odd("no"), ValueError("no"), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("error", [Odd("no"), ValueError("no")], ids=repr)
 def test_an_exception_of_the_function_is_raised_to_the_caller(error, thread):
     def fail() -> str:
         raise error
@@ -96,6 +96,59 @@ def test_an_exception_of_the_function_is_raised_to_the_caller(error, thread):
         with pytest.raises(type(error)) as caught:
             run(tool(function, thread=thread))
         assert caught.value is error
+
+
+EXITS = [(2, "exit code 2"), (None, "exit code 0"), ("no such file", ": no such file")]
+
+
+@pytest.mark.parametrize("thread", [True, False])
+@pytest.mark.parametrize(("code", "says"), EXITS)
+def test_a_tool_that_ends_the_program_has_failed_and_the_program_goes_on(code, says, thread):
+    def fail() -> str:
+        sys.exit(code)
+
+    def fail_after_one() -> Iterator[str]:
+        yield "one"
+        sys.exit(code)
+
+    async def fail_later() -> str:
+        sys.exit(code)
+
+    for function in (fail, fail_after_one, fail_later):
+        with pytest.raises(RuntimeError, match=f"the tool ended.*{says}$") as caught:
+            run(tool(function, thread=thread))
+        assert isinstance(caught.value.__cause__, SystemExit)
+
+
+def test_a_command_line_in_a_tool_that_refuses_its_arguments_leaves_the_other_calls_alone():
+    @tool
+    def command(line: str) -> str:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--count")
+        return parser.parse_args(line.split()).count
+
+    async def both() -> list[Any]:
+        calls = [command.endpoint('{"line": "--oops 3"}'), command.endpoint('{"line": "--count 3"}')]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    refused, counted = asyncio.run(both())
+    assert (str(refused), counted) == ("the tool ended with exit code 2", "3")
+
+
+@pytest.mark.parametrize("thread", [True, False])
+def test_what_the_user_stops_with_the_keyboard_passes(thread):
+    def stop() -> str:
+        raise KeyboardInterrupt
+
+    async def caught() -> bool:
+        try:
+            await made.endpoint("{}")
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    made = tool(stop, thread=thread)
+    assert asyncio.run(caught())
 
 
 def test_a_function_that_raises_stop_iteration_does_not_hang():
@@ -192,29 +245,33 @@ def test_threads_are_used_again():
     assert len(threads() - before) <= 1
 
 
-def test_a_thread_without_work_ends(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_workers, "_REST", 0.01)
-    monkeypatch.setattr(_workers, "_RESTING", deque())
-    before = threads()
+def test_a_thousand_calls_at_once_all_end_with_a_bounded_number_of_threads():
+    seen: list[int] = []
+    full = threading.Event()
 
     @tool
-    def stream() -> Iterator[str]:
-        yield "a"
-        time.sleep(0.05)
-        yield "b"
+    def work(number: int) -> int:
+        seen.append(len(threads()))
+        if len(seen) == 256:
+            full.set()
+        full.wait(10)
+        return number
 
-    async def slowly() -> list[str]:
-        pieces = []
-        async for piece in stream.endpoint("{}"):
-            await asyncio.sleep(0.05)
-            pieces.append(piece)
-        return pieces
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*(work.endpoint(f'{{"number": {number}}}') for number in range(1000)))
 
-    assert asyncio.run(slowly()) == ["a", "b"]
-    deadline = time.monotonic() + 10
-    while threads() - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threads() - before == set()
+    assert asyncio.run(all_at_once()) == [str(number) for number in range(1000)]
+    assert max(seen) <= 256
+
+
+def test_a_thread_without_work_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suture._aio._IDLE", 0.01)
+    monkeypatch.setattr("suture._aio._THREADS", type(_aio._THREADS)())
+    before = threads()
+    run(tool(lambda: "", name="call"))
+    for thread in threads() - before:
+        thread.join(10)
+    assert threads() <= before
 
 
 def test_a_thread_keeps_nothing_of_what_it_did_alive():

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from suture.errors import ConfigError
-from suture.messages import TextPart, ToolArgument, ToolContext, ToolInfo, ToolResult
+from suture.messages import TextPart, ToolArgument, ToolInfo, ToolResult
 from suture.tools import Tool, as_tools, exit_tool, tool
-from suture.tools._objects import as_tool_value
-from tests.tools.running import run
+from tests.tools.running import Context, run
 
 INFO = ToolInfo("echo", "Say it again.", {"type": "object"})
-CONTEXT = ToolContext("echo", "call_1")
+CONTEXT = Context()
 
 
 class Described:
@@ -88,11 +87,11 @@ def test_an_object_with_info_and_an_endpoint_is_a_tool(kind_of_object, kind, giv
     ],
 )
 def test_of_several_endpoints_the_richest_is_taken(bases, kind):
-    assert as_tool_value(type("Several", bases, {})()).kind == kind
+    assert tool(type("Several", bases, {})()).kind == kind
 
 
 def test_the_arguments_are_the_objects_own_business():
-    made = as_tool_value(Invoke())
+    made = tool(Invoke())
     assert made.validate("not even JSON") == ""
     assert run(made, "not even JSON") == "not even JSON"
 
@@ -102,18 +101,18 @@ def test_an_object_can_say_itself_what_is_wrong_with_arguments():
         def validate(self, arguments: str) -> str:
             return "" if arguments == "{}" else "no"
 
-    made = as_tool_value(Careful())
+    made = tool(Careful())
     assert (made.validate("{}"), made.validate("[]")) == ("", "no")
 
 
 def test_options_reach_only_a_method_that_takes_any():
     class Open(Described):
         def invoke(self, arguments: str, **options: Any) -> str:
-            return f"{options['context'].call_id} {options['dependencies']} {options['trace']}"
+            return f"{options['context'].call_id} {options['trace']}"
 
-    options: dict[str, Any] = {"context": CONTEXT, "dependencies": (3,), "trace": "t"}
-    assert run(as_tool_value(Open()), **options) == "call_1 (3,) t"
-    assert run(as_tool_value(Invoke()), **options) == "{}"
+    options: dict[str, Any] = {"context": CONTEXT, "trace": "t"}
+    assert run(tool(Open()), **options) == "call_1 t"
+    assert run(tool(Invoke()), **options) == "{}"
 
 
 def test_how_an_object_is_run_can_be_chosen():
@@ -134,8 +133,8 @@ def test_a_tool_from_an_object_is_called_in_python_as_its_method():
 
 @pytest.mark.parametrize("given", [Described(), object(), 3])
 def test_an_object_that_lacks_info_or_endpoint_is_refused(given):
-    with pytest.raises(ConfigError, match="is no tool; it needs info, a ToolInfo, and a method"):
-        as_tool_value(given)
+    with pytest.raises(ConfigError, match="a tool is made from a function, or from an object with info"):
+        tool(given)
 
 
 def test_a_method_that_returns_a_result_without_being_enhanced_is_told_so():
@@ -144,7 +143,7 @@ def test_a_method_that_returns_a_result_without_being_enhanced_is_told_so():
             return WHOLE
 
     with pytest.raises(TypeError, match="tool 'echo' gave a ToolResult but does not say so"):
-        run(as_tool_value(Wrong()))
+        run(tool(Wrong()))
 
 
 # --- many tools ---------------------------------------------------------------------------------

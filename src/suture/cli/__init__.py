@@ -1,22 +1,13 @@
 """The command line: `suture check`, `repair`, `reduce`, `convert` and `chat`, and what shows a history to a person.
 
-A command reads conversations one by one (`_read`), hands each to the engine, and lets a screen (`_screen`)
-or an output (`_write`) have what came of it. Nothing here knows how a history is mended or reduced. Standard library
+A command reads conversations one by one (`files`), hands each to the engine, and lets a screen or an output (`output`)
+have what came of it. Nothing here knows how a history is mended or reduced. All but `chat` need the standard library
 only; with `rich` installed, what is shown on a terminal is nicer.
 """
 
-from suture.cli._main import main
-from suture.cli._outline import Line, compare, outline
-from suture.cli._read import open_source, read_conversations
-from suture.cli._screen import Screen, screen_for
+from suture.cli.files import Refusal, open_source, read_conversations
+from suture.cli.main import main
+from suture.cli.outline import Line, compare, outline
+from suture.cli.output import Screen
 
-__all__ = [
-    "Line",
-    "Screen",
-    "compare",
-    "main",
-    "open_source",
-    "outline",
-    "read_conversations",
-    "screen_for",
-]
+__all__ = ["Line", "Refusal", "Screen", "compare", "main", "open_source", "outline", "read_conversations"]

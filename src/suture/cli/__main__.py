@@ -2,6 +2,6 @@
 
 import sys
 
-from suture.cli._main import main
+from suture.cli.main import main
 
 sys.exit(main())

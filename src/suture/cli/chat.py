@@ -3,119 +3,317 @@
 On a terminal the exit status is 0. Through a pipe it is the last turn's: 0, 1 if it failed, 130 if it was stopped.
 """
 
+import asyncio
+import os
+import shutil
+import signal
 import sys
 from argparse import Namespace
-from concurrent.futures import Future, wait
-from contextlib import ExitStack
-from os import urandom
-from signal import SIGINT
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
-from time import monotonic
-from typing import Any
+from threading import Timer
+from typing import Any, NoReturn, TextIO
 
-from suture.cli._chat_commands import Commands
-from suture.cli._chat_input import Lines
-from suture.cli._chat_load import load_model, load_tools, make_agent
-from suture.cli._chat_show import Show
-from suture.cli._chat_signals import Signals
-from suture.cli._chat_talk import Talk
-from suture.cli._chat_turn import Background, Turn
-from suture.cli._refusal import Refusal, told
-from suture.cli._streams import complain, is_terminal
-from suture.cli._visible import shorten
-from suture.events import Interrupt
+from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
+from suture.cli.files import Refusal, describe_error
+from suture.cli.outline import outline
+from suture.cli.output import Screen, complain, is_terminal
+from suture.cli.talk import Talk, load_model, load_tools, make_agent
+from suture.events import (
+    AnyEvent,
+    HistoryRewritten,
+    Interrupt,
+    MessageDelta,
+    MessageFinished,
+    ModelStarted,
+    RetryScheduled,
+    ToolFinished,
+    ToolStarted,
+)
 from suture.kernel import Approval, Outcome, Run, RunResult
+from suture.repair import check
 from suture.stores import MemoryStore
+from suture.tokens import CharacterCounter, Tally
 from suture.wires import get_chat_wire
 
-__all__ = ["run"]
+try:
+    from prompt_toolkit import PromptSession
+    from rich.console import Console
+    from rich.text import Text
+except ImportError as error:
+    needs = "chat needs prompt_toolkit and rich, which are not both installed"
+    raise Refusal(f"{needs}: pip install 'prompt_toolkit>=3' 'rich>=13'") from error
 
-_FAILED, _STOPPED = 1, 128 + SIGINT
-_LONGEST_ERROR = 400
+_PROMPT, _MORE = "you> ", "...> "
+_FAILED, _STOPPED = 1, 128 + signal.SIGINT
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_LONGEST_ERROR, _QUOTED = 400, 60
 _PATIENCE = 5.0
-"""How many seconds a turn has to end when the program is told to."""
+"""How many seconds a turn, or what a tool began, has to end when the program ends."""
+_A_MOMENT = 0.5
 
 
 def run(asked: Namespace) -> int:
     """Talk until there is nothing more to say."""
     with ExitStack() as stack:
-        return _Chat(asked, stack).go()
+        chat = _Chat(asked, stack)
+        status = chat.go()
+        chat.end(status)
+    return status
+
+
+# --- what is typed --------------------------------------------------------------------------------
+
+
+class _Lines:
+    """Messages from standard input: edited at a terminal, read line by line otherwise.
+
+    A line that ends in an odd number of backslashes goes on in the next.
+    """
+
+    def __init__(self, loop: asyncio.Runner) -> None:
+        stream: Any = sys.stdin
+        if stream is None:  # so it is, where a shell closed it
+            raise Refusal("is closed", "standard input")
+        self.is_typed = is_terminal(stream)
+        self._loop = loop
+        edits = self.is_typed and is_terminal(sys.stdout)
+        self._session: PromptSession[str] | None = PromptSession() if edits else None
+        self._answers: PromptSession[str] | None = PromptSession() if edits else None
+        self._presses = 0
+
+    def next(self) -> str | None:
+        """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for what is no text."""
+        lines: list[str] = []
+        while True:
+            try:
+                line = self._read(_MORE if lines else _PROMPT)
+            except KeyboardInterrupt:
+                if not self.is_typed:
+                    raise
+                return self._clear(is_empty=not lines)
+            if line is None:
+                return "\n".join(lines) if lines else None
+            self._presses = 0
+            if (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+                return "\n".join([*lines, line])
+            lines.append(line[:-1])
+
+    async def ask(self, prompt: str) -> str:
+        """Return what somebody answers in the middle of a turn; nothing after Ctrl-C, Ctrl-D, or what is no text."""
+        try:
+            said = await self._answers.prompt_async(prompt) if self._answers else self._read_plain(prompt) or ""
+            said.encode()
+        except (KeyboardInterrupt, EOFError, UnicodeError):
+            return ""
+        return said.strip()
+
+    def _read(self, prompt: str) -> str | None:
+        if self._session is None:
+            return self._read_plain(prompt)
+        try:
+            line = self._loop.run(self._session.prompt_async(prompt))  # what tools began goes on meanwhile
+        except EOFError:
+            return None
+        line.encode()  # what a terminal sends that is no UTF-8 is let through as surrogates
+        return line
+
+    def _read_plain(self, prompt: str) -> str | None:
+        if self.is_typed and is_terminal(sys.stderr):
+            print(prompt, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.buffer.readline()
+        return line.decode().rstrip("\r\n") if line else None
+
+    def _clear(self, *, is_empty: bool) -> str | None:
+        """Begin anew after a Ctrl-C; the second in a row with nothing typed is the end."""
+        is_empty = is_empty and not (self._session and self._session.default_buffer.text)
+        self._presses = self._presses + 1 if is_empty else 0
+        if self._session is None:
+            print(file=sys.stderr, flush=True)
+        if self._presses == 1:
+            print("(Ctrl-C once more, or Ctrl-D, leaves)", flush=True)
+        return None if self._presses > 1 else ""
+
+
+# --- what is seen ---------------------------------------------------------------------------------
+
+
+class _Show:
+    """Writes words as they come, and lines about what happens beside: in a pipe, to standard error."""
+
+    def __init__(self) -> None:
+        self._out: TextIO | None = sys.stdout
+        self._console = Console(highlight=False, markup=False, emoji=False) if is_terminal(self._out) else None
+        self._waiting = self._console.status(Text("thinking", "dim")) if self._console is not None else None
+        self._begun: set[str] = set()
+        self._in_line = False
+        self._held = ""
+        """The first half of a line end, whose other half is still to come."""
+        self._streamed = ""
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self._begun.clear()
+
+    def rest(self) -> None:
+        """Take away what shows that something goes on."""
+        if self._waiting is not None:
+            self._waiting.stop()
+
+    def event(self, event: AnyEvent) -> None:
+        """Show what an event says, if it is of interest to somebody who waits for an answer."""
+        self.rest()
+        outermost = len(event.run_path) < 2
+        indent = "  " * len(event.run_path)
+        match event:
+            case MessageDelta() if outermost:
+                self._streamed = event.message_id
+                self.say(event.text)
+            case MessageFinished() if outermost:
+                self._finish(event)
+            case ModelStarted() if outermost and self._waiting is not None:
+                self._waiting.start()
+            case ToolStarted() if event.call_id not in self._begun:
+                self._begun.add(event.call_id)  # one that waited for approval starts again
+                self.note(f"-> {event.name} {event.arguments}", indent)
+            case ToolFinished():
+                self.note(f"<- {event.name}{' failed:' if event.result.is_error else ''} {event.text}", indent)
+            case RetryScheduled():
+                self.note(f"(trying again in {event.delay:.1f} s: {event.error or event.reason})", indent)
+            case HistoryRewritten():
+                self.note(f"({event.middleware} changed the history: {event.before} -> {event.after} messages)", indent)
+            case _:
+                pass
+
+    def say(self, text: str) -> None:
+        """Write words; a line may go on."""
+        text = f"{self._held}{text}".replace("\r\n", "\n")
+        self._held = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r") if self._held else text
+        if text:
+            _write(self._out, visible_lines(replace_surrogates(text)))
+            self._in_line = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Let what follows begin in a line of its own."""
+        if self._held:
+            self._held = ""
+            _write(self._out, visible("\r"))
+            self._in_line = True
+        if self._in_line:
+            _write(self._out, "\n")
+            self._in_line = False
+
+    def note(self, text: str, indent: str = "  ") -> None:
+        """Write one line, shortened to what fits."""
+        self.end_line()
+        self._write_note(f"{indent}{shorten_line(text, _width(indent))}")
+
+    def question(self, text: str, indent: str = "  ") -> None:
+        """Write all of a text that somebody is to decide about, in as many lines as it takes, each indented."""
+        self.end_line()
+        width = _width(indent)
+        for line in map(visible, text.split("\n")):
+            for start in range(0, len(line) or 1, width):
+                self._write_note(f"{indent}{line[start : start + width]}")
+
+    def _write_note(self, line: str) -> None:
+        if self._console is None:
+            _write(sys.stderr, f"{line}\n")
+        else:
+            self._console.print(Text(line, "dim"), soft_wrap=True)
+
+    def _finish(self, event: MessageFinished) -> None:
+        if event.message_id != self._streamed:
+            self.say(event.text)
+        self.end_line()
+        meta: Any = getattr(event.message, "response_meta", None)
+        if meta is not None and meta.finish_reason == "length":
+            self.note("(cut off: the reply reached its limit of tokens)")
+
+
+def _width(indent: str) -> int:
+    return max(get_terminal_size((100, 24)).columns - len(indent) - 1, 20)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:  # it is none where a shell closed it
+        stream.write(text)
+        stream.flush()
+
+
+# --- the conversation -----------------------------------------------------------------------------
 
 
 class _Chat:
-    """One conversation: the terminal on one side, the agent on the other."""
+    """One conversation: the terminal on one side, the agent on the other, both in one event loop."""
 
     def __init__(self, asked: Namespace, stack: ExitStack) -> None:
-        self._lines = Lines()
+        runner = stack.enter_context(asyncio.Runner())
+        self._runner, self._loop = runner, runner.get_loop()
+        self._lines = _Lines(runner)
         model, tools = load_model(asked.model), load_tools(asked.tools)
+        self._profile, self._tool_infos = model.profile, [tool.info for tool in tools]
         self._talk = Talk(get_chat_wire(model.wire), asked.history)
-        self._commands = Commands(self._talk, model.profile, [tool.info for tool in tools])
+        self._scratch = ""
         if asked.history is None:
-            outputs = stack.enter_context(TemporaryDirectory(prefix="suture-chat-"))
-        else:
-            outputs = f"{asked.history}.outputs"
+            self._scratch = stack.enter_context(TemporaryDirectory(prefix="suture-chat-", ignore_cleanup_errors=True))
         self._store = MemoryStore()
+        outputs = self._scratch or f"{asked.history}.outputs"
         self._agent = make_agent(asked, model, tools, self._talk, self._store, outputs)
         self._options = {} if asked.max_reply is None else {"max_tokens": asked.max_reply}
-        self._show = Show(sys.stdout, sys.stdout if is_terminal(sys.stdout) else sys.stderr)
-        self._background = Background()
-        stack.callback(self._background.close)
-        self._signals = stack.enter_context(Signals(self._lines.interrupt, self._background.loop))
-        self._turn: Turn | None = None
-        self._presses = self._leaves_with = self._status = 0
-        self._deadline = 0.0
+        self._show = _Show()
+        self._stops: list[asyncio.Task[Any]] = []
+        self._leaves_with = self._status = 0
         if self._lines.is_typed:
-            self._greet(asked.model, len(tools))
-
-    def _greet(self, model: str, tools: int) -> None:
-        parts = [model, f"{tools} tool{'s' * (tools != 1)}"]
-        if self._talk.path is not None:
-            count = len(self._talk.messages)
-            parts.append(f"{count} message{'s' * (count != 1)} in {self._talk.path}")
-        self._show.note(f"{', '.join(parts)}. /help shows the commands, Ctrl-D leaves.", "")
+            parts = [asked.model, plural(len(tools), "tool")]
+            if self._talk.path is not None:
+                parts.append(f"{plural(len(self._talk.messages), 'message')} in {self._talk.path}")
+            self._show.note(f"{', '.join(parts)}. /help shows the commands, Ctrl-D leaves.", "")
 
     def go(self) -> int:
         """Read and answer until the end; return the exit status."""
         while True:
             try:
-                if not self._step():
-                    return 0 if self._lines.is_typed else self._status
-            except KeyboardInterrupt:
-                if not self._lines.is_typed:
-                    raise
-                if self._lines.clear():
-                    return 0
-                if self._lines.may_leave:
-                    self._show.note("(Ctrl-C once more, or Ctrl-D, leaves)", "")
+                said = self._lines.next()
+            except UnicodeError:
+                self._fail("that is not UTF-8, and was not sent")
+                continue
+            if said is None or said.split() == ["/quit"]:
+                return 0 if self._lines.is_typed else self._status
+            try:
+                if said.startswith("/") and not said.startswith("//"):
+                    self._obey(said)
+                elif said.strip():
+                    self._runner.run(self._answer(said[1:] if said.startswith("//") else said))
+            except Refusal as refusal:
+                self._fail(str(refusal))
+            if self._leaves_with:
+                return self._leaves_with
 
-    def _step(self) -> bool:
-        """Read one message and do what it asks; tell whether there may be more."""
-        try:
-            said = self._lines.next()
-        except UnicodeError:
-            self._fail("that is not UTF-8, and was not sent")
-            return True
-        if said is None:
-            return False
-        try:
-            if said.startswith("/") and not said.startswith("//"):
-                return self._commands.obey(said)
-            if said.strip():
-                self._answer(said[1:] if said.startswith("//") else said)
-        except Refusal as refusal:
-            self._fail(str(refusal))
-        return True
+    def end(self, status: int) -> None:
+        """End what tools began; leave without what does not end in time."""
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left and self._runner.run(_wait(left)):
+            self._leave(status)
 
-    def _answer(self, said: str) -> None:
+    # Whatever the agent is asked stands in these two.
+
+    async def _answer(self, said: str) -> None:
         """Let the agent answer, and ask back as often as it wants to know something."""
         history = [*self._talk.messages, self._talk.wire.user(said)]
-        checkpoint = urandom(8).hex()
-        run = self._agent.run(history, checkpoint_id=checkpoint, options=self._options)
+        checkpoint = os.urandom(8).hex()
+        run = self._agent.stream(history, checkpoint_id=checkpoint, options=self._options)
         self._status = 0
-        while (result := self._watch(run)) is not None and result.outcome is Outcome.INTERRUPTED:
-            answers = {asked.id: self._ask(asked) for asked in result.interrupts}
-            run = self._agent.resume(checkpoint, answers, options=self._options)
-        self._background.begin(self._store.delete(checkpoint)).result()
+        self._show.begin()
+        while (result := await self._watch(run)) is not None and result.outcome is Outcome.INTERRUPTED:
+            answers = {asked.id: await self._ask(asked) for asked in result.interrupts}
+            run = self._agent.stream(resume=checkpoint, answers=answers, options=self._options)
+        await self._store.delete(checkpoint)
         if result is None:
             return
         self._talk.spend(result.usage)
@@ -123,24 +321,28 @@ class _Chat:
             self._show.note("(stopped)")
             self._status = _STOPPED
         elif result.error is not None:
-            self._fail(f"{told(result.error)} (go on as you like, or take your message back with /undo)")
+            hint = " (go on as you like, or take your message back with /undo)" if self._lines.is_typed else ""
+            self._fail(f"{describe_error(result.error)}{hint}")
 
-    def _watch(self, run: Run[Any]) -> RunResult[Any] | None:
-        """See a run to its end and keep what came of it. Nothing interrupts this; a signal asks for the end."""
-        self._turn, self._presses = Turn(run, self._show, self._background.loop), 0
+    async def _watch(self, run: Run[Any]) -> RunResult[Any] | None:
+        """Show a run to its end and keep what came of it. Nothing interrupts this; a signal asks for the end."""
+        self._stops.clear()
         try:
-            with self._signals.sent_to(self._signalled):
-                running = self._background.begin(self._turn.go())
-                self._wait_for(running)
-                if run.result is not None:
-                    self._keep(run.result)
-                if running.done():
-                    running.result()  # raises what could not be shown
-                    self._show.end_line()
+            with self._signals_to(run.cancel):
+                try:
+                    async with run:
+                        async for event in run:
+                            self._show.event(event)
+                except Exception as error:
+                    if run.final_result is None or run.final_result.error is not error:
+                        raise  # it could not be shown
+                await asyncio.gather(*self._stops)
         finally:
-            if self._leaves_with:
-                sys.exit(self._leaves_with)
-        return run.result
+            self._show.rest()
+            if run.final_result is not None:
+                self._keep(run.final_result)
+        self._show.end_line()
+        return run.final_result
 
     def _keep(self, result: RunResult[Any]) -> None:
         try:
@@ -148,32 +350,14 @@ class _Chat:
         except Refusal as refusal:
             self._fail(str(refusal))
 
-    def _wait_for(self, running: "Future[Any]") -> None:
-        while not running.done() and not (self._leaves_with and monotonic() > self._deadline):
-            wait([running], timeout=0.5)
-
-    def _signalled(self, number: int) -> None:
-        """Ask the turn to stop; leave if it does not, and somebody insists."""
-        self._presses += number == SIGINT
-        if number != SIGINT or self._presses > 2:
-            self._leaves_with = 128 + number
-            self._deadline = monotonic() + (0 if number == SIGINT else _PATIENCE)
-        elif self._presses == 2:
-            self._show.note("(still stopping; Ctrl-C once more leaves)")
-        if self._turn is not None:
-            self._turn.stop()
-
-    def _ask(self, asked: Interrupt) -> Any:
+    async def _ask(self, asked: Interrupt) -> Any:
         """Return what somebody answers to a tool that asks; only a yes is one."""
         info = asked.info
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()
         if not self._lines.is_typed:
             return Approval(approved=False, reason="nobody was there to ask") if approves else ""
         self._show.question(f"run {info['tool']} {info['arguments']}" if approves else f"{asked.name} asks: {info}")
-        try:
-            said = (self._lines.ask("yes or no? " if approves else "answer> ") or "").strip()
-        except (KeyboardInterrupt, UnicodeError):
-            said = ""
+        said = await self._lines.ask("yes or no? " if approves else "answer> ")
         if not approves:
             return said
         yes = said.lower() in {"y", "yes"}
@@ -182,4 +366,115 @@ class _Chat:
     def _fail(self, text: str) -> None:
         self._status = _FAILED
         self._show.end_line()
-        complain(f"suture: {shorten(text, _LONGEST_ERROR)}")
+        complain(f"suture: {shorten_line(text, _LONGEST_ERROR)}")
+
+    # --- signals: the first asks the turn to stop, the second leaves --------------------------------
+
+    @contextmanager
+    def _signals_to(self, cancel: Callable[[], Any]) -> Generator[None]:
+        """Let signals ask for the end of the turn, and raise nothing in the middle of it.
+
+        They are taken here and not by the event loop: a tool may block that, and must not hold the terminal.
+        """
+
+        def stop() -> None:
+            if not self._stops:
+                self._stops.append(asyncio.ensure_future(cancel()))
+                self._loop.call_later(_A_MOMENT, remind)
+
+        def remind() -> None:
+            if not all(task.done() for task in self._stops):
+                self._show.rest()
+                self._show.note("(stopping; Ctrl-C once more leaves)")
+
+        def take(number: int, _: object) -> None:
+            if number != signal.SIGINT:
+                self._leaves_with = 128 + number
+                timer = Timer(_PATIENCE, self._leave, [self._leaves_with])
+                timer.daemon = True
+                timer.start()
+            elif asked:
+                self._leave(_STOPPED)
+            asked.append(number)
+            self._loop.call_soon_threadsafe(stop)
+
+        asked: list[int] = []
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        for number in (number for number in _SIGNALS if before[number] is not signal.SIG_IGN):
+            signal.signal(number, take)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _leave(self, status: int) -> NoReturn:
+        """Leave at once, without waiting for anything that still runs."""
+        self._show.rest()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        os._exit(status)
+
+    # --- commands: nothing of them is sent to the model ---------------------------------------------
+
+    def _obey(self, line: str) -> None:
+        name, *rest = line.split()
+        screen = Screen(sys.stdout)
+        if name not in _COMMANDS:
+            screen.say(f"there is no {shorten_line(name, _QUOTED)}; /help shows what there is, and // sends a slash")
+        elif rest:
+            screen.say(f"{name} takes nothing after it; //… sends a message that begins with a slash")
+        else:
+            _COMMANDS[name][1](self, screen)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+    def show_history(self, screen: Screen) -> None:
+        if self._talk.messages:
+            screen.history("history", outline(self._talk.messages, self._talk.wire.name), whole=True)
+        else:
+            screen.say("nothing was said so far")
+
+    def check(self, screen: Screen) -> None:
+        screen.report(check(self._talk.messages, wire=self._talk.wire.name, profile=self._profile))
+
+    def undo(self, screen: Screen) -> None:
+        taken = self._talk.undo()
+        if not taken:
+            screen.say("there is nothing to take back")
+            return
+        said = shorten_line(self._talk.wire.text(taken[0]), _QUOTED)
+        behind = f" and {plural(len(taken) - 1, 'message')} after it" if len(taken) > 1 else ""
+        screen.say(f'taken back: "{said}"{behind}')
+
+    def count(self, screen: Screen) -> None:
+        used, messages = self._talk.usage, self._talk.messages
+        total = Tally(self._talk.wire, CharacterCounter()).total(messages, self._tool_infos)
+        sums = f"{used.prompt_tokens} tokens read, {used.completion_tokens} written, {used.total_tokens} together"
+        screen.say(f"used: {sums}" if used.total_tokens else "used: the model reported nothing so far")
+        screen.say(f"history: {plural(len(messages), 'message')}, about {total} tokens with the tools")
+
+    def help(self, screen: Screen) -> None:
+        for name, (about, _) in _COMMANDS.items():
+            screen.say(f"{name:<10}{about}")
+        screen.say("//…       send a message that begins with a slash")
+        screen.say("A line that ends in \\ goes on. Ctrl-C stops an answer, or clears the line. Ctrl-D leaves.")
+
+
+_COMMANDS: Mapping[str, tuple[str, Callable[[_Chat, Screen], Any]]] = {
+    "/history": ("show the conversation, one line a message", _Chat.show_history),
+    "/check": ("say what the provider would refuse in it", _Chat.check),
+    "/undo": ("take back your last message and all that followed", _Chat.undo),
+    "/tokens": ("say how many tokens were used, and how many the history has", _Chat.count),
+    "/help": ("show this", _Chat.help),
+    "/quit": ("leave", _Chat.help),
+}
+
+
+async def _wait(tasks: set[asyncio.Task[Any]]) -> bool:
+    """Wait for tasks, not for ever; return whether some still run."""
+    _, running = await asyncio.wait(tasks, timeout=_PATIENCE)
+    return bool(running)

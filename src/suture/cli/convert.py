@@ -12,19 +12,13 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec.structs import replace
 
-from suture.cli._conversation import Conversation, Layout
-from suture.cli._decode import HOLDERS
-from suture.cli._outputs import Outputs
-from suture.cli._progress import progress_on
-from suture.cli._read import Source, open_source, read_conversations
-from suture.cli._streams import complain
-from suture.cli._visible import visible
+from suture._text import visible
+from suture.cli.files import HOLDERS, Conversation, Layout, Source, open_source, read_conversations
+from suture.cli.output import Outputs, complain, progress_on
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
 from suture.wires import recognise
-
-__all__ = ["run"]
 
 _SHOWN = 20
 """How many losses of one file are told to a person."""
@@ -176,10 +170,7 @@ def _encode(made: Any, conversation: Conversation) -> bytes:
     """Return the bytes of a converted conversation, laid out as it came."""
     if conversation.layout is Layout.LINES and isinstance(made, list):
         return conversation.encode(cast("list[Any]", made))
-    data = msgspec.json.encode(made)
-    if conversation.layout is Layout.PRETTY:
-        data = msgspec.json.format(data, indent=2)
-    return data + b"\n"
+    return conversation.encode_value(made)
 
 
 def _record(lost: _Losses) -> bytes:

@@ -5,24 +5,33 @@ Unless it is said what becomes of that output, only the plan is printed, as `che
 container and wire it came in. Both are done, or neither.
 """
 
+import os
 from argparse import Namespace
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from suture.cli._conversation import Conversation
-from suture.cli._outputs import Outputs
-from suture.cli._progress import progress_on
-from suture.cli._read import Source, open_source, read_conversations
-from suture.cli._refusal import Refusal
-from suture.cli._shelf import Shelf
-from suture.errors import ConfigError
-from suture.reduction import Plan, Settings, plan
+from suture._text import plural
+from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations
+from suture.cli.output import Outputs, progress_on
+from suture.errors import ConfigError, ContextOverflowError
+from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
+from suture.reduction.texts import folded, safe_name
+from suture.reduction.truncate import content_of
+from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
 from suture.tokens import CharacterCounter, ExactCounter
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+_LONGEST_ROOT = 1000
 
 
 def run(asked: Namespace) -> int:
@@ -49,8 +58,8 @@ class _Job:
         self._asked, self._settings, self._applies = asked, settings, applies
         self._outputs = Outputs(stack)
         self._history = self._outputs.open(asked.output) if applies else None
-        self._shelf = Shelf(asked.save_to, asked.root)
-        stack.callback(self._close_shelf)  # comes before the history is discarded, which must tell if it was seen
+        self._shelf = _Shelf(asked.save_to, asked.root)
+        stack.callback(self._close_shelf)  # comes before the history is discarded, which must say if it was seen
         self._shelf.probe()
         self._plans = self._outputs.open() if asked.json else None
         if asked.json:
@@ -63,28 +72,31 @@ class _Job:
         self.changed = 0
 
     def reduce(self, conversation: Conversation) -> None:
-        """Plan what becomes of one conversation, do it if that is asked, and tell of it."""
+        """Plan what becomes of one conversation, do it if that is asked, and show it."""
         asked = self._asked
         below = f"line-{conversation.line}/" if conversation.many else ""
         with conversation.located():
             taken, wire = conversation.take(asked.wire)
-            made = plan(
-                taken,
-                self._settings,
-                wire=wire,
-                offload=not asked.discard,
-                language=asked.language,
-                **self._shelf.makers(below),
-            )
+            shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
+            shared |= self._shelf.makers(below)
+            made = plan(taken, self._settings, **shared) if asked.compact is None else self._compact(taken, shared)
             if self._history is not None:
                 self._shelf.save(made.saves, asked.output)
                 self._history.write(conversation.encode(conversation.give(taken, made.messages)))
-        self._tell(conversation, made)
+        self._show(conversation, made)
         self._many = conversation.many
         self._before += made.tokens_before
         self._after += made.tokens_after
         self.changed += made.changed
         self._progress.step()
+
+    def _compact(self, taken: Any, shared: dict[str, Any]) -> Plan[Any]:
+        """Bring a conversation under the limit, without a model."""
+        limit, counter = self._asked.compact, cast("Any", self._settings.token_counter)
+        try:
+            return compact(taken, max_tokens=limit, token_counter=counter, root_dir=self._shelf.root, **shared)
+        except ContextOverflowError as error:
+            raise Refusal(str(error)) from None
 
     def finish(self) -> None:
         """Let everything be seen at once."""
@@ -93,7 +105,7 @@ class _Job:
             self._screen.say(self._sum())
         self._outputs.publish()
 
-    def _tell(self, conversation: Conversation, made: Plan[Any]) -> None:
+    def _show(self, conversation: Conversation, made: Plan[Any]) -> None:
         if self._plans is not None:
             record = {"line": conversation.line, "plan": made.to_dict()}
             self._plans.write(msgspec.json.encode(record) + b"\n")
@@ -103,12 +115,12 @@ class _Job:
 
     def _sum(self) -> str:
         asked, count, files = self._asked, self._progress.count, self._shelf.count
-        told = f"{count} conversation{'s' * (count != 1)}, {self.changed} {'changed' if self._applies else 'to reduce'}"
+        line = f"{plural(count, 'conversation')}, {self.changed} {'changed' if self._applies else 'to reduce'}"
         if self.changed:
-            told += f", {self._before} -> {self._after} tokens"
+            line += f", {self._before} -> {self._after} tokens"
         if files:
-            told += f"; {files} file{'s' * (files != 1)} saved in {asked.save_to}"
-        return f"{told}; written to {asked.output}" if self._applies and asked.output is not None else told
+            line += f"; {plural(files, 'file')} saved in {asked.save_to}"
+        return f"{line}; written to {asked.output}" if self._applies and asked.output is not None else line
 
     def _close_shelf(self) -> None:
         self._shelf.close(keep=self._history is None or self._history.published)
@@ -137,3 +149,171 @@ def _settings(asked: Namespace) -> Settings:
         return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
     except ConfigError as error:
         raise Refusal(str(error)) from None
+
+
+# --- where the output goes ------------------------------------------------------------------------
+
+
+class _Shelf:
+    """The files of one command: `directory` is where they are, if anything is saved, `root` how the model knows it.
+
+    A file is named after its call. Where that name holds something else, a digest of the content follows: so the same
+    history always comes to the same names, and nothing that was saved is ever overwritten. If the history that speaks
+    of the files is not written in the end, those that were made for it are removed.
+    """
+
+    def __init__(self, directory: str | None, root: str | None = None) -> None:
+        self._root = _root_of(root, directory)
+        self._folder = None if directory is None else _Folder(directory)
+        self._below = ""
+        self._planned: dict[str, bytes] = {}
+
+    def probe(self) -> None:
+        """Raise `Refusal` if there is something in the place of the directory that is none."""
+        if self._folder is not None:
+            self._folder.holds("probe", b"")
+
+    @property
+    def count(self) -> int:
+        """How many files were made."""
+        return 0 if self._folder is None else len(self._folder.made)
+
+    @property
+    def root(self) -> str:
+        """Where the files of the conversation at hand are, as they are told."""
+        return self._root + self._below
+
+    def makers(self, below: str) -> dict[str, Any]:
+        """Return what names the files of the next conversation, which are kept `below` the directory."""
+        self._below, self._planned = below, {}
+        return {f"gen_{phase}_offload_file_path": partial(self._path, phase) for phase in ("trunc", "clear")}
+
+    def save(self, saves: Sequence[Save], history: str | None) -> None:
+        """Write the files of a plan, none of which may be the file that the history goes to."""
+        if self._folder is None:
+            if saves:
+                raise LookupError("there is output to save, and nowhere to save it")
+            return
+        target = None if history is None else os.path.realpath(history)
+        for save in saves:
+            path = save.path.removeprefix(self._root)
+            if target == os.path.realpath(self._folder.place(path)):
+                raise Refusal("the history would be written over the output of one of its calls", history or "")
+            self._folder.put(path, encode_text(save.content))
+
+    def close(self, *, keep: bool) -> None:
+        """Let go of everything; unless it is to be kept, leave no trace of what was saved."""
+        if self._folder is not None:
+            self._folder.close()  # whatever was being written has come to its end
+            if not keep:
+                self._folder.clear()
+
+    def _path(self, phase: str, detail: ToolDetail) -> str:
+        """Return where the output of a call is to be kept, as a notice has it."""
+        path = f"{self._below}{phase}/{safe_name(detail.tool_context.call_id)}"
+        content = encode_text(content_of(detail.tool_result.parts)) if detail.tool_result is not None else b""
+        digest = sha256(content).digest()
+        other = self._planned.setdefault(folded(path), digest) != digest
+        if other or (self._folder is not None and self._folder.holds(path, content) is False):
+            path = f"{path}-{digest.hex()[:16]}"
+        return self._root + path
+
+
+class _Folder:
+    """A directory whose files are written, and removed again, one by one."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._runner: asyncio.Runner | None = None
+        self.made: list[str] = []
+        """The paths of the files that were not there before."""
+        try:
+            self._backend = LocalBackend(directory, fsync=True)  # the history may be the only other copy
+        except ConfigError as error:
+            raise Refusal(str(error), "--save-to") from None
+        outwards = (Path(self._backend.directory), *Path(self._backend.directory).parents)
+        self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
+
+    def place(self, path: str) -> Path:
+        """Return where a file is."""
+        return Path(self._backend.directory, path)
+
+    def holds(self, path: str, content: bytes) -> bool | None:
+        """Return whether a file holds just this; `None` where there is no file."""
+        with self._refused():
+            return self._run(_compare(self._backend, path, content))
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file, unless it is there with the same content."""
+        with self._refused():
+            if self._run(_compare(self._backend, path, content)) is None:
+                self.made.append(path)  # before it is there: whatever comes in between, it is not left behind
+                try:
+                    self._run(self._backend.write_stream(path, _chunks(content)))
+                    return
+                except PathTakenError:
+                    self.made.pop()  # it is somebody else's
+            self._run(self._backend.write(path, content))  # the same once more is no error
+
+    def clear(self) -> None:
+        """Remove what was made; directories, if nobody else has put something into them."""
+        for path in self.made:
+            with suppress(StoreError):
+                self._run(self._backend.delete(path))
+        self.close()
+        for folder in self._missing:
+            with suppress(OSError):
+                folder.rmdir()
+
+    def close(self) -> None:
+        """Wait for what is being done."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._runner is None:
+            import asyncio
+
+            self._runner = asyncio.Runner()
+            self._runner.get_loop().set_exception_handler(_keep_quiet)
+        return self._runner.run(work)
+
+    @contextmanager
+    def _refused(self) -> Generator[None]:
+        """Turn what the backend says inside the block into a `Refusal`."""
+        try:
+            yield
+        except StoreError as error:
+            reason = str(error).removeprefix(self._backend.directory).lstrip(": ")
+            raise Refusal(reason, self._directory) from None
+
+
+async def _compare(backend: LocalBackend, path: str, content: bytes) -> bool | None:
+    """Return whether a file holds just this; `None` where there is no file."""
+    try:
+        same, start = await backend.size(path) == len(content), 0
+        if same:
+            async for piece in backend.read(path):  # to its end, so there is nothing to close
+                same = same and piece == content[start : start + len(piece)]
+                start += len(piece)
+    except PathNotFoundError:
+        return None
+    return same
+
+
+async def _chunks(content: bytes) -> AsyncGenerator[bytes, None]:
+    yield content
+
+
+def _keep_quiet(*_: object) -> None:
+    """Say nothing of work that was left when the process was told to end: it is ending, and cleans up."""
+
+
+def _root_of(root: str | None, directory: str | None) -> str:
+    """Return what stands before the path of a file in a notice, or raise `Refusal`."""
+    shown = (directory or "") if root is None else root
+    if not shown.isprintable() or len(shown) > _LONGEST_ROOT:
+        reason = "cannot stand in a notice, being too long or no plain text"
+        raise Refusal(reason if root is not None else f"{reason}; say what shall, with --root", shown)
+    return shown if not shown or shown.endswith("/") else f"{shown}/"

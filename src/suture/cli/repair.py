@@ -1,8 +1,8 @@
-"""`suture repair`: write the repaired history, in the container and wire it came in.
+"""`suture check` says what a provider would refuse; `suture repair` writes the history repaired, in its old form.
 
-What was done is told to a person on standard output if the history goes to a file (with a view of before
-and after, on a terminal), else on standard error, if that is a terminal. Exit status 0, or 1 if something
-could not be mended.
+Exit status 0 if nothing was found, or all was mended; else 1. What `check` finds is shown as it is found on a terminal;
+in a pipe nothing is written unless the whole input could be read. What `repair` does is shown on standard output if the
+history goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
 """
 
 import os
@@ -14,24 +14,48 @@ from typing import Any
 
 import msgspec
 
-from suture.cli._conversation import Conversation
-from suture.cli._outline import compare
-from suture.cli._outputs import Outputs
-from suture.cli._progress import progress_on
-from suture.cli._read import Source, open_source, read_conversations
-from suture.cli._refusal import Refusal
-from suture.cli._screen import Screen
-from suture.cli._streams import complain, is_terminal
-from suture.cli._visible import visible
-from suture.repair import Repaired, repair
-
-__all__ = ["run"]
+from suture._text import plural, visible
+from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations
+from suture.cli.outline import compare
+from suture.cli.output import Outputs, Screen, complain, is_terminal, progress_on
+from suture.repair import Repaired, check, repair, visible_json
 
 _VIEWS = 10
 """How many conversations of one file are shown before and after."""
 
 
-def run(asked: Namespace) -> int:
+def run_check(asked: Namespace) -> int:
+    """Check every conversation of a file and print what was found."""
+    found = 0
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
+        outputs = Outputs(stack)
+        output = outputs.open()
+        screen = outputs.screen(output)
+        progress = stack.enter_context(progress_on(source))
+        many = False
+        for conversation in read_conversations(source):
+            with conversation.located():
+                messages, wire = conversation.take(asked.wire)
+                report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
+            many = conversation.many
+            found += not report.acceptable
+            if asked.json:
+                line = visible_json({"line": conversation.line, "report": report.to_dict()})
+                output.write(line.encode() + b"\n")
+            elif not (many and report.acceptable):
+                with progress.paused():
+                    screen.report(report, conversation.title)
+            progress.step()
+        progress.close()
+        if many and not asked.json:
+            count = progress.count
+            screen.say(f"{plural(count, 'conversation')}: {count - found} acceptable, {found} with findings")
+        outputs.publish()
+    return 1 if found else 0
+
+
+def run_repair(asked: Namespace) -> int:
     """Repair every conversation of a file and write them all."""
     if asked.output == "-":
         asked.output = None
@@ -40,13 +64,13 @@ def run(asked: Namespace) -> int:
         source = stack.enter_context(open_source(asked.file, asked.max_bytes))
         job = _Job(asked, source, stack)
         for conversation in read_conversations(source):
-            job.mend(conversation)
+            job.repair(conversation)
         job.finish()
     if job.unresolved:
-        told = f"suture: {source.name}, {job.first_unresolved}"
+        line = f"suture: {source.name}, {job.first_unresolved}"
         if job.unresolved > 1:
-            told += f" (and {job.unresolved - 1} more)"
-        complain(visible(told))
+            line += f" (and {job.unresolved - 1} more)"
+        complain(visible(line))
     return 1 if job.unresolved else 0
 
 
@@ -63,8 +87,8 @@ class _Job:
         self.changed = self.unresolved = 0
         self.first_unresolved = ""
 
-    def mend(self, conversation: Conversation) -> None:
-        """Repair one conversation, write it, and tell of it."""
+    def repair(self, conversation: Conversation) -> None:
+        """Repair one conversation, write it, and show what was done."""
         asked = self._asked
         with conversation.located():
             taken, wire = conversation.take(asked.wire)
@@ -90,8 +114,8 @@ class _Job:
         self._progress.close()
         if self._screen is not None:
             count = self._progress.count
-            told = f"{count} conversation{'s' * (count != 1)}, {self.changed} changed"
-            self._screen.say(f"{told}; written to {self._asked.output}" if self._asked.output else told)
+            line = f"{plural(count, 'conversation')}, {self.changed} changed"
+            self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
         self._outputs.publish()
 
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:

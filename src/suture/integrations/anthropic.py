@@ -1,19 +1,10 @@
 """A client of the `anthropic` package whose requests never carry a broken history."""
 
 from operator import is_
-from typing import Any
+from typing import Any, Unpack
 
-from suture.integrations._clients import (
-    Body,
-    ClientT,
-    Generator,
-    Histories,
-    History,
-    Orphans,
-    Rewrite,
-    wrap_client,
-)
-from suture.profiles import Profile
+from suture.integrations.clients import Body, ClientT, Histories, History, Rewrite, wrap_client
+from suture.integrations.guest import GuestOptions, Options
 from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]
@@ -23,14 +14,7 @@ _PLACES = frozenset(("v1/messages", "v1/messages/count_tokens"))
 _BATCHES = "v1/messages/batches"
 
 
-def wrap(
-    client: ClientT,
-    *,
-    profile: str | Profile | None = None,
-    orphans: Orphans = "text",
-    generator: Generator | None = None,
-    language: str | None = None,
-) -> ClientT:
+def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a client like `client`, of the same class, that sends acceptable histories.
 
     `messages` are repaired on their way out, where they need it, also those of a batch and those that are only counted;
@@ -38,24 +22,21 @@ def wrap(
 
     Args:
         client: an `Anthropic`, an `AsyncAnthropic`, or the client of a platform, such as `AnthropicBedrock`.
-        profile: whose rules hold, where `base_url` leads to another server. Anthropic's by default.
-        orphans: what becomes of a result whose call is nowhere: kept as user text (`"text"`), or removed (`"drop"`).
-        generator: the text that stands for a missing result, of `(name, call_id)` or `(name, call_id, cause=…)`.
-        language: of the texts, `"en"` or `"zh"`.
+        options: those of every guest, see `suture.integrations.guest.Options`.
 
     >>> from anthropic import Anthropic
     >>> client = wrap(Anthropic(api_key="none"))
     >>> type(client) is Anthropic
     True
     """
-    histories = Histories((_MESSAGES.wire,), profile=profile, orphans=orphans, generator=generator, language=language)
+    histories = Histories(GuestOptions.of(__name__, **options), (_MESSAGES.wire,))
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
         if path == _BATCHES:
             return _each(body, rewrite)
         if path not in _PLACES or _continues(added.get("thread", body.get("thread"))):
             return body
-        return histories.mend(body, _MESSAGES)
+        return histories.repair(body, _MESSAGES)
 
     return wrap_client(client, "anthropic", rewrite)
 

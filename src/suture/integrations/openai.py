@@ -1,9 +1,9 @@
 """A client of the `openai` package whose requests never carry a broken history."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from suture.integrations._clients import Body, ClientT, Generator, Histories, History, Orphans, wrap_client
-from suture.profiles import Profile
+from suture.integrations.clients import Body, ClientT, Histories, History, OpenCalls, conversation_id, wrap_client
+from suture.integrations.guest import GuestOptions, Options
 
 __all__ = ["wrap"]
 
@@ -15,44 +15,40 @@ _PLACES = {
     "responses/compact": _RESPONSES,
     "responses/input_tokens": _RESPONSES,
 }
-_CONTINUES = ("previous_response_id", "conversation")
-_HELD: Any = {"type": "item_reference", "id": "what the service keeps"}
+_KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
 
 
-def wrap(
-    client: ClientT,
-    *,
-    profile: str | Profile | None = None,
-    orphans: Orphans = "text",
-    generator: Generator | None = None,
-    language: str | None = None,
-) -> ClientT:
+def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a client like `client`, of the same class, that sends acceptable histories.
 
     `messages` of Chat Completions and `input` of Responses are repaired on their way out, where they need it; nothing
-    else of a request is touched. The given client stays as it is, and both use the same connections.
+    else of a request is touched. Calls that the service keeps (`previous_response_id`, `conversation`), and that a
+    request leaves open, are answered, if their response went through this client or a copy of it. The given client
+    stays as it is, and both use the same connections.
 
     Args:
         client: an `OpenAI`, an `AsyncOpenAI`, or one of their kind, such as `AzureOpenAI`.
-        profile: whose rules hold, where `base_url` leads to another server: `"mistral"`, say. OpenAI's by default.
-        orphans: what becomes of a result whose call is nowhere: kept as user text (`"text"`), or removed (`"drop"`).
-        generator: the text that stands for a missing result, of `(name, call_id)` or `(name, call_id, cause=…)`.
-        language: of the texts, `"en"` or `"zh"`.
+        options: those of every guest, see `suture.integrations.guest.Options`. `profile` names whose rules hold where
+            `base_url` leads to another server: `"mistral"`, say.
 
     >>> from openai import OpenAI
     >>> client = wrap(OpenAI(api_key="none"))
     >>> type(client) is OpenAI
     True
     """
-    histories = Histories(
-        (_CHAT.wire, _RESPONSES.wire), profile=profile, orphans=orphans, generator=generator, language=language
-    )
+    histories = Histories(GuestOptions.of(__name__, **options), (_CHAT.wire, _RESPONSES.wire))
+    calls = OpenCalls()
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
         place = _PLACES.get(path)
         if place is None:
             return body
-        continues = place is _RESPONSES and any(body.get(key) or added.get(key) for key in _CONTINUES)
-        return histories.mend(body, place, held=_HELD if continues else None)
+        sent = {**body, **added}
+        response, conversation = sent.get("previous_response_id"), conversation_id(sent.get("conversation"))
+        kept = calls.before(_KEPT, response, conversation) if place is _RESPONSES else []
+        said = body.get(place.field)
+        if kept and kept[-1] is not _KEPT and (said is None or isinstance(said, str)):
+            body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
+        return histories.repair(body, place, kept)
 
-    return wrap_client(client, "openai", rewrite)
+    return wrap_client(client, "openai", rewrite, calls.hear)

@@ -1,11 +1,11 @@
 """A plugin for Strands agents: models are never sent a broken history.
 
-Needs `pip install 'suture[strands]'`.
+Needs `pip install 'strands-agents>=1.62'`.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Literal, cast
+from typing import Unpack, cast
 
 from strands import Agent, Plugin
 from strands.hooks import AgentInitializedEvent
@@ -13,10 +13,8 @@ from strands.middleware import InvokeModelContext, InvokeModelStage, MiddlewareN
 from strands.session.repository_session_manager import RepositorySessionManager
 from strands.types.content import Message
 
-from suture.errors import ConfigError, InputError
-from suture.integrations._following import Following
-from suture.profiles import PROFILES, Profile, get_profile
-from suture.repair import Generator, repair
+from suture.integrations.guest import GuestOptions, Options, profile_for, profile_of, repair_history, repair_request
+from suture.profiles import Profile, get_profile
 
 __all__ = ["PatchToolCalls"]
 
@@ -26,7 +24,7 @@ _INTERRUPTED = "Tool was interrupted."
 
 
 class PatchToolCalls(Plugin):
-    """Mends what a model is sent, for that request alone: the messages of the agent stay as they are.
+    """Repairs what a model is sent, for that request alone: the messages of the agent stay as they are.
 
     Put it last, so that it sees what other plugins made of the messages.
 
@@ -34,48 +32,20 @@ class PatchToolCalls(Plugin):
     does not find where it looks for them. So such a session is read again then, and what is in it is put in order.
 
     Args:
-        profile: whose rules the messages are mended by. They are in Bedrock's form for every model, and Strands makes
-            of that what other providers take.
-        orphans: what becomes of a result whose call is nowhere: kept as user text (`"text"`), or removed (`"drop"`).
-        generator: the text that stands for a missing result, of `(name, call_id)` or `(name, call_id, cause=…)`.
-        is_placeholder: whether the text of a result stands for a missing one; those of Strands and of Suture do.
-        language: of the texts, `"en"` or `"zh"`.
         reload: whether a session is read again when Strands has loaded it.
+        options: those of every guest, see `suture.integrations.guest.Options`. The messages are in Bedrock's form for
+            every model, and Strands makes of that what other providers take, but for the ids: these are made to suit
+            the model that is called. Of a `profile` that is not Bedrock's the ids are taken.
 
     >>> from strands import Agent
     >>> from strands.models import BedrockModel
     >>> agent = Agent(model=BedrockModel(region_name="eu-west-1"), plugins=[PatchToolCalls()])
     """
 
-    def __init__(
-        self,
-        *,
-        profile: str | Profile = "bedrock",
-        orphans: Literal["text", "drop"] = "text",
-        generator: Generator | None = None,
-        is_placeholder: Callable[[str], bool] | None = None,
-        language: str | None = None,
-        reload: bool = True,
-    ) -> None:
+    def __init__(self, *, reload: bool = True, **options: Unpack[Options]) -> None:
         super().__init__()
-        if not get_profile(profile).speaks_of(_WIRE):
-            fit = [each for each in PROFILES if get_profile(each).speaks_of(_WIRE)]
-            raise ConfigError(
-                f"the profile {get_profile(profile).name!r} says nothing of Bedrock's form; these do: {', '.join(fit)}"
-            )
-        self._profile = profile
         self._reloads = reload
-
-        def stands_for_none(text: str) -> bool:
-            return text == _INTERRUPTED or (is_placeholder is not None and is_placeholder(text))
-
-        self._choices: dict[str, Any] = {
-            "orphans": orphans,
-            "generator": generator,
-            "is_placeholder": stands_for_none,
-            "language": language,
-        }
-        self._following = Following(_WIRE, **self._choices)
+        self._options = GuestOptions.of(__name__, **options).treating(lambda text: text == _INTERRUPTED)
 
     @property
     def name(self) -> str:
@@ -97,17 +67,18 @@ class PatchToolCalls(Plugin):
     ) -> AsyncGenerator[TypedEvent, None]:
         """Make the request with messages that are in order, unless they only go on with what the service keeps."""
         if not context.model.stateful:
-            context = self._mended(context)
+            context = self._repaired(context)
         async with aclosing(next_fn(context)) as events:
             async for event in events:
                 yield event
 
-    def _mended(self, context: InvokeModelContext) -> InvokeModelContext:
-        try:
-            mended = self._following.mend(context.messages, self._profile)
-        except InputError:
-            return context  # the provider says what is wrong with it
-        return context if mended is context.messages else context.replace(messages=cast("list[Message]", mended))
+    def _repaired(self, context: InvokeModelContext) -> InvokeModelContext:
+        profile = self._profile(" ".join([kind.__name__ for kind in type(context.model).__mro__]))
+        repaired = repair_request(context.messages, _WIRE, self._options, profile=profile)
+        return context if repaired is context.messages else context.replace(messages=cast("list[Message]", repaired))
+
+    def _profile(self, model: str) -> Profile:
+        return profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
 
     def _load(self, event: AgentInitializedEvent) -> None:
         """Put in order what is stored, where that is not what Strands has loaded."""
@@ -115,11 +86,9 @@ class PatchToolCalls(Plugin):
         stored = _stored(agent)
         if stored is None or stored == agent.messages:
             return
-        try:
-            repaired = repair(stored, wire=_WIRE, profile="pairing", tail="keep", **self._choices)
-        except InputError:
-            return
-        agent.messages = list(repaired.messages)
+        repaired = repair_history(stored, _WIRE, self._options, profile="pairing", tail="keep")
+        if repaired is not None:
+            agent.messages = list(repaired.messages)
 
 
 def _stored(agent: Agent) -> list[Message] | None:

@@ -1,72 +1,83 @@
 """The kernel: the loop, its two units with effects (the model turn and the tool call), and what surrounds them.
 
-Start with `_machine.py` (what comes next, pure), then `_loop.py` (doing it), `_turn.py` and `_batch.py`.
+Start with `loop.py` (what comes next), then `port.py` (doing it), `model_call.py` and `tool_call.py`. `state.py` is
+what a run is, `lifecycle.py` its beginning and end, `run.py` what a user holds.
 """
 
-from suture.kernel._attempts import default_backoff
-from suture.kernel._awaiting import closing, settled
-from suture.kernel._begin import Begin, read_input
-from suture.kernel._contexts import ChatModelAgentContext, ChatModelAgentState, ModelContext, Outcome, replace
-from suture.kernel._interrupt import Approval, InterruptSignal, Waiting, interrupt, interrupt_state
-from suture.kernel._machine import Phase, Position, Step, next_step
-from suture.kernel._middleware import (
-    AgentMiddleware,
-    ChatModelAgentMiddleware,
-    EnhancedInvokableEndpoint,
-    EnhancedStreamableEndpoint,
-    InvokableEndpoint,
-    StreamableEndpoint,
-)
-from suture.kernel._model import Model, ModelRequest, ModelWrapper
-from suture.kernel._nested import run_nested
-from suture.kernel._policies import (
+from suture._aio import closing
+from suture.kernel.config import (
     Budget,
     Callbacks,
     Component,
     FailoverContext,
     ModelFailoverConfig,
     ModelRetryConfig,
+    OutputRule,
     RetryContext,
     RetryDecision,
-    ToolCallMiddleware,
     ToolsConfig,
+    make_output_rule,
 )
-from suture.kernel._result import RunResult
-from suture.kernel._run import Run, new_run_id
-from suture.kernel._scope import (
-    Scope,
-    current_frame,
+from suture.kernel.interrupts import Approval, InterruptSignal
+from suture.kernel.legacy import EventSenderModelWrapper, EventSenderToolWrapper
+from suture.kernel.lifecycle import NOTHING, Begin, Checkpoint, read_checkpoints, read_input, read_result, read_run
+from suture.kernel.loop import Port, Standing, advance, drive
+from suture.kernel.middleware import (
+    AgentMiddleware,
+    ChatModelAgentContext,
+    ChatModelAgentMiddleware,
+    ChatModelAgentState,
+    EnhancedInvokableEndpoint,
+    EnhancedStreamableEndpoint,
+    InvokableEndpoint,
+    ModelContext,
+    Outcome,
+    StreamableEndpoint,
+    ToolCallMiddleware,
+    compile_stack,
+    replace,
+)
+from suture.kernel.model_call import compile_ring, default_backoff
+from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
+from suture.kernel.result import Out, RunResult
+from suture.kernel.run import Go, Run, Work, fork_run, new_run_id, run_nested
+from suture.kernel.run_state import RunState
+from suture.kernel.state import (
+    Execution,
+    JournalStore,
+    Spec,
+    current_run,
     delete_run_local_value,
     get_run_local_value,
-    get_session_value,
-    note_on_result,
-    run_language,
-    run_scratch,
+    interrupt,
+    interrupt_state,
     send_event,
     set_run_local_value,
-    set_session_value,
 )
-from suture.kernel._senders import EventSenderModelWrapper, EventSenderToolWrapper
-from suture.kernel._spec import Fit, JournalStore, OutputRule, Spec
-from suture.kernel._stack import compile_stack
-from suture.kernel._typed import UnregisteredTypeError, register_type
+from suture.kernel.tool_call import compile_rings
+from suture.kernel.values import UnregisteredTypeError, register_type
 
 __all__ = [
+    "NOTHING",
     "AgentMiddleware",
     "Approval",
+    "AskModel",
     "Begin",
     "Budget",
+    "CallTool",
     "Callbacks",
     "ChatModelAgentContext",
     "ChatModelAgentMiddleware",
     "ChatModelAgentState",
+    "Checkpoint",
     "Component",
     "EnhancedInvokableEndpoint",
     "EnhancedStreamableEndpoint",
     "EventSenderModelWrapper",
     "EventSenderToolWrapper",
+    "Execution",
     "FailoverContext",
-    "Fit",
+    "Go",
     "InterruptSignal",
     "InvokableEndpoint",
     "JournalStore",
@@ -76,42 +87,46 @@ __all__ = [
     "ModelRequest",
     "ModelRetryConfig",
     "ModelWrapper",
+    "Out",
     "Outcome",
     "OutputRule",
-    "Phase",
-    "Position",
+    "Port",
     "RetryContext",
     "RetryDecision",
     "Run",
     "RunResult",
-    "Scope",
+    "RunState",
+    "Sink",
     "Spec",
-    "Step",
+    "Standing",
     "StreamableEndpoint",
     "ToolCallMiddleware",
+    "ToolCallRequest",
     "ToolsConfig",
     "UnregisteredTypeError",
-    "Waiting",
+    "Work",
+    "advance",
     "closing",
+    "compile_ring",
+    "compile_rings",
     "compile_stack",
-    "current_frame",
+    "current_run",
     "default_backoff",
     "delete_run_local_value",
+    "drive",
+    "fork_run",
     "get_run_local_value",
-    "get_session_value",
     "interrupt",
     "interrupt_state",
+    "make_output_rule",
     "new_run_id",
-    "next_step",
-    "note_on_result",
+    "read_checkpoints",
     "read_input",
+    "read_result",
+    "read_run",
     "register_type",
     "replace",
-    "run_language",
     "run_nested",
-    "run_scratch",
     "send_event",
     "set_run_local_value",
-    "set_session_value",
-    "settled",
 ]

@@ -13,6 +13,7 @@ from suture.messages.blocks import (
     FunctionToolResult,
     Part,
     Streamed,
+    TextPart,
     UserInputBlock,
     UserInputText,
 )
@@ -270,3 +271,12 @@ class ToolResult(Value):
     is_error: bool = False
     return_directly: bool = False
     extra: Mapping[str, Any] = EMPTY
+
+    @property
+    def text(self) -> str:
+        r"""What it says in words: its texts, one below the other.
+
+        >>> ToolResult([TextPart("two"), TextPart("lines")]).text
+        'two\nlines'
+        """
+        return "\n".join([part.text for part in self.parts if isinstance(part, TextPart)])

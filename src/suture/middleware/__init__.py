@@ -1,7 +1,11 @@
 """Middlewares that come with Suture, and the interface to write your own."""
 
+from typing import TYPE_CHECKING
+
 from suture.kernel import (
     AgentMiddleware,
+    AskModel,
+    CallTool,
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
@@ -11,19 +15,28 @@ from suture.kernel import (
     EventSenderToolWrapper,
     InvokableEndpoint,
     ModelContext,
+    Sink,
     StreamableEndpoint,
+    ToolCallRequest,
     closing,
+    current_run,
 )
 from suture.middleware.patch_tool_calls import PatchToolCalls
-from suture.middleware.tool_reduction import ToolReduction
-from suture.reduction import ClearResult, ToolDetail, ToolReductionConfig, TruncResult
+
+if TYPE_CHECKING:
+    from suture.middleware.compaction import Compaction
+    from suture.middleware.tool_reduction import ToolReduction
+    from suture.reduction import ClearResult, ToolDetail, ToolReductionConfig, TruncResult
 
 __all__ = [
     "AgentMiddleware",
+    "AskModel",
+    "CallTool",
     "ChatModelAgentContext",
     "ChatModelAgentMiddleware",
     "ChatModelAgentState",
     "ClearResult",
+    "Compaction",
     "EnhancedInvokableEndpoint",
     "EnhancedStreamableEndpoint",
     "EventSenderModelWrapper",
@@ -31,10 +44,29 @@ __all__ = [
     "InvokableEndpoint",
     "ModelContext",
     "PatchToolCalls",
+    "Sink",
     "StreamableEndpoint",
+    "ToolCallRequest",
     "ToolDetail",
     "ToolReduction",
     "ToolReductionConfig",
     "TruncResult",
     "closing",
+    "current_run",
 ]
+
+
+def __getattr__(name: str) -> object:  # an agent without a reduction does not load one
+    if name == "Compaction":
+        from suture.middleware.compaction import Compaction  # noqa: PLC0415
+
+        return Compaction
+    if name == "ToolReduction":
+        from suture.middleware.tool_reduction import ToolReduction  # noqa: PLC0415
+
+        return ToolReduction
+    if name in ("ClearResult", "ToolDetail", "ToolReductionConfig", "TruncResult"):
+        from suture import reduction  # noqa: PLC0415
+
+        return getattr(reduction, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

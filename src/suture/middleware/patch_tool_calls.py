@@ -1,29 +1,38 @@
 """`PatchToolCalls`: every tool call in the history gets its result before the model sees it."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
 from suture.errors import ConfigError, NotInRunError
 from suture.kernel import (
+    AskModel,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
-    Model,
     ModelContext,
     ModelRequest,
-    ModelWrapper,
-    closing,
-    get_run_local_value,
-    run_language,
-    run_scratch,
-    set_run_local_value,
+    current_run,
+    replace,
 )
-from suture.messages import Delta, History
-from suture.repair import Asks, AsksCause, Cause, Paired, PairOptions, Report, is_whole, make_options, pair, takes_cause
+from suture.language import resolve_language
+from suture.messages import History
+from suture.repair import (
+    Asks,
+    AsksCause,
+    Cause,
+    Paired,
+    PairOptions,
+    Report,
+    is_in_order,
+    is_whole,
+    make_options,
+    pair,
+    take_as_in_order,
+    takes_cause,
+)
+from suture.tools import RunContext
 from suture.wires import Wire, get_wire
 
 __all__ = ["PatchToolCalls", "is_recorded_placeholder"]
@@ -72,47 +81,58 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         self.is_placeholder = is_placeholder
         self.cause = make_options(cause=cause).cause
         self._asks_cause = generator is not None and takes_cause(generator)
-        if persist:
-            self.before_model_rewrite_state = self._rewrite_state
-        else:
-            self.wrap_model = self._wrap_model
 
-    def _rewrite_state(
+    @property
+    def unused_hooks(self) -> frozenset[str]:
+        """The hook that does nothing with these settings, so that it costs nothing."""
+        name = "wrap_model_call" if self.persist else "before_model_rewrite_state"
+        return frozenset((name,)) if getattr(type(self), name) is getattr(PatchToolCalls, name) else frozenset()
+
+    @property
+    def repairs_history(self) -> bool:
+        """Whether what a run hands out is paired, too."""
+        return self.persist and self.tail == "cancel"
+
+    @property
+    def fit_options(self) -> Mapping[str, Any]:
+        """How the pairing of what is sent is checked once more."""
+        return {"orphans": self.orphans, "is_placeholder": self.is_synthetic}
+
+    def before_model_rewrite_state(
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
     ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
-        if _is_in_order(get_wire(model_context.wire), History.of(state.messages)):
+        if not self.persist or is_in_order(get_wire(model_context.wire), History.of(state.messages)):
             return None
-        return self._mend(state, model_context)
+        return self._rewrite(state, model_context.wire)
 
-    async def _mend(
-        self, state: ChatModelAgentState[Any], model_context: ModelContext
-    ) -> ChatModelAgentState[Any] | None:
-        fixed = await self._repair(state.messages, model_context)
-        if fixed is None:
-            return None
-        history, report = fixed
-        return replace(state, messages=history, report=report.to_dict())
+    async def _rewrite(self, state: ChatModelAgentState[Any], wire: str) -> ChatModelAgentState[Any] | None:
+        fixed = await self._repair(state.messages, wire)
+        return None if fixed is None else replace(state, messages=fixed[0], report=fixed[1].to_dict())
 
-    def _wrap_model(self, model: Model[Any], model_context: ModelContext, /) -> Model[Any]:
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
         """Repair what is sent, for this call only."""
-        return _Patching(model, self, model_context)
+        if not self.persist:
+            fixed = await self._repair(request.messages, current_run().wire)
+            if fixed is not None:
+                request = replace(request, messages=fixed[0])
+        return await proceed(request)
 
-    async def _repair(self, messages: Any, context: ModelContext) -> tuple[History[Any], Report] | None:
+    async def _repair(self, messages: Any, wire_name: str) -> tuple[History[Any], Report] | None:
         """Return the repaired history and what was done to it; `None` if it is in order."""
         history: History[Any] = History.of(messages)
-        notes, wire = run_scratch(self._start), get_wire(context.wire)
+        notes, wire = self._notes(), get_wire(wire_name)
         sent = notes.go_on(wire, history)
-        if sent is not None or _is_in_order(wire, history):
+        if sent is not None or is_in_order(wire, history):
             return sent
         paired = await self._pair(wire, history, notes)
         if not paired.changed:
             if not paired.pending:
-                _take_as_in_order(history)
+                take_as_in_order(history)
             return None
         fixed = History(paired.messages)
         if not paired.pending:
-            _take_as_in_order(fixed)
+            take_as_in_order(fixed)
         findings, displaced = tuple(paired.findings), tuple(paired.displaced)
         report = Report(wire=wire.name, profile="pairing", findings=findings, displaced=displaced)
         if not self.persist:
@@ -159,7 +179,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         return PairOptions(
             tail=self.tail,
             orphans=self.orphans,
-            language=run_language(),
+            language=_language(),
             generator=generator,
             cause=self.cause,
             is_placeholder=self.is_synthetic,
@@ -171,8 +191,9 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
 
-    def _start(self) -> "_Notes":
-        return _Notes()
+    def _notes(self) -> "_Notes":
+        run = _current()
+        return _Notes() if run is None else run.cache.setdefault(self, _Notes())
 
 
 class _Notes:
@@ -196,38 +217,6 @@ class _Notes:
         return sent, report
 
 
-class _Patching(ModelWrapper[Any]):
-    """A model that is sent a repaired history."""
-
-    def __init__(self, inner: Model[Any], patch: PatchToolCalls, context: ModelContext) -> None:
-        super().__init__(inner)
-        self._patch, self._context = patch, context
-
-    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Delta | Any]:
-        """Repair what is sent, and pass on what comes back."""
-        fixed = await self._patch._repair(request.messages, self._context)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its other half
-        if fixed is not None:
-            request = replace(request, messages=fixed[0])
-        async with closing(self.inner.stream(request)) as stream:
-            async for item in stream:
-                yield item
-
-
-def _is_in_order(wire: Wire, history: History[Any]) -> bool:
-    """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at."""
-    log, length = history.log, history.length
-    start = log.whole if log.whole <= length else 0
-    if start < length and not is_whole(wire, log if len(log) == length else history, start):
-        return False
-    _take_as_in_order(history)
-    return True
-
-
-def _take_as_in_order(history: History[Any]) -> None:
-    """Keep in mind, with the log, that nothing is amiss with `history`."""
-    history.log.whole = max(history.log.whole, history.length)
-
-
 def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], int]:
     """Return, for each call by its place, which of the calls of its name and id it is."""
     met: Counter[tuple[str, str]] = Counter()
@@ -239,12 +228,23 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
     return numbers
 
 
+def _current() -> RunContext[Any] | None:
+    """Return the run that asks; none where a hook is called by hand."""
+    try:
+        return current_run()
+    except NotInRunError:
+        return None
+
+
+def _language() -> Any:
+    run = _current()
+    return resolve_language(None) if run is None else run.language
+
+
 def is_recorded_placeholder(text: str) -> bool:
     """Tell whether this run made `text` to stand for a missing result, on a wire where that cannot be marked."""
-    try:
-        recorded, _ = get_run_local_value(_DIGESTS)
-    except NotInRunError:
-        return False
+    run = _current()
+    recorded = run.values.get(_DIGESTS) if run is not None else None
     return bool(recorded) and _digest(text) in recorded
 
 
@@ -254,7 +254,9 @@ def _digest(text: str) -> str:
 
 def _record(texts: Any) -> None:
     """Remember, with the run, which texts on a foreign wire only stand for results: none can be marked there."""
-    recorded, _ = get_run_local_value(_DIGESTS)
-    new = {_digest(text) for text in texts} - set(recorded or ())
-    if new:
-        set_run_local_value(_DIGESTS, sorted({*(recorded or ()), *new}))
+    run = _current()
+    if run is not None:
+        recorded: Any = run.values.get(_DIGESTS, ())
+        new = {_digest(text) for text in texts} - set(recorded)
+        if new:
+            run.values[_DIGESTS] = sorted({*recorded, *new})

@@ -1,39 +1,42 @@
 """`ToolReduction`: tool output that cannot overflow the context; truncated when it comes, cleared when it is old."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
-from suture.errors import ConfigError, OffloadError
+from suture._aio import close, closing, settle, wait_to_the_end
+from suture.errors import ConfigError, NotInRunError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
-    EnhancedInvokableEndpoint,
-    EnhancedStreamableEndpoint,
-    InvokableEndpoint,
     ModelContext,
-    StreamableEndpoint,
-    closing,
-    get_session_value,
-    run_scratch,
-    send_event,
-    set_session_value,
-    settled,
+    Sink,
+    ToolCallRequest,
+    current_run,
 )
-from suture.messages import History, TextPart, ToolArgument, ToolContext, ToolResult
-from suture.middleware._clearing import Question, judge, reduce_history
-from suture.middleware._notebook import Notebook, scope_at_hand
-from suture.middleware._reading import reading_tools
-from suture.middleware._truncating import Truncating
-from suture.reduction import SAVED, Settings, Writer, text_length
-from suture.stores import FileBackend
+from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
+from suture.middleware.offload import ATTEMPTS, Pipe, Upload, claim, release, unsaved
+from suture.middleware.reading_tools import reading_tools
+from suture.middleware.record import Outside, Question, Record
+from suture.reduction import Save, Saved, Settings, ToolDetail, Writer
+from suture.reduction.draft import SAVED
+from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, streamed_text
+from suture.reduction.truncate import decide_truncation, name_file, text_length
+from suture.repair.texts import is_builtin_text
+from suture.stores import FileBackend, PathTakenError
+from suture.tools import Tool
+from suture.tools.context import RunContext
 
-__all__ = ["ToolReduction"]
+_STREAMING = ("streamable", "enhanced_streamable")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,202 +70,421 @@ class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
     """What happens when output cannot be saved: nothing is changed, and the run stops before the next model turn, or
     goes on and sends a `Custom` event."""
 
-    _outside: Notebook | None = field(default=None, init=False)
-    """What is known where there is no run."""
+    _outside: Outside = field(default_factory=Outside, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check()
-        hooks: dict[str, Any] = {}
-        if self.truncates_any:
-            hooks["wrap_invokable_tool_call"] = self._wrap_invokable
-            hooks["wrap_streamable_tool_call"] = self._wrap_streamable
-        if self.truncates_any or self.clears_any:
-            hooks["before_model_rewrite_state"] = self._rewrite_state
-        if self.add_reading_tools and any(isinstance(each, FileBackend) for each in self._backends()):
-            hooks["before_agent"] = self._add_tools
-        for name, hook in hooks.items():  # what is not needed is not there, and costs nothing
-            object.__setattr__(self, name, hook)
-
-    def _check(self) -> None:
         if self.on_backend_error not in {"raise", "continue"}:
             raise ConfigError(f"unknown on_backend_error {self.on_backend_error!r}; known: raise, continue")
         if type(self.max_length_for_read) is not int or self.max_length_for_read <= 0:
             raise ConfigError(f"max_length_for_read must be more than 0, found {self.max_length_for_read!r}")
-        idle = self.clear_after_idle
-        if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float) or not idle >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"clear_after_idle is a number of seconds, found {self.clear_after_idle!r}")
-        for each in self._backends():
+        idle: Any = self.clear_after_idle
+        if idle is not None and not (type(idle) in (int, float) and idle >= 0):
+            raise ConfigError(f"clear_after_idle is a number of seconds, found {idle!r}")
+        for each in self._backends:
             if not callable(getattr(each, "write", None)):
                 raise ConfigError(f"a backend has write(path, content); {type(each).__name__} has none")
         if not self.skip_truncation and self.backend is None:
             raise ConfigError("backend must be set when not skipping truncation; or pass skip_truncation=True")
         for name, config in self.tool_config.items():
-            if config.skip_truncation is False and config.trunc_handler is None and self._backend_of(name) is None:
+            if config.skip_truncation is False and config.trunc_handler is None and self.backend_of(name) is None:
                 raise ConfigError(f"tool_config[{name!r}]: backend must be set when not skipping truncation")
 
+    @property
     def _backends(self) -> list[Writer]:
-        given = [self.backend, *[config.backend for config in self.tool_config.values()]]
-        return [each for each in given if each is not None]
+        backends = [self.backend, *[config.backend for config in self.tool_config.values()]]
+        return [each for each in backends if each is not None]
 
-    def _backend_of(self, name: str) -> Writer | None:
+    def backend_of(self, name: str) -> Writer | None:
         """Return where output of the tool `name` is saved."""
         own = self.config_of(name).backend
         return self.backend if own is None else own
 
-    def _book(self) -> Notebook:
-        """Return what the run at hand knows; outside of any, what this middleware knows."""
-        if scope_at_hand() is not None:
-            return run_scratch(self._start)
-        if self._outside is None:
-            object.__setattr__(self, "_outside", self._start())
-        return cast("Notebook", self._outside)
+    @cached_property
+    def tools(self) -> tuple[Tool[..., Any], ...]:
+        """The tools that read what was saved."""
+        if not self.add_reading_tools or not any(isinstance(each, FileBackend) for each in self._backends):
+            return ()
+        return reading_tools(self._record, self.backend_of, self.read_file_tool_name, self.max_length_for_read)
 
-    def _start(self) -> Notebook:
-        return Notebook(self)
+    def _run(self) -> RunContext[Any]:
+        """Return the run that the code at hand belongs to, or what stands for it where a hook is called by hand."""
+        try:
+            return current_run()
+        except NotInRunError:
+            return self._outside
 
-    def _fail(self, book: Notebook, error: OffloadError) -> None:
+    def _record(self) -> Record:
+        """Return what that run knows of its output."""
+        cache = self._run().cache
+        record = cache.get(self)
+        if record is None:
+            record = cache[self] = Record(self, self._run)
+        return record
+
+    def _report(self, record: Record, error: OffloadError) -> None:
         """Do what is to be done when output could not be saved."""
+        run = self._run()
         if self.on_backend_error == "continue":
-            if book.scope is not None and not book.told.issuperset(error.calls):
-                book.told.update(error.calls)
-                send_event(Custom("tool_output_not_saved", {"calls": error.calls, "error": str(error)}))
-        elif book.scope is None:
+            if not record.reported.issuperset(error.calls):
+                record.reported.update(error.calls)
+                run.send(Custom("tool_output_not_saved", {"calls": error.calls, "error": str(error)}))
+        elif run is self._outside:
             raise error
-        else:
-            earlier = book.failure
-            book.failure = error if earlier is None else earlier.joined(error)
+        else:  # raised before the next model turn: here it would be taken for the tool's
+            record.failure = error if record.failure is None else record.failure.joined(error)
 
     # Before the agent: tools that read what was saved
 
-    def _add_tools(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
+    def before_agent(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
+        """Add the tools that read what was saved, but none whose name is taken."""
+        if context.messages:
+            self._record().see(context.messages)
         names = {tool.name for tool in context.tools}
-        tools = reading_tools(self._book, self._backend_of, self.read_file_tool_name, self.max_length_for_read)
-        return replace(context, tools=(*context.tools, *[tool for tool in tools if tool.name not in names]))
+        new = [tool for tool in self.tools if tool.name not in names]
+        return replace(context, tools=(*context.tools, *new)) if new else context
 
     # Before the model: what is too long is truncated, what is old is cleared
 
-    def _rewrite_state(
+    async def before_model_rewrite_state(
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
-    ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
-        """Look at what is new; reduce the history only if there is too much of it."""
-        book = self._book()
-        if book.failure is not None:
-            failure, book.failure = book.failure, None
-            raise failure
-        history: History[Any] = History.of(state.messages)
-        wire = book.wire_of(model_context.wire, history)
-        question = Question(wire, history, state.tool_infos)
-        question.force = self.clear_after_idle is not None and self._was_idle(book, self.clear_after_idle)
-        judge(question, self, book, model_context.last_usage)
-        if not question.clears and question.shorten is None:
-            return None
-        return self._reduce(state, question, book)
-
-    async def _reduce(
-        self, state: ChatModelAgentState[Any], question: Question, book: Notebook
     ) -> ChatModelAgentState[Any] | None:
-        try:
-            reduced = await reduce_history(question, self, book, self._backend_of)
-        except OffloadError as error:
-            if self.on_backend_error == "raise":
-                raise
-            self._fail(book, error)
+        """Look at what is new; reduce the history only if there is too much of it."""
+        if not (self.truncates_any or self.clears_any):
             return None
-        if reduced is None:
-            return None
-        state = replace(state, messages=reduced.history, report=reduced.plan.to_dict())
-        if reduced.cleared and self.clear_post_process is not None:
-            await settled(self.clear_post_process(state))
-        return state
+        record = self._record()
+        if record.failure is not None:
+            failure, record.failure = record.failure, None
+            raise failure
+        wire, history = record.see(state.messages, model_context.wire)
+        before = state
+        question = Question(wire, history, state.tool_infos, force=self._was_idle(record))
+        record.judge(question, model_context.last_usage)
+        tokens = question.tokens
+        if question.clears or question.shorten is not None:
+            try:
+                reduced = await record.reduce(question, self.backend_of)
+            except OffloadError as error:
+                if self.on_backend_error == "raise":
+                    raise
+                self._report(record, error)
+            else:
+                tokens = reduced.tokens
+                if reduced.history is not history:
+                    record.see(reduced.history)
+                    state = replace(state, messages=reduced.history, report=reduced.plan.to_dict())
+                if reduced.cleared and self.clear_post_process is not None:
+                    await settle(self.clear_post_process(state))
+        if self.clears_any and tokens > self.max_tokens_for_clear:
+            self._run().send(Custom("suture.over_limit", {"tokens": tokens, "limit": self.max_tokens_for_clear}))
+        return None if state is before else state
 
-    def _was_idle(self, book: Notebook, seconds: float) -> bool:
+    def _was_idle(self, record: Record) -> bool:
         """Tell whether the model was not asked for so long; it will be now."""
-        last, now = book.asked_at, time.time()
-        if book.scope is not None:
-            last = last if last is not None else get_session_value(f"{book.key}/asked_at")[0]
-            set_session_value(f"{book.key}/asked_at", now)
-        book.asked_at = now
-        return last is not None and now - last >= seconds
+        if self.clear_after_idle is None:
+            return False
+        session, key, now = self._run().session, f"{record.key}/asked_at", time.time()
+        last = session.get(key)
+        session[key] = now
+        return last is not None and now - last >= self.clear_after_idle
 
     # When a tool returns: what is too long is truncated, and no tool may claim that something was saved
 
-    def _wrap_invokable(self, endpoint: InvokableEndpoint, context: ToolContext, /) -> InvokableEndpoint:
-        if not self.truncates(context.name):
-            return endpoint
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+        """Truncate what a tool gives: while it streams, and what comes back otherwise."""
+        if not self.truncates(call.name):
+            return _without_mark(await proceed(call))
+        if call.kind not in _STREAMING:
+            return await self._shorten(call, _without_mark(await proceed(call)))
+        if self.config_of(call.name).trunc_handler is not None:
+            return await self._handle_stream(call, proceed)
+        sink = TruncatingSink(self, self._record(), call)
+        try:
+            result = await proceed(replace(call, sink=sink))
+        except Exception as error:
+            await sink.fail(error)
+            raise
+        except BaseException:
+            await sink.abort()
+            raise
+        if result is sink.whole or sink.is_made_of(result):
+            return result
+        await sink.abort()
+        return await self._shorten(call, _without_mark(result))
 
-        async def call(arguments: str, /, **options: Any) -> str:
-            text = await endpoint(arguments, **options)
-            if self._may_pass(context, len(text)):
-                return text
-            result = ToolResult((TextPart(text),))
-            shorter = await self._truncating().whole(context, ToolArgument(arguments), result)
-            return text if shorter is None else _text(shorter)
+    async def _shorten(self, call: ToolCallRequest, result: ToolResult) -> ToolResult:
+        """Return a whole result, no longer than may be."""
+        handled = self.config_of(call.name).trunc_handler is not None
+        if not handled and text_length(result.parts) <= self.max_length_for_trunc:
+            return result
+        if result.is_error and is_builtin_text(_text_of(result), call.name, call.call_id) is not None:
+            return result  # it stands for output that there is none of
+        record, detail = self._record(), replace(_detail_of(call), tool_result=result)
+        try:
+            return await record.truncate(detail, self.backend_of) or result
+        except OffloadError as error:
+            self._report(record, error)
+            return result
 
-        return call
-
-    def wrap_enhanced_invokable_tool_call(
-        self, endpoint: EnhancedInvokableEndpoint, context: ToolContext, /
-    ) -> EnhancedInvokableEndpoint:
-        """Truncate what a multimodal tool gives."""
-        truncates = self.truncates(context.name)
-
-        async def call(argument: ToolArgument, /, **options: Any) -> ToolResult:
-            result = _unmarked(await endpoint(argument, **options))
-            if not truncates or self._may_pass(context, text_length(result.parts)):
-                return result
-            return await self._truncating().whole(context, argument, result) or result
-
-        return call
-
-    def _wrap_streamable(self, endpoint: StreamableEndpoint, context: ToolContext, /) -> StreamableEndpoint:
-        if not self.truncates(context.name):
-            return endpoint
-
-        async def call(arguments: str, /, **options: Any) -> AsyncIterator[str]:
-            source = _as_results(endpoint(arguments, **options))
-            async with closing(self._truncating().stream(context, ToolArgument(arguments), source)) as pieces:
-                async for piece in pieces:
-                    yield _text(piece)
-
-        return call
-
-    def wrap_enhanced_streamable_tool_call(
-        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext, /
-    ) -> EnhancedStreamableEndpoint:
-        """Truncate what a multimodal tool streams."""
-        truncates = self.truncates(context.name)
-
-        async def call(argument: ToolArgument, /, **options: Any) -> AsyncIterator[ToolResult]:
-            stream = endpoint(argument, **options)
-            if truncates:
-                stream = self._truncating().stream(context, argument, stream)
+    async def _handle_stream(self, call: ToolCallRequest, proceed: Any) -> ToolResult:
+        """Give what the tool's own handler makes of a stream; it may read all of the output first."""
+        source = _Source(call, proceed)
+        try:
+            stream, extra = await self._choose_stream(call, source)
+            sink = cast("Sink", call.sink)
+            await sink.open()
             async with closing(stream) as pieces:
                 async for piece in pieces:
-                    yield _unmarked(piece)
+                    await sink.write(piece)
+            whole = await sink.close()
+            return replace(whole, extra={**whole.extra, **extra}) if extra else whole
+        finally:
+            await source.stop()
 
-        return call
+    async def _choose_stream(
+        self, call: ToolCallRequest, source: "_Source"
+    ) -> tuple[AsyncIterator[ToolResult], dict[str, Any]]:
+        """Ask the tool's handler; return the stream to give, and what is to be noted on the result."""
+        record, detail = self._record(), replace(_detail_of(call), stream_tool_result=source.look())
+        decided = await decide_truncation(detail, record.terms(self.backend_of))
+        if not decided.need_trunc or decided.stream_tool_result is None:
+            return source.read(), {}
+        extra: dict[str, Any] = {}
+        if decided.need_offload:
+            save = Save(decided.offload_file_path, decided.offload_content, call.call_id, call.name)
+            try:
+                extra = await record.save(save, self.backend_of)
+            except PathTakenError as error:
+                raise ConfigError(f"the trunc_handler of {call.name} named a path that is taken: {error}") from error
+            except OffloadError as error:
+                self._report(record, error)
+                return source.read(), {}
+        return decided.stream_tool_result, extra
 
-    def _may_pass(self, context: ToolContext, length: int) -> bool:
-        """Tell at a glance that output is not too long; a handler of the tool's own is always asked."""
-        return length <= self.max_length_for_trunc and self.config_of(context.name).trunc_handler is None
 
-    def _truncating(self) -> Truncating:
-        return Truncating(self, self._book(), self._backend_of, self._fail)
+class TruncatingSink:
+    """Passes on the first characters of a stream and all that is no text; saves the whole if there is more.
+
+    A little past the limit is held back: an output that ends there passes whole, because a notice is no shorter.
+    Nothing but the beginning and one notice's length is ever held in memory.
+    """
+
+    def __init__(self, by: ToolReduction, record: Record, call: ToolCallRequest) -> None:
+        self._by, self._record, self._call = by, record, call
+        self._outer = cast("Sink", call.sink)
+        self.whole: ToolResult | None = None
+        """What came of it, so that it is known when it comes back."""
+        self._upload: Upload | None = None
+        self._claimed = ""
+        """A path that no other stream may go to until this one has ended."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._head: list[str] = []
+        self._held: list[str] = []
+        self._passed = self._held_length = 0
+        self._is_over = False
+        self._path = self._error = ""
+        self._extra: dict[str, Any] = {}
+
+    async def open(self) -> None:
+        """Begin; what was written before is discarded."""
+        await self.abort()
+        self._begin()
+        await self._outer.open()
+
+    async def write(self, piece: ToolResult, /) -> None:
+        """Take a piece: what is within the limit passes."""
+        piece = _without_mark(piece)
+        passed = self._split(piece)
+        if passed is piece or passed != ToolResult():  # any piece's word holds for the whole
+            await self._outer.write(passed)
+        if self._is_over and self._upload is not None:
+            await self._upload.write(_text_of(piece))
+        elif not self._is_over and self._held and self._held_length > await self._notice_length():
+            self._is_over = True
+            backend = self._by.backend_of(self._call.name)
+            if backend is not None and not self._error:
+                self._upload = Upload(backend, self._path)
+                await self._upload.write("".join([*self._head, *self._held]))
+            self._head, self._held = [], []
+
+    async def close(self) -> ToolResult:
+        """End: say where the whole is, or pass on what was held back."""
+        await self._finish("")
+        self.whole = cast("ToolResult", await self._outer.close())
+        return self.whole
+
+    async def fail(self, error: Exception) -> None:
+        """End because the tool failed: what came of it is saved."""
+        await self._finish(f"{type(error).__name__}: {error}")
+
+    async def abort(self) -> None:
+        """Leave no file: nobody will know of it."""
+        upload, self._upload = self._upload, None
+        try:
+            if upload is not None:
+                await upload.abort()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        claimed, self._claimed = self._claimed, ""
+        if claimed:
+            release(self._by.backend_of(self._call.name), claimed)
+
+    def is_made_of(self, result: ToolResult) -> bool:
+        """Tell whether a result is our whole, changed a little by a wrapper in between."""
+        fits = text_length(result.parts) <= self._by.max_length_for_trunc + LONGEST_NOTICE
+        return self._is_over and self.whole is not None and fits and is_truncated_text(_text_of(result))
+
+    async def _finish(self, failure: str) -> None:
+        if self._is_over:
+            await self._close_upload()
+            await self._outer.write(ToolResult((TextPart(self._notice(failure)),), extra=self._extra))
+        elif self._held:
+            await self._outer.write(ToolResult((TextPart("".join(self._held)),)))
+        self._release()
+
+    async def _close_upload(self) -> None:
+        upload, self._upload = self._upload, None
+        if upload is None:
+            return
+        try:
+            await upload.close()
+        except Exception as error:  # noqa: BLE001 - told in the notice
+            self._note_error(error)
+        except BaseException:
+            await upload.abort()
+            raise
+        else:
+            call = self._call
+            self._extra = self._record.note_saved(Saved(self._path, call.call_id, call.name, "trunc", upload.length))
+
+    def _split(self, piece: ToolResult) -> ToolResult:
+        """Return what of `piece` may pass; text beyond the limit is held back until there is too much of it."""
+        passed: list[Any] = []
+        for part in piece.parts:
+            if not isinstance(part, TextPart):
+                passed.append(part)
+            elif not self._is_over:
+                room = self._by.max_length_for_trunc - self._passed
+                text, rest = part.text[:room], part.text[room:]
+                self._held += [rest] if rest else []
+                self._held_length += len(rest)
+                if text or not part.text:
+                    self._head.append(text)
+                    self._passed += len(text)
+                    passed.append(replace(part, text=text) if rest else part)
+        return replace(piece, parts=tuple(passed)) if self._held or self._is_over else piece
+
+    def _notice(self, failure: str) -> str:
+        by = self._by
+        return streamed_text(
+            by.max_length_for_trunc,
+            self._path,
+            by.read_file_tool_name,
+            cast("Any", self._record.run().language),
+            unsaved=self._error,
+            failed=failure,
+        )
+
+    async def _notice_length(self) -> int:
+        """Return how long the notice will be: the path is decided here, once."""
+        if not self._path and not self._error:
+            try:
+                self._path = await self._free_path()
+            except Exception as error:  # noqa: BLE001 - told in the notice
+                self._note_error(error)
+        return len(self._notice(""))
+
+    async def _free_path(self) -> str:
+        by, record, call = self._by, self._record, self._call
+        backend = by.backend_of(call.name)
+        if backend is None:
+            raise OffloadError([(call.name, call.call_id)], "truncation: no backend for offload")
+        head = ToolResult((TextPart("".join(self._head)),))
+        for _ in range(ATTEMPTS):
+            terms = record.terms(by.backend_of)
+            path = await name_file("trunc", replace(_detail_of(call), tool_result=head), terms)
+            record.reserve(path)
+            if await claim(backend, path):
+                self._claimed = path
+                return path
+        raise OffloadError([(call.name, call.call_id)], "each path that was tried is taken")
+
+    def _note_error(self, error: Exception) -> None:
+        self._error = error.reason if isinstance(error, OffloadError) else str(error) or type(error).__name__
+        self._by._report(self._record, unsaved(self._call.name, self._call.call_id, error))  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its other half
 
 
-async def _as_results(texts: AsyncIterator[str]) -> AsyncIterator[ToolResult]:
-    async with closing(texts) as coming:
-        async for text in coming:
-            yield ToolResult((TextPart(text),))
+class _Source:
+    """A tool's stream for two readers: a handler looks first; afterwards all can be read from the beginning."""
+
+    def __init__(self, call: ToolCallRequest, proceed: Any) -> None:
+        self._pipe: Pipe[ToolResult] = Pipe()
+        self._whole = ToolResult()
+        self._seen: deque[ToolResult] = deque()
+        self._pieces = self._read_pieces()
+        self._work = asyncio.ensure_future(self._run(replace(call, sink=self), proceed))
+
+    async def _run(self, call: ToolCallRequest, proceed: Any) -> ToolResult:
+        try:
+            return await proceed(call)
+        finally:
+            self._pipe.end()
+
+    async def open(self) -> None:
+        """Begin; what nobody has read is discarded."""
+        self._pipe.clear()
+
+    async def write(self, piece: ToolResult, /) -> None:
+        """Take a piece of the tool's."""
+        await self._pipe.put(_without_mark(piece))
+
+    async def close(self) -> ToolResult:
+        """End; the whole is what the handler makes of it."""
+        return self._whole
+
+    async def _read_pieces(self) -> AsyncIterator[ToolResult]:
+        async with closing(self._pipe) as pieces:
+            async for piece in pieces:
+                yield piece
+        result = await self._work
+        if result is not self._whole:  # a wrapper in between answered by itself
+            yield _without_mark(result)
+
+    async def look(self) -> AsyncIterator[ToolResult]:
+        """Yield the stream, remembering it."""
+        while (piece := await anext(self._pieces, None)) is not None:
+            self._seen.append(piece)
+            yield piece
+
+    async def read(self) -> AsyncIterator[ToolResult]:
+        """Yield the stream from its beginning, forgetting it on the way."""
+        while self._seen:
+            yield self._seen.popleft()
+        while (piece := await anext(self._pieces, None)) is not None:
+            yield piece
+        await self._work  # an error that was looked at is raised again
+
+    async def stop(self) -> None:
+        """Let the tool come to its end."""
+        await close(self._pieces)
+        self._work.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await wait_to_the_end(self._work)
 
 
-def _text(result: ToolResult) -> str:
-    """Return the text of a plain tool's result."""
+def _detail_of(call: ToolCallRequest) -> ToolDetail:
+    return ToolDetail(tool_context=ToolContext(call.name, call.call_id), tool_argument=ToolArgument(call.arguments))
+
+
+def _text_of(result: ToolResult) -> str:
     return "".join([part.text for part in result.parts if isinstance(part, TextPart)])
 
 
-def _unmarked(result: ToolResult) -> ToolResult:
+def _without_mark(result: ToolResult) -> ToolResult:
     """Return what a tool gave without a mark that is not its to give."""
     if SAVED not in result.extra:
         return result

@@ -6,14 +6,14 @@ from suture.kernel import Model, ModelRequest, ModelWrapper, closing
 from suture.messages import Delta
 
 if TYPE_CHECKING:
-    from suture.models._named import PROVIDERS as PROVIDERS
-    from suture.models._named import get_model as get_model
     from suture.models.anthropic import AnthropicModel as AnthropicModel
     from suture.models.bedrock import BedrockModel as BedrockModel
     from suture.models.gemini import GeminiModel as GeminiModel
     from suture.models.local import LocalModel as LocalModel
-    from suture.models.openai_chat import OpenAIChatModel as OpenAIChatModel
-    from suture.models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
+    from suture.models.names import PROVIDERS as PROVIDERS
+    from suture.models.names import get_model as get_model
+    from suture.models.openai import OpenAIChatModel as OpenAIChatModel
+    from suture.models.openai import OpenAIResponsesModel as OpenAIResponsesModel
 
 __all__ = [
     "PROVIDERS",
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 _PLACES = {
-    "PROVIDERS": "_named",
-    "get_model": "_named",
+    "PROVIDERS": "names",
+    "get_model": "names",
     "AnthropicModel": "anthropic",
     "BedrockModel": "bedrock",
     "GeminiModel": "gemini",
     "LocalModel": "local",
-    "OpenAIChatModel": "openai_chat",
-    "OpenAIResponsesModel": "openai_responses",
+    "OpenAIChatModel": "openai",
+    "OpenAIResponsesModel": "openai",
 }
 
 

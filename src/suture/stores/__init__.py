@@ -1,32 +1,54 @@
 """What outlives a step: journals, so that a run can go on after its process has died, and files of tool output.
 
-`Store` is what the kernel needs of a journal; `MemoryStore` and `SQLiteStore` are two of them. A store keeps bytes
-under the id of a run and a sequence number, and knows nothing of what they say. `suture.testing.StoreContract` tests
-a store of your own.
+`Store` is what the kernel needs of a journal; `MemoryStore`, `SQLiteStore` and `PostgresStore` are three of them. A
+store keeps bytes under the id of a run and a sequence number, and knows nothing of what they say.
+`suture.testing.StoreContract` tests a store of your own.
 
 `Backend` is what keeps tool output that was taken out of a conversation; `FileBackend` is what the backends here can
 do. `suture.testing.BackendContract` tests a backend of your own.
 """
 
-from suture.stores._backend import Backend, FileBackend, encode_text
-from suture.stores._errors import PathNotFoundError, PathTakenError, StoreConflictError, StoreError
-from suture.stores._store import Store
-from suture.stores.local_backend import LocalBackend
-from suture.stores.memory import MemoryStore
-from suture.stores.memory_backend import MemoryBackend
-from suture.stores.object_backend import ObjectBackend
-from suture.stores.sqlite import SQLiteStore
-from suture.stores.sqlite_backend import SQLiteBackend
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from suture.stores.files import LocalBackend
+from suture.stores.memory import MemoryBackend, MemoryStore
+from suture.stores.objects import ObjectBackend
+from suture.stores.protocols import (
+    Backend,
+    DamagedJournalError,
+    Entry,
+    FileBackend,
+    Lease,
+    LeaseError,
+    PathNotFoundError,
+    PathTakenError,
+    Store,
+    StoreConflictError,
+    StoreError,
+)
+from suture.stores.uploads import encode_text
+
+if TYPE_CHECKING:
+    from suture.stores.encrypted import EncryptedStore
+    from suture.stores.postgres import PostgresStore
+    from suture.stores.sqlite import SQLiteBackend, SQLiteStore
 
 __all__ = [
     "Backend",
+    "DamagedJournalError",
+    "EncryptedStore",
+    "Entry",
     "FileBackend",
+    "Lease",
+    "LeaseError",
     "LocalBackend",
     "MemoryBackend",
     "MemoryStore",
     "ObjectBackend",
     "PathNotFoundError",
     "PathTakenError",
+    "PostgresStore",
     "SQLiteBackend",
     "SQLiteStore",
     "Store",
@@ -34,3 +56,13 @@ __all__ = [
     "StoreError",
     "encode_text",
 ]
+
+
+_LAZY = {"EncryptedStore": "encrypted", "PostgresStore": "postgres", "SQLiteBackend": "sqlite", "SQLiteStore": "sqlite"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is not free for those who use it."""
+    if name in _LAZY:
+        return getattr(import_module(f"suture.stores.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
+from suture._aio import settle
 from suture.errors import ConfigError
-from suture.kernel import ModelRequest, settled
+from suture.kernel import ModelRequest
 from suture.messages import AgenticMessage, Delta, M, Message
 from suture.profiles import default_profile
 from suture.wires import get_chat_wire
@@ -96,7 +97,7 @@ class ScriptedModel(Generic[M]):
         self.requests.append(request)
         message: Any = self._next(number)
         if callable(message) and not isinstance(message, type):
-            message = await settled(message(request.messages))
+            message = await settle(message(request.messages))
         if isinstance(message, BaseException):
             raise message
         if isinstance(message, str):

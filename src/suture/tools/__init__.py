@@ -3,20 +3,17 @@
 Nothing here runs a loop, asks for approval or counts time: that is the kernel's.
 """
 
-from suture.tools._collect import as_tools
-from suture.tools._errors import ToolArgumentsError, ToolDependencyError
-from suture.tools._exit import exit_tool
-from suture.tools._function import tool
-from suture.tools._signature import Injected
-from suture.tools._tool import AnyTool, Kind, Tool, ToolObject
+from suture.tools.arguments import ToolArgumentsError
+from suture.tools.context import RunContext
+from suture.tools.execution import Kind
+from suture.tools.tool import AnyTool, Tool, ToolObject, as_tools, exit_tool, tool
 
 __all__ = [
     "AnyTool",
-    "Injected",
     "Kind",
+    "RunContext",
     "Tool",
     "ToolArgumentsError",
-    "ToolDependencyError",
     "ToolObject",
     "as_tools",
     "exit_tool",

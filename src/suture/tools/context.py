@@ -3,6 +3,8 @@
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Generic
 
+from suture.messages import TokenUsage
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -34,7 +36,15 @@ class RunContext(Generic[Deps]):
     """Values that this run shares with the agents that run inside it; stored, too."""
     cache: dict[Any, Any]
     """What this process alone keeps for the run; never stored."""
+    agent: str
+    """The name of the agent whose run it is."""
+    model: Any
+    """The model that is being asked, or will be next."""
+    usage: TokenUsage
+    """What the run has used so far, with the agents inside it."""
     run_id: str
+    address: str
+    """Where the agent stands: its name; inside another run, behind the address of the call that runs it."""
     conversation_id: str
     """The checkpoint or session id, if there is one, else the run's id: the whole conversation has it."""
     turn: int
@@ -44,8 +54,21 @@ class RunContext(Generic[Deps]):
     """The name of the wire of all messages."""
     call_id: str
     """The id of the tool call that the code runs in; empty elsewhere."""
+    idempotency_key: str
+    """The same for each attempt at this tool call, in whatever process, and for no other: for services that take one.
+
+    It is made of the run, the turn and the call; empty outside of a call.
+    """
     tool: str
     """The name of the tool that is being called; empty elsewhere."""
+
+    def redact(self, value: Any) -> Any:
+        """Return a message, result or text as it may leave the run: as the agent's `redact` gives it."""
+        raise NotImplementedError
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count tokens that your own work for this run has used; they are in the result's usage, and in its budget."""
+        raise NotImplementedError
 
     def send(self, event: Any) -> None:
         """Send an event of your own, such as `Custom(name, data)`, to whoever reads the run."""

@@ -34,6 +34,7 @@ from suture.messages import (
     message_from_dict,
     message_to_dict,
 )
+from suture.wires.blocks import BlockWire
 from suture.wires.chat import CALLED, SAID, THOUGHT, ChatWire, gather
 from suture.wires.fields import given, json_text
 from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part, in_words, part_list, same_parts
@@ -54,7 +55,7 @@ from suture.wires.values import (
     View,
     iterate,
 )
-from suture.wires.wire import BlockWire, ItemWire
+from suture.wires.wire import ItemWire
 
 
 class NativeWire(ChatWire):
@@ -202,6 +203,23 @@ class MessageWire(ItemWire, NativeWire):
                 fields |= _write_content(message, edit.parts)
             message = self.with_extra(replace(message, **fields), edit.extra or {})
         return message
+
+    def without_thinking(self, message: Any) -> Any | None:
+        """Return `message` without its reasoning; `None` if nothing is left."""
+        parts = message.assistant_gen_multi_content
+        kept = tuple([part for part in parts if not isinstance(part, ReasoningPart)])
+        if not message.reasoning_content and len(kept) == len(parts):
+            return message
+        changed = replace(message, reasoning_content="", assistant_gen_multi_content=kept)
+        return changed if kept or message.content or message.tool_calls else None
+
+    def with_text(self, message: Any, text: str) -> Any:
+        """Return `message` with `text` as its content, and its media."""
+        fields = {
+            name: tuple([part for part in getattr(message, name) if not isinstance(part, TextPart)])
+            for name in ("user_input_multi_content", "assistant_gen_multi_content")
+        }
+        return replace(message, content=text, **fields)
 
     def placeholder(self, piece: Piece) -> Any:
         call = piece.call or Call("", "")

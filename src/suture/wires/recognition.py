@@ -20,13 +20,16 @@ class _Guest(NamedTuple):
     """Where its message classes come from."""
     module: str
     """Where its wire is, as `WIRE`."""
-    extra: str
+    requirement: str
+    """What pip is told to install."""
 
 
 _GUESTS = {
-    "langchain": _Guest("langchain_core", "suture.integrations._langchain_wire", "langchain"),
-    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations._pydantic_ai_wire", "pydantic-ai"),
-    "agent-framework": _Guest("agent_framework", "suture.integrations._agent_framework_wire", "agent-framework"),
+    "langchain": _Guest("langchain_core", "suture.integrations.langchain.wire", "langchain>=1.4.4"),
+    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations.pydantic_ai.wire", "pydantic-ai-slim>=2.60"),
+    "agent-framework": _Guest(
+        "agent_framework", "suture.integrations.agent_framework.wire", "agent-framework-core>=1.13"
+    ),
 }
 
 GUEST_WIRES = tuple(_GUESTS)
@@ -141,7 +144,7 @@ def load_guest(name: str) -> Wire:
         if (error.name or "").partition(".")[0] != guest.package:
             raise
         raise ConfigError(
-            f"the wire {name} needs {guest.package}, which is not installed; pip install 'suture[{guest.extra}]'"
+            f"the wire {name} needs {guest.package}, which is not installed; pip install '{guest.requirement}'"
         ) from error
 
 

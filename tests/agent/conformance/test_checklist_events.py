@@ -32,7 +32,7 @@ def test_e1_events_of_a_model_share_the_id_of_the_message_in_the_history_and_inp
     model = ScriptedModel([asked, "done"], speech.wire, chunk_size=2)
     agent = ChatModelAgent(model=model, tools=[look])
     given = [speech.user("one"), speech.says("two"), speech.user("three")]
-    events, result = asyncio.run(collect(agent.run(given, streaming=streaming)))
+    events, result = asyncio.run(collect(agent.stream(given, streaming=streaming)))
     assert result.messages[:3] == given
     assert result.message_ids[:3] == ("", "", "")
     first, second = result.message_ids[3], result.message_ids[5]
@@ -50,7 +50,7 @@ def test_e2_the_event_of_a_result_has_the_id_of_its_message_also_for_several_cal
     places = ["here", "there", "anywhere"]
     calls = [(f"c{number}", "look", f'{{"place": "{place}"}}') for number, place in enumerate(places)]
     model = ScriptedModel([speech.calls(*calls), "done"], speech.wire)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).run("go")))
+    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).stream("go")))
     ids = {event.call_id: event.message_id for event in events if isinstance(event, ToolFinished)}
     assert [ids[f"c{number}"] for number in range(3)] == list(result.message_ids[2:5])
     assert len({*result.message_ids}) == len(result.message_ids)
@@ -69,7 +69,7 @@ def test_e3_events_of_an_agent_inside_have_their_own_path_and_are_not_the_histor
     )
     model = ScriptedModel([speech.calls(("c1", "second", '{"request": "?"}')), "top"], speech.wire)
     agent = ChatModelAgent(name="first", model=model, tools=[inner.as_tool()])
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     said = [(event.run_path, event.text) for event in events if isinstance(event, MessageFinished) and event.text]
     assert said == [(("first", "second", "third"), "deep"), (("first", "second"), "middle"), (("first",), "top")]
     assert result.messages == [
@@ -98,7 +98,9 @@ def test_e3_what_ends_an_agent_inside_does_not_end_the_outer_one(how: str, speec
         return_directly=["final"] if how == "return_directly" else [],
     )
     model = ScriptedModel([speech.calls(("o1", "inner", '{"request": "?"}')), "outer end"], speech.wire)
-    events, result = asyncio.run(collect(ChatModelAgent(name="outer", model=model, tools=[inner.as_tool()]).run("go")))
+    events, result = asyncio.run(
+        collect(ChatModelAgent(name="outer", model=model, tools=[inner.as_tool()]).stream("go"))
+    )
     ends = [(event.run_path, event.return_directly) for event in events if isinstance(event, ToolFinished)]
     assert ends == [(("outer", "inner"), True), (("outer",), False)]
     assert result.messages[2] == speech.result("o1", "inner", "inner end")
@@ -127,10 +129,10 @@ def test_e4_the_checkpoint_is_written_before_the_interrupt_is_seen(kind: str, sp
 
         made: list[int] = []
         result = None
-        async for event in another().run("go", checkpoint_id="one"):
+        async for event in another().stream("go", checkpoint_id="one"):
             if isinstance(event, Interrupted):
                 assert event.checkpoint_id == "one"
-                result = await another().resume("one", {event.interrupts[0].id: "yes"})
+                result = await another().resume("one", answers={event.interrupts[0].id: "yes"})
         return result
 
     result = asyncio.run(main())
@@ -141,10 +143,10 @@ def test_e4_the_checkpoint_is_written_before_the_interrupt_is_seen(kind: str, sp
 
 def test_e4_a_checkpoint_that_cannot_be_written_shows_no_interrupt():
     class Full(MemoryStore):
-        async def append(self, run: str, first: int, records: Any) -> None:
+        async def append(self, run: str, first: int, records: Any, *, owner: str | None = None) -> None:
             if first > 0:
                 raise OSError("disk full")
-            await super().append(run, first, records)
+            await super().append(run, first, records, owner=owner)
 
     @tool
     async def ask() -> str:
@@ -154,15 +156,15 @@ def test_e4_a_checkpoint_that_cannot_be_written_shows_no_interrupt():
     agent = ChatModelAgent(
         model=ScriptedModel([MESSAGE.calls(("c1", "ask", "{}"))]), tools=[ask], checkpoint_store=Full()
     )
-    run, events = agent.run("go", checkpoint_id="one"), []
+    run, events = agent.stream("go", checkpoint_id="one"), []
 
     async def main() -> None:
         with pytest.raises(OSError, match="disk full"):  # noqa: PT012 - reading or awaiting may raise
             async for event in run:
                 events.append(event)  # noqa: PERF401 - what came before the error counts
-            await run
+            await run.result()
 
     asyncio.run(main())
     assert not [event for event in events if isinstance(event, Interrupted)]
-    assert run.result is not None
-    assert run.result.outcome is Outcome.FAILED
+    assert run.final_result is not None
+    assert run.final_result.outcome is Outcome.FAILED

@@ -14,8 +14,7 @@ from suture import (
     ModelRequest,
     ModelRetryConfig,
     ModelWrapper,
-    ToolArgument,
-    ToolContext,
+    ToolCallRequest,
     ToolResult,
     interrupt,
     replace,
@@ -66,7 +65,7 @@ def test_h1_before_agent_runs_in_order_each_with_what_the_one_before_made(speech
 
     model = ScriptedModel(["done"], speech.wire)
     agent = ChatModelAgent(model=model, instruction="zero", middlewares=[adding("one"), adding("two"), adding("three")])
-    asyncio.run(collect(agent.run("go")))
+    asyncio.run(collect(agent.stream("go")))
     assert model.requests[0].instruction == "zero one two three"
 
 
@@ -87,13 +86,13 @@ def test_h1_an_error_in_before_agent_is_one_event_and_nothing_else_runs(speech: 
             ),
         ],
     )
-    run, events = agent.run("go"), []
+    run, events = agent.stream("go"), []
 
     async def main() -> None:
         with pytest.raises(LookupError, match="no such user"):  # noqa: PT012 - reading or awaiting may raise
             async for event in run:
                 events.append(event)  # noqa: PERF401 - what came before the error counts
-            await run
+            await run.result()
 
     asyncio.run(main())
     assert ran == []
@@ -125,7 +124,7 @@ def test_h2_hooks_on_the_state_run_once_per_turn_however_often_it_is_retried(spe
             )
         ],
     )
-    asyncio.run(collect(agent.run("go")))
+    asyncio.run(collect(agent.stream("go")))
     assert calls == ["before 1", "after 1", "before 2", "after 2"]
     assert all(request.messages[1] == note for request in model.requests)
     assert [len(request.messages) for request in model.requests] == [2, 2, 2, 4, 4]
@@ -142,7 +141,7 @@ def test_h3_after_hooks_run_in_registration_order(speech: Speech):
 
     seen: list[Any] = []
     agent = ChatModelAgent(model=ScriptedModel(["zero"], speech.wire), middlewares=[saying("one"), saying("two")])
-    _, result = asyncio.run(collect(agent.run("go")))
+    _, result = asyncio.run(collect(agent.stream("go")))
     assert seen == [speech.says("zero"), speech.says("one")]
     assert result.output == "two"
 
@@ -167,7 +166,7 @@ def test_h3_after_hooks_that_strip_the_calls_end_the_run_although_the_event_show
         tools=[work],
         middlewares=[middleware(after_model_rewrite_state=strip)],
     )
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     assert ran == []
     assert [event.message for event in events if isinstance(event, MessageFinished)] == [asked]
     assert result.messages == [speech.user("go"), speech.says("not allowed")]
@@ -185,7 +184,7 @@ def test_h3_after_hooks_that_add_a_call_make_it_run_although_the_event_does_not_
         tools=[look],
         middlewares=[middleware(after_model_rewrite_state=add)],
     )
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     shown = [event.message for event in events if isinstance(event, MessageFinished)]
     assert shown == [speech.says("I know"), speech.says("done")]
     assert result.messages == [speech.user("go"), asked, speech.result("c1", "look", "seen"), speech.says("done")]
@@ -220,7 +219,7 @@ def test_h4_wrap_model_is_outermost_first_sees_message_ids_and_its_edits_are_not
 
     model = ScriptedModel(["done"], speech.wire)
     agent = ChatModelAgent(model=model, middlewares=[adding("one"), adding("two")])
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     go, one, two = speech.user("go"), speech.user("one"), speech.user("two")
     (finished,) = [event for event in events if isinstance(event, MessageFinished)]
     assert seen == [(finished.message_id, [go]), (finished.message_id, [go, one])]
@@ -238,14 +237,8 @@ def test_h5_tool_wrappers_are_outermost_first_and_the_event_shows_what_its_sende
     place: int | None, told: list[str], speech: Speech
 ):
     def adding(text: str) -> ChatModelAgentMiddleware[Any]:
-        def wrap(endpoint: Any, _context: ToolContext) -> Any:
-            async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-                async with aclosing(endpoint(argument, **options)) as pieces:
-                    async for piece in pieces:
-                        yield piece
-                yield ToolResult((TextPart(f" {text}"),))
-
-            return call
+        async def wrap(call: ToolCallRequest, proceed: Any) -> ToolResult:
+            return ToolResult((TextPart(f"{(await proceed(call)).text} {text}"),))
 
         return middleware(wrap_tool_call=wrap)
 
@@ -253,7 +246,9 @@ def test_h5_tool_wrappers_are_outermost_first_and_the_event_shows_what_its_sende
     if place is not None:
         middlewares.insert(place, EventSenderToolWrapper())
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=middlewares).run("go")))
+    events, result = asyncio.run(
+        collect(ChatModelAgent(model=model, tools=[look], middlewares=middlewares).stream("go"))
+    )
     (finished,) = [event for event in events if isinstance(event, ToolFinished)]
     assert finished.text.split() == told
     assert result.messages[2] == speech.result("c1", "look", "seen one two")
@@ -270,7 +265,7 @@ def test_h7_the_hook_after_tools_is_called_once_per_batch_with_the_results_in_th
         seen.append(list(state.messages))
         assert len(model.requests) == len(seen)
 
-    _, result = asyncio.run(collect(agent.run("go", after_tool_calls=after)))
+    _, result = asyncio.run(collect(agent.stream("go", after_tool_calls=after)))
     assert seen == [list(result.messages[:4]), list(result.messages[:6])]
     assert seen[0][2:] == [speech.result("c1", "look", "seen"), speech.result("c2", "listen", "heard")]
 
@@ -283,7 +278,7 @@ def test_h7_what_the_hook_after_tools_returns_is_the_state_from_then_on(speech: 
     async def after(state: Any) -> Any:
         return replace(state, messages=[*state.messages, hint], tool_infos=())
 
-    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).run("go", after_tool_calls=after)))
+    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).stream("go", after_tool_calls=after)))
     assert model.requests[1].messages[-1] == hint
     assert model.requests[1].tool_infos == ()
     assert result.messages[3] == hint
@@ -292,7 +287,7 @@ def test_h7_what_the_hook_after_tools_returns_is_the_state_from_then_on(speech: 
 def test_h7_the_hook_after_tools_is_not_called_without_calls():
     called: list[Any] = []
     agent = ChatModelAgent(model=ScriptedModel(["done"]), tools=[look])
-    asyncio.run(collect(agent.run("go", after_tool_calls=called.append)))
+    asyncio.run(collect(agent.stream("go", after_tool_calls=called.append)))
     assert called == []
 
 
@@ -302,16 +297,16 @@ def test_h7_an_error_of_the_hook_after_tools_ends_the_run_and_keeps_the_results(
         raise LookupError("enough")
 
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire)
-    run = ChatModelAgent(model=model, tools=[look]).run("go", after_tool_calls=fail)
+    run = ChatModelAgent(model=model, tools=[look]).stream("go", after_tool_calls=fail)
 
     async def main() -> None:
         with pytest.raises(LookupError, match="enough"):
-            await run
+            await run.result()
 
     asyncio.run(main())
     assert len(model.requests) == 1
-    assert run.result is not None
-    assert run.result.messages[2] == speech.result("c1", "look", "seen")
+    assert run.final_result is not None
+    assert run.final_result.messages[2] == speech.result("c1", "look", "seen")
 
 
 @every_wire
@@ -331,8 +326,8 @@ def test_h8_tool_infos_that_a_hook_changed_last_over_turns_and_over_a_resume(spe
     )
 
     async def main() -> None:
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
-        await collect(agent.resume("one", {first.interrupts[0].id: "yes"}))
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
+        await collect(agent.stream(resume="one", answers={first.interrupts[0].id: "yes"}))
 
     asyncio.run(main())
     assert [names(request.tool_infos) for request in model.requests] == [["look", "ask"]] * 3
@@ -350,7 +345,7 @@ def test_h8_options_of_the_caller_lose_against_the_state(speech: Speech):
             )
         ],
     )
-    asyncio.run(collect(agent.run("go", options={"tool_infos": (), "messages": [], "temperature": 0})))
+    asyncio.run(collect(agent.stream("go", options={"tool_infos": (), "messages": [], "temperature": 0})))
     assert names(model.requests[0].tool_infos) == ["look"]
     assert model.requests[0].messages == [speech.user("go")]
     assert model.requests[0].options["temperature"] == 0

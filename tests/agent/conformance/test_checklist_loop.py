@@ -31,11 +31,11 @@ async def ask() -> str:
 
 async def ends(agent: ChatModelAgent[Any]) -> Any:
     """Return the result of a run that takes too many turns."""
-    run = agent.run("go")
+    run = agent.stream("go")
     with pytest.raises(MaxIterationsExceeded) as raised:
-        await run
-    assert raised.value.result is run.result
-    return run.result
+        await run.result()
+    assert raised.value.result is run.final_result
+    return run.final_result
 
 
 @every_wire
@@ -60,7 +60,7 @@ def test_l1_so_many_turns_are_taken_and_the_tools_of_the_last_still_run(limit: i
 @every_wire
 def test_l1_an_answer_in_the_last_turn_is_in_time(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire)
-    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look], max_iterations=2).run("go")))
+    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look], max_iterations=2).stream("go")))
     assert result.output == "done"
 
 
@@ -68,7 +68,7 @@ def test_l1_an_answer_in_the_last_turn_is_in_time(speech: Speech):
 def test_l1_or_one_more_turn_without_tools_gives_an_answer(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "as far as I can see"], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look], max_iterations=1, on_max_iterations="answer")
-    _, result = asyncio.run(collect(agent.run("go")))
+    _, result = asyncio.run(collect(agent.stream("go")))
     assert [len(request.tool_infos) for request in model.requests] == [1, 0]
     assert result.output == "as far as I can see"
 
@@ -87,9 +87,9 @@ def test_l1_a_model_that_calls_tools_even_in_the_turn_without_tools_ends_the_run
     agent = ChatModelAgent(model=model, tools=[work], max_iterations=1, on_max_iterations="answer")
 
     async def main() -> Any:
-        run = agent.run("go")
+        run = agent.stream("go")
         await asyncio.gather(collect(run), return_exceptions=True)
-        return run.result
+        return run.final_result
 
     result = asyncio.run(main())
     assert result is not None
@@ -119,7 +119,7 @@ def test_l2_calls_of_one_turn_run_beside_each_other_and_their_results_keep_the_o
 
         calls = [(f"c{number}", "meet", f'{{"number": {number}}}') for number in range(3)]
         model = ScriptedModel([speech.calls(*calls), "done"], speech.wire)
-        _, result = await collect(ChatModelAgent(model=model, tools=[meet]).run("go"))
+        _, result = await collect(ChatModelAgent(model=model, tools=[meet]).stream("go"))
         return ended, result
 
     ended, result = asyncio.run(main())
@@ -142,7 +142,7 @@ def test_l2_calls_of_one_turn_run_one_after_another_if_asked(speech: Speech):
 
     calls = [(f"c{number}", "work", f'{{"number": {number}}}') for number in range(3)]
     model = ScriptedModel([speech.calls(*calls), "done"], speech.wire)
-    asyncio.run(collect(ChatModelAgent(model=model, tools=[work], sequential=True).run("go")))
+    asyncio.run(collect(ChatModelAgent(model=model, tools=[work], sequential=True).stream("go")))
     assert steps == [f"{what} {number}" for number in range(3) for what in ("begin", "end")]
 
 
@@ -173,7 +173,7 @@ def test_l3_return_directly_all_calls_run_its_event_is_last_and_its_message_ends
             tools=[final, other],
             return_directly=["final"] if how == "agent" else [],
         )
-        return asked, *await collect(agent.run("go", streaming=streaming))
+        return asked, *await collect(agent.stream("go", streaming=streaming))
 
     asked, events, result = asyncio.run(main())
     told = [(event.name, event.return_directly) for event in events if isinstance(event, ToolFinished)]
@@ -201,8 +201,8 @@ def test_l3_return_directly_survives_the_interrupt_of_a_sibling(speech: Speech):
     agent = ChatModelAgent(model=model, tools=[final, ask], checkpoint_store=MemoryStore())
 
     async def main() -> Any:
-        events, first = await collect(agent.run("go", checkpoint_id="one"))
-        more, result = await collect(agent.resume("one", {first.interrupts[0].id: "yes"}))
+        events, first = await collect(agent.stream("go", checkpoint_id="one"))
+        more, result = await collect(agent.stream(resume="one", answers={first.interrupts[0].id: "yes"}))
         return [*events, *more], result
 
     events, result = asyncio.run(main())
@@ -224,11 +224,11 @@ def test_l5_every_call_has_one_result_also_after_interrupts_one_by_one(middlewar
     )
 
     async def main() -> Any:
-        _, result = await collect(agent.run("go", checkpoint_id="one"))
+        _, result = await collect(agent.stream("go", checkpoint_id="one"))
         assert [each.call_id for each in result.interrupts] == ["c2", "c3"]
-        _, result = await collect(agent.resume("one", {result.interrupts[0].id: "first"}))
+        _, result = await collect(agent.stream(resume="one", answers={result.interrupts[0].id: "first"}))
         assert [each.call_id for each in result.interrupts] == ["c3"]
-        return (await collect(agent.resume("one", {result.interrupts[0].id: "second"})))[1]
+        return (await collect(agent.stream(resume="one", answers={result.interrupts[0].id: "second"})))[1]
 
     assert asyncio.run(main()).messages == [
         speech.user("go"),
@@ -246,19 +246,19 @@ def test_l5_every_call_has_one_result_also_after_interrupts_one_by_one(middlewar
 def test_l6_the_output_key_holds_the_final_text(directly: bool, streaming: bool, speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire, chunk_size=2)
     agent = ChatModelAgent(model=model, tools=[look], output_key="answer", return_directly=["look"] if directly else [])
-    _, result = asyncio.run(collect(agent.run("go", streaming=streaming, session={"user": "ada"})))
+    _, result = asyncio.run(collect(agent.stream("go", streaming=streaming, session={"user": "ada"})))
     assert result.session == {"user": "ada", "answer": "seen" if directly else "done"}
 
 
 def test_l6_a_run_that_fails_leaves_no_output():
     agent = ChatModelAgent(model=ScriptedModel([OSError("no")]), output_key="answer")
-    run = agent.run("go")
+    run = agent.stream("go")
 
     async def main() -> None:
         with pytest.raises(OSError, match="no"):
-            await run
+            await run.result()
 
     asyncio.run(main())
-    assert run.result is not None
-    assert run.result.session == {}
-    assert MESSAGE.user("go") in run.result.messages
+    assert run.final_result is not None
+    assert run.final_result.session == {}
+    assert MESSAGE.user("go") in run.final_result.messages

@@ -58,7 +58,7 @@ def judged(*decisions: RetryDecision[Any] | None) -> tuple[ModelRetryConfig, lis
 def test_r2_a_rejected_stream_is_marked_with_attempt_and_reason_and_an_accepted_one_ends_cleanly(speech: Speech):
     retry, given = judged(RetryDecision(retry=True, reject_reason={"code": "too short"}))
     model = ScriptedModel(["no", "a long answer"], speech.wire, chunk_size=2)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, model_retry_config=retry).run("go")))
+    events, result = asyncio.run(collect(ChatModelAgent(model=model, model_retry_config=retry).stream("go")))
     first, second = [event.message_id for event in of(events, ModelStarted)]
     (marker,) = of(events, RetryScheduled)
     assert (marker.message_id, marker.attempt, marker.reason) == (first, 1, {"code": "too short"})
@@ -77,11 +77,11 @@ def test_r2_a_rejected_stream_is_marked_with_attempt_and_reason_and_an_accepted_
 def test_r2_a_cut_stream_is_judged_with_its_error_and_what_it_had_said(speech: Speech):
     retry, given = judged(RetryDecision(retry=False))
     model = ScriptedModel(["a long answer"], speech.wire, chunk_size=2, cut_after=3)
-    run = ChatModelAgent(model=model, model_retry_config=retry).run("go")
+    run = ChatModelAgent(model=model, model_retry_config=retry).stream("go")
 
     async def main() -> None:
         with pytest.raises(ConnectionError, match="the stream was cut"):
-            await run
+            await run.result()
 
     asyncio.run(main())
     assert given[0].output == speech.says("a long")
@@ -92,13 +92,13 @@ def test_r2_a_cut_stream_is_judged_with_its_error_and_what_it_had_said(speech: S
 def test_r2_the_last_attempt_is_not_marked_and_its_exception_is_the_cause(speech: Speech):
     model = ScriptedModel([TimeoutError("one"), TimeoutError("two"), TimeoutError("three")], speech.wire)
     agent = ChatModelAgent(model=model, model_retry_config=ModelRetryConfig(max_retries=2, backoff=lambda _attempt: 0))
-    run, events = agent.run("go"), []
+    run, events = agent.stream("go"), []
 
     async def main() -> RetryExhausted:
         with pytest.raises(RetryExhausted) as raised:  # noqa: PT012 - reading or awaiting may raise
             async for event in run:
                 events.append(event)  # noqa: PERF401 - what came before the error counts
-            await run
+            await run.result()
         return raised.value
 
     error = asyncio.run(main())
@@ -113,15 +113,51 @@ def test_r2_the_last_attempt_is_not_marked_and_its_exception_is_the_cause(speech
 def test_r2_a_decision_may_turn_an_output_or_an_error_into_another_error(cause: Exception | None, speech: Speech):
     retry, _ = judged(RetryDecision(rewrite_error=PermissionError("refused")))
     model = ScriptedModel(["fine" if cause is None else cause], speech.wire)
-    run = ChatModelAgent(model=model, model_retry_config=retry).run("go")
+    run = ChatModelAgent(model=model, model_retry_config=retry).stream("go")
 
     async def main() -> None:
         with pytest.raises(PermissionError, match="refused"):
-            await run
+            await run.result()
 
     asyncio.run(main())
-    assert run.result is not None
-    assert run.result.messages == [speech.user("go")]
+    assert run.final_result is not None
+    assert run.final_result.messages == [speech.user("go")]
+
+
+@every_wire
+@pytest.mark.parametrize("ending", ["exhausted", "another error"])
+def test_r2_every_rejected_message_is_taken_back_also_the_last_one(ending: str, speech: Speech):
+    rejected = RetryDecision[Any](retry=True, reject_reason="bad")
+    refused = RetryDecision[Any](rewrite_error=RetryExhausted("refused", attempts=2))
+    last = rejected if ending == "exhausted" else refused
+    decisions = iter([rejected, last])
+    retry = ModelRetryConfig(max_retries=1, should_retry=lambda _: next(decisions), backoff=lambda _attempt: 0)
+    run = ChatModelAgent(model=ScriptedModel(lambda _: "bad", speech.wire), model_retry_config=retry).stream("go")
+    shown: dict[str, str] = {}
+
+    async def main() -> None:
+        with pytest.raises(RetryExhausted):  # noqa: PT012 - reading raises at its end
+            async for event in run:
+                if isinstance(event, MessageFinished):
+                    shown[event.message_id] = event.text
+                if isinstance(event, RetryScheduled):
+                    del shown[event.message_id]
+
+    asyncio.run(main())
+    assert shown == {}
+    assert run.final_result is not None
+    assert run.final_result.messages == [speech.user("go")]
+
+
+def test_r2_the_reason_of_a_rejection_is_redacted_in_its_event():
+    retry, _ = judged(RetryDecision(retry=True, reject_reason="the key hunter2 is in it"))
+
+    def redact(value: Any) -> Any:
+        return value.replace("hunter2", "*") if isinstance(value, str) else value
+
+    agent = ChatModelAgent(model=ScriptedModel(["one", "two"]), model_retry_config=retry, redact=redact)
+    events, _ = asyncio.run(collect(agent.stream("go")))
+    assert [event.reason for event in of(events, RetryScheduled)] == ["the key * is in it"]
 
 
 @every_wire
@@ -132,7 +168,7 @@ def test_r3_a_rewrite_of_the_input_becomes_history_only_if_it_is_to_last(persist
         RetryDecision(retry=True, modified_input_messages=short, persist_modified_input_messages=persist)
     )
     model = ScriptedModel([TimeoutError("too long"), speech.calls(("c1", "look", "{}")), "done"], speech.wire)
-    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look], model_retry_config=retry).run("go")))
+    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look], model_retry_config=retry).stream("go")))
     kept = short if persist else [speech.user("go")]
     turn = [speech.calls(("c1", "look", "{}")), speech.result("c1", "look", "seen")]
     assert [request.messages for request in model.requests] == [[speech.user("go")], short, [*kept, *turn]]
@@ -148,7 +184,7 @@ def test_r4_options_add_up_within_a_turn_and_are_forgotten_after_it(speech: Spee
     )
     model = ScriptedModel(["no", "no", speech.calls(("c1", "look", "{}")), "done"], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look], model_retry_config=retry)
-    asyncio.run(collect(agent.run("go", options={"temperature": 0})))
+    asyncio.run(collect(agent.stream("go", options={"temperature": 0})))
     options = [
         {"temperature": 0},
         {"temperature": 0, "max_tokens": 100},
@@ -186,11 +222,11 @@ def test_r5_an_interrupt_is_neither_retried_nor_failed_over(speech: Speech):
     )
 
     async def main() -> tuple[Any, Any]:
-        events, first = await collect(agent.run("go", checkpoint_id="one"))
+        events, first = await collect(agent.stream("go", checkpoint_id="one"))
         assert first.outcome is Outcome.INTERRUPTED
         assert judged_errors == []
         assert of(events, RetryScheduled) == []
-        return first, await agent.resume("one", {first.interrupts[0].id: True})
+        return first, await agent.resume("one", answers={first.interrupts[0].id: True})
 
     _, result = asyncio.run(main())
     assert result.output == "done"
@@ -212,7 +248,7 @@ def test_r5_a_cancellation_is_neither_retried_nor_failed_over(speech: Speech):
             model=model,
             model_retry_config=ModelRetryConfig(should_retry=lambda context: judged_errors.append(context.error)),
             failover=ModelFailoverConfig(models=[other]),
-        ).run("go")
+        ).stream("go")
         reading = asyncio.create_task(collect(run))
         await asked.wait()
         result = await run.cancel()
@@ -243,11 +279,11 @@ def test_r6_every_candidate_has_the_whole_retry_budget_and_the_one_that_works_is
         model_retry_config=ModelRetryConfig(max_retries=2, backoff=lambda _attempt: 0),
         failover=ModelFailoverConfig(models=[second, third], should_failover=should_failover),
     )
-    _, result = asyncio.run(collect(agent.run("go")))
+    _, result = asyncio.run(collect(agent.stream("go")))
     assert [len(model.requests) for model in (first, second, third)] == [3, 3, 4]
     assert errors == [(1, "TimeoutError"), (2, "TimeoutError")]
     assert result.output == "done"
-    _, again = asyncio.run(collect(agent.run("go")))
+    _, again = asyncio.run(collect(agent.stream("go")))
     assert again.output == "back again"
 
 
@@ -284,7 +320,7 @@ def test_r7_the_default_wait_is_a_tenth_of_a_second_doubling_with_half_of_it_at_
     agent = ChatModelAgent(model=ScriptedModel(fail), model_retry_config=ModelRetryConfig(max_retries=10))
 
     async def main() -> Any:
-        return [event async for event in agent.run("go")]
+        return [event async for event in agent.stream("go")]
 
     delays = [event.delay for event in of(run_at_once(main()), RetryScheduled)]
     bases = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 10]
@@ -305,7 +341,7 @@ def test_r7_an_error_that_says_when_to_come_back_is_waited_for():
     )
 
     async def main() -> Any:
-        return [event async for event in agent.run("go")]
+        return [event async for event in agent.stream("go")]
 
     assert [event.delay for event in of(run_at_once(main()), RetryScheduled)] == [7, 20]
 

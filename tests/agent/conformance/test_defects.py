@@ -14,7 +14,7 @@ Left out, because what they are about does not exist here:
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,13 +28,12 @@ from suture import (
     Outcome,
     RetryContext,
     ToolResult,
+    current_run,
     exit_tool,
     get_run_local_value,
-    get_session_value,
     replace,
     send_event,
     set_run_local_value,
-    set_session_value,
     tool,
 )
 from suture.events import Custom, MessageFinished, ModelStarted, RetryScheduled, RunFinished, ToolFinished, ToolStarted
@@ -86,7 +85,7 @@ def test_a1_to_cancel_one_of_several_runs_of_an_agent_does_not_touch_the_others(
             return MESSAGE.calls(("c1", "wait", f'{{"number": {messages[0].content}}}'))
 
         agent = ChatModelAgent(model=ScriptedModel(reply), tools=[wait])
-        runs = [agent.run(str(number)) for number in range(3)]
+        runs = [agent.stream(str(number)) for number in range(3)]
         reading = [asyncio.create_task(collect(run)) for run in runs]
         for each in waiting:
             await each.wait()
@@ -127,7 +126,7 @@ def test_a3_a_placed_model_sender_is_told_about_failover(speech: Speech):
         failover=ModelFailoverConfig(models=[ScriptedModel(["done"], speech.wire)]),
         middlewares=[EventSenderModelWrapper()],
     )
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     assert [event.message_id for event in of(events, RetryScheduled)] == [of(events, ModelStarted)[0].message_id]
     assert [event.message for event in of(events, MessageFinished)] == [speech.says("done")]
     assert result.output == "done"
@@ -143,7 +142,7 @@ def test_a4_judging_outputs_without_streaming_leaves_the_model_sender_at_its_pla
         model_retry_config=ModelRetryConfig(should_retry=judge, backoff=lambda _attempt: 0),
         middlewares=[Plain("A"), EventSenderModelWrapper(), Plain("B")],
     )
-    events, _ = asyncio.run(collect(agent.run("go", streaming=False)))
+    events, _ = asyncio.run(collect(agent.stream("go", streaming=False)))
     seen = [each for each in steps(events) if each.endswith("model: out") or each == "model event: finished"]
     assert seen[-3:] == ["B model: out", "model event: finished", "A model: out"]
 
@@ -152,25 +151,25 @@ def test_a4_judging_outputs_without_streaming_leaves_the_model_sender_at_its_pla
 def test_a5_before_agent_can_remove_the_last_tool_and_clear_return_directly(speech: Speech):
     clear = middleware(before_agent=lambda context: replace(context, tools=(), return_directly=frozenset()))
     model = ScriptedModel(["done"], speech.wire)
-    asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[clear]).run("go")))
+    asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[clear]).stream("go")))
     assert model.requests[0].tool_infos == ()
     undo = middleware(before_agent=lambda context: replace(context, return_directly=frozenset()))
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look], return_directly=["look"], middlewares=[undo])
-    assert asyncio.run(collect(agent.run("go")))[1].output == "done"
+    assert asyncio.run(collect(agent.stream("go")))[1].output == "done"
 
 
 def test_a6_there_is_a_hook_after_tools_and_one_for_cleaning_up_after_an_error():
     called: list[Any] = []
     model = ScriptedModel([MESSAGE.calls(("c1", "look", "{}")), OSError("disk full")])
     cleaning = middleware(after_agent=lambda _state, outcome: called.append(outcome))
-    run = ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).run(
+    run = ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).stream(
         "go", after_tool_calls=lambda state: called.append(len(state.messages))
     )
 
     async def main() -> None:
         with pytest.raises(OSError, match="disk full"):
-            await run
+            await run.result()
 
     asyncio.run(main())
     assert called == [3, Outcome.FAILED]
@@ -180,13 +179,13 @@ def test_a6_there_is_a_hook_after_tools_and_one_for_cleaning_up_after_an_error()
 def test_a7_one_wrapper_is_enough_for_every_kind_of_tool_and_every_kind_has_events(kind: str):
     wrapped: list[str] = []
 
-    def wrap(endpoint: Any, context: Any) -> Any:
-        wrapped.append(context.name)
-        return endpoint
+    async def wrap(call: Any, proceed: Any) -> ToolResult:
+        wrapped.append(call.name)
+        return await proceed(call)
 
     model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
     agent = ChatModelAgent(model=model, tools=[tool_of_kind(kind)], middlewares=[middleware(wrap_tool_call=wrap)])
-    events, _ = asyncio.run(collect(agent.run("go")))
+    events, _ = asyncio.run(collect(agent.stream("go")))
     assert wrapped == ["work"]
     assert [event.text for event in of(events, ToolFinished)] == ["worked"]
     assert len(of(events, ToolStarted)) == 1
@@ -196,17 +195,14 @@ def test_a7_one_wrapper_is_enough_for_every_kind_of_tool_and_every_kind_has_even
 def test_a8_an_unknown_tool_passes_the_middlewares_and_has_events_and_stops_no_sibling(speech: Speech):
     wrapped: list[str] = []
 
-    def wrap(endpoint: Any, context: Any) -> Any:
-        async def call(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            async for piece in endpoint(argument, **options):
-                wrapped.append(f"{context.name} {piece.is_error}")
-                yield piece
-
-        return call
+    async def wrap(call: Any, proceed: Any) -> ToolResult:
+        result = await proceed(call)
+        wrapped.append(f"{call.name} {result.is_error}")
+        return result
 
     model = ScriptedModel([speech.calls(("c1", "nothing", "{}"), ("c2", "look", "{}")), "done"], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look], middlewares=[middleware(wrap_tool_call=wrap)])
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     assert sorted(wrapped) == ["look False", "nothing True"]
     told = {event.name: event for event in of(events, ToolFinished)}
     assert told["nothing"].result.is_error
@@ -219,7 +215,7 @@ def test_a8_an_unknown_tool_passes_the_middlewares_and_has_events_and_stops_no_s
 @every_wire
 def test_a10_a_tool_that_fails_does_not_end_the_run(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "fail", "{}"), ("c2", "look", "{}")), "done"], speech.wire)
-    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[fail, look]).run("go")))
+    _, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[fail, look]).stream("go")))
     assert result.messages[2] == speech.result("c1", "fail", "OSError: disk full", is_error=True)
     assert result.messages[3] == speech.result("c2", "look", "seen")
     assert result.output == "done"
@@ -230,7 +226,7 @@ def test_a11_an_event_of_ones_own_never_cancels_an_exit(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "exit", '{"final_result": "bye"}'))], speech.wire)
     tell = middleware(after_agent=lambda _state, _outcome: send_event(Custom("last")))
     agent = ChatModelAgent(model=model, tools=[exit_tool()], middlewares=[tell])
-    run = agent.run("go", after_tool_calls=lambda _state: send_event(Custom("after tools")))
+    run = agent.stream("go", after_tool_calls=lambda _state: send_event(Custom("after tools")))
     events, result = asyncio.run(collect(run))
     assert [event.name for event in of(events, Custom)] == ["after tools", "last"]
     assert result.output == "bye"
@@ -264,7 +260,7 @@ def test_a11_run_local_values_can_be_set_in_before_agent_and_do_not_leak_to_the_
             )
         ],
     )
-    asyncio.run(collect(agent.run("go")))
+    asyncio.run(collect(agent.stream("go")))
     assert seen == [
         ("outer has", ("outer", True)),
         ("inner begins with", (None, False)),
@@ -277,14 +273,14 @@ def test_a12_an_instruction_with_braces_is_sent_as_it_is_also_with_session_value
     instruction = 'Answer as {"name": {name}} and {}; 100 % of {0!r}'
     model = ScriptedModel(["done"], speech.wire)
     agent = ChatModelAgent(model=model, instruction=instruction)
-    asyncio.run(collect(agent.run("go", session={"name": "ada"})))
+    asyncio.run(collect(agent.stream("go", session={"name": "ada"})))
     assert model.requests[0].instruction == instruction
 
 
 def test_c_an_agentic_agent_has_an_exit_tool_whose_text_is_under_the_output_key():
     model = ScriptedModel([AGENTIC.calls(("c1", "exit", '{"final_result": "bye"}'))], "agentic")
     agent = ChatModelAgent(model=model, tools=[exit_tool()], output_key="answer")
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     assert result.output == "bye"
     assert result.session == {"answer": "bye"}
     assert [event.return_directly for event in of(events, ToolFinished)] == [True]
@@ -310,7 +306,7 @@ def test_c_an_agentic_agent_takes_event_senders_older_hooks_and_run_local_values
             EventSenderToolWrapper(),
         ],
     )
-    events, result = asyncio.run(collect(agent.run("go")))
+    events, result = asyncio.run(collect(agent.stream("go")))
     assert called == ["before", "after"] * 2
     assert len(of(events, MessageFinished)) == 2
     assert len(of(events, ToolFinished)) == 1
@@ -324,7 +320,8 @@ def test_c_parts_and_session_values_are_the_same_on_every_wire(speech: Speech):
     @tool
     async def show() -> ToolResult:
         """Show a cat."""
-        set_session_value("shown", [*(get_session_value("shown")[0] or []), "cat"])
+        session = current_run().session
+        session["shown"] = [*session.get("shown", []), "cat"]
         return ToolResult(
             (
                 TextPart("a cat"),
@@ -333,7 +330,7 @@ def test_c_parts_and_session_values_are_the_same_on_every_wire(speech: Speech):
         )
 
     model = ScriptedModel([speech.calls(("c1", "show", "{}")), "done"], speech.wire)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[show]).run("go")))
+    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[show]).stream("go")))
     assert [event.result.parts for event in of(events, ToolFinished)] == [(TextPart("a cat"), cat)]
     assert result.session == {"shown": ["cat"]}
 
@@ -345,7 +342,7 @@ def test_d_events_have_ids_times_and_numbers_and_nothing_is_logged(caplog: pytes
             failover=ModelFailoverConfig(models=[ScriptedModel([MESSAGE.calls(("c1", "fail", "{}")), "done"])]),
             tools=[fail],
         )
-        events, result = asyncio.run(collect(agent.run("go")))
+        events, result = asyncio.run(collect(agent.stream("go")))
     assert [record for record in caplog.records if record.name != "asyncio"] == []
     assert [event.sequence for event in events] == list(range(len(events)))
     assert {event.run_id for event in events} == {result.run_id}
@@ -356,7 +353,7 @@ def test_d_the_events_of_an_agent_inside_come_once():
     inner = ChatModelAgent(name="inner", description="x", model=ScriptedModel(["well"], chunk_size=2))
     model = ScriptedModel([MESSAGE.calls(("c1", "inner", '{"request": "?"}')), "done"])
     agent = ChatModelAgent(name="outer", model=model, tools=[inner.as_tool()])
-    events, _ = asyncio.run(collect(agent.run("go")))
+    events, _ = asyncio.run(collect(agent.stream("go")))
     assert [type(event).__name__ for event in events if event.run_path == ("outer", "inner")] == [
         "RunStarted",
         "ModelStarted",

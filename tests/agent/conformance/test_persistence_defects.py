@@ -22,6 +22,7 @@ from suture import (
     tool,
 )
 from suture.events import ToolFinished
+from suture.kernel.journal import VERSION
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import collect
@@ -60,12 +61,12 @@ def test_b1_an_interrupt_after_an_agent_inside_failed_can_be_stored_and_resumed(
     )
 
     async def main() -> Any:
-        events, first = await collect(agent.run("go", checkpoint_id="one"))
+        events, first = await collect(agent.stream("go", checkpoint_id="one"))
         (failed,) = [event for event in events if isinstance(event, ToolFinished)]
         assert failed.result.is_error
         assert "disk full" in failed.text
         assert first.outcome is Outcome.INTERRUPTED
-        return first, await agent.resume("one", {first.interrupts[0].id: "yes"})
+        return first, await agent.resume("one", answers={first.interrupts[0].id: "yes"})
 
     first, result = asyncio.run(main())
     assert result.messages[: len(first.messages)] == first.messages
@@ -80,9 +81,9 @@ def test_b2_a_stream_that_gave_nothing_neither_fails_nor_prevents_a_checkpoint(s
     )
 
     async def main() -> Any:
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
         assert first.outcome is Outcome.INTERRUPTED
-        return await agent.resume("one", {first.interrupts[0].id: "yes"})
+        return await agent.resume("one", answers={first.interrupts[0].id: "yes"})
 
     result = asyncio.run(main())
     assert result.outcome is Outcome.FINISHED
@@ -114,8 +115,8 @@ def test_b5_plain_values_need_no_registration_and_others_are_refused_where_they_
     agent = asking(MESSAGE.calls(("c1", "keep", "{}")), "done", store=MemoryStore(), tools=[keep])
 
     async def main() -> None:
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
-        await agent.resume("one", {first.interrupts[0].id: "yes"})
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
+        await agent.resume("one", answers={first.interrupts[0].id: "yes"})
 
     asyncio.run(main())
     assert seen == [(value, True), (None, False)]
@@ -125,13 +126,13 @@ def test_b5_a_checkpoint_of_an_unknown_version_is_refused_as_such():
     store = MemoryStore()
 
     async def main() -> None:
-        await collect(asking(MESSAGE.calls(("c1", "ask", "{}")), store=store).run("go", checkpoint_id="one"))
+        await collect(asking(MESSAGE.calls(("c1", "ask", "{}")), store=store).stream("go", checkpoint_id="one"))
         records = await store.load("one")
-        first = msgspec.msgpack.decode(records[0])
-        await store.append("two", 0, [msgspec.msgpack.encode({**first, "version": 999}), *records[1:]])
-        assert "version" in first
+        (tag, version, *rest), *others = msgspec.msgpack.decode(records[0])
+        assert (tag, version) == ("began", VERSION)
+        await store.append("two", 0, [msgspec.msgpack.encode([[tag, 999, *rest], *others]), *records[1:]])
         with pytest.raises(SchemaVersionError):
-            await asking("done", store=store).resume("two", {})
+            await asking("done", store=store).resume("two", answers={})
 
     asyncio.run(main())
 
@@ -141,15 +142,15 @@ def test_b5_checkpoints_expire_and_one_id_has_room_for_several_interrupts():
 
     async def main() -> None:
         agent = asking(MESSAGE.calls(("c1", "ask", "{}")), MESSAGE.calls(("c2", "ask", "{}")), "done", store=store)
-        _, result = await collect(agent.run("go", checkpoint_id="one"))
+        _, result = await collect(agent.stream("go", checkpoint_id="one"))
         for answer in ("first", "second"):
             assert result.outcome is Outcome.INTERRUPTED
-            _, result = await collect(agent.resume("one", {result.interrupts[0].id: answer}))
+            _, result = await collect(agent.stream(resume="one", answers={result.interrupts[0].id: answer}))
         assert result.outcome is Outcome.FINISHED
         assert [result.messages[at].content for at in (2, 4)] == ["first", "second"]
         assert await store.expire(0) == 1
         with pytest.raises(ResumeError):
-            await agent.resume("one", {})
+            await agent.resume("one", answers={})
 
     asyncio.run(main())
 
@@ -159,16 +160,16 @@ def test_b6_answers_to_what_is_not_waited_for_are_an_error_that_says_what_is():
 
     async def main() -> None:
         agent = asking(MESSAGE.calls(("c1", "ask", "{}")), "done", store=store)
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
         waiting = first.interrupts[0].id
         with pytest.raises(ResumeError, match=waiting):
-            await agent.resume("one", {"nobody": "yes"})
+            await agent.resume("one", answers={"nobody": "yes"})
         with pytest.raises(ResumeError, match="nowhere"):
-            await agent.resume("nowhere", {})
-        _, result = await collect(agent.resume("one", {waiting: "yes"}))
+            await agent.resume("nowhere", answers={})
+        _, result = await collect(agent.stream(resume="one", answers={waiting: "yes"}))
         assert result.output == "done"
         with pytest.raises(ResumeError):
-            await agent.resume("one", {waiting: "yes"})
+            await agent.resume("one", answers={waiting: "yes"})
 
     asyncio.run(main())
 
@@ -179,11 +180,11 @@ def test_b6_without_answers_the_same_is_waited_for_again(answers: Any):
 
     async def main() -> None:
         agent = asking(MESSAGE.calls(("c1", "ask", "{}")), "done", store=store)
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
-        _, again = await collect(agent.resume("one", answers))
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
+        _, again = await collect(agent.stream(resume="one", answers=answers))
         assert again.outcome is Outcome.INTERRUPTED
         assert again.interrupts == first.interrupts
-        _, result = await collect(agent.resume("one", {first.interrupts[0].id: "yes"}))
+        _, result = await collect(agent.stream(resume="one", answers={first.interrupts[0].id: "yes"}))
         assert result.output == "done"
 
     asyncio.run(main())
@@ -206,13 +207,13 @@ def test_b6_data_of_the_wrong_type_is_an_error_before_anything_runs():
     async def main() -> None:
         replies = [MESSAGE.calls(("c1", "delete", "{}"), ("c2", "count", "{}")), "done"]
         agent = asking(*replies, store=MemoryStore(), tools=[delete, count])
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
         approval, number = (each.id for each in first.interrupts)
         for wrong in ({approval: "sure"}, {approval: True, number: "many"}):
             with pytest.raises(SutureError):
-                await agent.resume("one", wrong)
+                await agent.resume("one", answers=wrong)
         assert ran == []
-        _, result = await collect(agent.resume("one", {approval: Approval(approved=True), number: 3}))
+        _, result = await collect(agent.stream(resume="one", answers={approval: Approval(approved=True), number: 3}))
         assert ran == ["delete"]
         assert [message.content for message in result.messages[2:]] == ["deleted", "3", "done"]
 

@@ -92,14 +92,14 @@ async def seen(run: Run[Any]) -> tuple[list[Event], RunResult[Any]]:
     """Read all events of a run that does not fail; return them and its result."""
     events: list[Event] = [event async for event in run]
     check_stream(events)
-    return events, await run
+    return events, await run.result()
 
 
 def start(run: Run[Any]) -> asyncio.Task[RunResult[Any]]:
     """Let a run begin; the task gives its result."""
 
     async def ended() -> RunResult[Any]:
-        return await run
+        return await run.result()
 
     return asyncio.ensure_future(ended())
 

@@ -34,7 +34,7 @@ def test_an_approval_runs_the_tool_or_rejects_the_call(store: AnyStore, answer: 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert (paused.outcome, ran) == (Outcome.INTERRUPTED, [])
-        done = await agent.resume("k", {paused.interrupts[0].id: answer})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: answer})
         assert results(done.messages) == [("c1", text)]
         assert results(model.requests[1].messages) == [("c1", text)]
         assert len(ran) == runs
@@ -56,7 +56,7 @@ def test_a_rejection_tells_the_model_the_reason(store: AnyStore, wire: str, answ
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: answer})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: answer})
         ((_, text),) = results(model.requests[1].messages)
         assert "too dear" in text
         assert "rejected" in text
@@ -76,7 +76,7 @@ def test_a_rejection_is_marked_as_an_error_and_told_in_the_language_of_the_run(s
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k", language="zh")
-        done = await agent.resume("k", {paused.interrupts[0].id: False})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: False})
         result = done.messages[2]
         assert isinstance(result, Message)
         assert (result.content, result.is_error) == ("工具调用 buy(ID 为 c1)未执行——已被拒绝。", True)
@@ -99,11 +99,11 @@ def test_an_approval_covers_one_call_only(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         one, two = paused.interrupts
-        paused = await agent.resume("k", {one.id: True, two.id: False})
+        paused = await agent.resume("k", answers={one.id: True, two.id: False})
         assert ran == [1]
         (three,) = paused.interrupts
         assert three.call_id == "c3"
-        done = await agent.resume("k", {three.id: True})
+        done = await agent.resume("k", answers={three.id: True})
         assert ran == [1, 3]
         assert done.output == "done"
 

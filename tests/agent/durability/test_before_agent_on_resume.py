@@ -28,7 +28,7 @@ def test_an_input_builder_and_before_agent_add_to_the_input_once(store: AnyStore
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert [said(message) for message in done.messages] == ["go", "added", "built", "", "yes", "done"]
 
     play(scene())
@@ -56,7 +56,7 @@ def test_before_agent_runs_again_on_resume_and_its_changes_hold(store: AnyStore)
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert arms.calls == [(False, 1), (True, 2)]
         assert results(done.messages) == [("c1", "yes"), ("c2", "worked")]
         assert [request.instruction for request in model.requests] == ["Help. Armed."] * 3
@@ -74,7 +74,7 @@ def test_an_instruction_that_before_agent_changes_on_resume_holds_from_there(sto
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert [request.instruction for request in model.requests] == ["begun", "resumed"]
 
     play(scene())
@@ -91,7 +91,7 @@ def test_a_tool_that_before_agent_adds_on_resume_can_be_seen_and_called(store: A
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert [info.name for info in model.requests[1].tool_infos] == ["ask", "work"]
         assert results(done.messages)[1] == ("c2", "worked")
 
@@ -109,7 +109,7 @@ def test_return_directly_that_before_agent_sets_holds_on_resume(store: AnyStore)
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "straight"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "straight"})
         assert (done.outcome, done.output, len(model.requests)) == (Outcome.FINISHED, "straight", 1)
 
     play(scene())
@@ -128,7 +128,7 @@ def test_a_return_directly_result_survives_a_siblings_interrupt(store: AnyStore)
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        events, done = await seen(agent.resume("k", {paused.interrupts[0].id: "yes"}))
+        events, done = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: "yes"}))
         assert (done.outcome, done.output, ran, len(model.requests)) == (Outcome.FINISHED, "the answer", ["answer"], 1)
         assert results(done.messages) == [("c1", "the answer"), ("c2", "yes")]
         assert [event.call_id for event in events if isinstance(event, ToolFinished)][-1] in {"c1", "c2"}
@@ -153,7 +153,7 @@ def test_messages_changed_by_before_agent_on_resume_are_an_error(store: AnyStore
         paused = await agent.run("go", checkpoint_id="k")
         edits.on = True
         with pytest.raises(suture.SutureError, match="messages"):
-            await agent.resume("k", {paused.interrupts[0].id: "yes"})
+            await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert len(model.requests) == 1
         # The answer was given, and is not lost by it.
         edits.on = False

@@ -29,7 +29,7 @@ def test_now_stops_a_running_tool_and_keeps_the_finished_one(store: AnyStore, wi
     agent, model = make([both(wire), "done"], bench.quick, bench.slow, wire=wire, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await bench.under_way()
         result = await run.cancel()
@@ -40,7 +40,7 @@ def test_now_stops_a_running_tool_and_keeps_the_finished_one(store: AnyStore, wi
         assert (bench.ran, bench.cleaned, len(model.requests)) == (["quick", "slow"], ["slow"], 1)
         # Whoever waited for it gets the same.
         assert await waiting is result
-        assert run.result is result
+        assert run.final_result is result
 
     play(scene())
 
@@ -65,7 +65,7 @@ def test_a_cancel_waits_for_the_clean_up_of_every_tool(number: int):
     agent, _ = make([turn(*[(f"c{n}", "tidy", {"n": n}) for n in range(number)])], tidy)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await began.wait()
         result = await run.cancel()
@@ -81,7 +81,7 @@ def test_the_events_of_a_cancelled_run_are_whole(store: AnyStore):
     agent, _ = make([both()], bench.quick, bench.slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         reading = asyncio.ensure_future(seen(run))
         await bench.under_way()
         await run.cancel()
@@ -106,7 +106,7 @@ def test_c1_after_model_stops_before_the_tools_that_were_asked_for(store: AnySto
     agent, _ = make([reply, "done"], bench.quick, bench.slow, wire=wire, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await asked.wait()
         cancelling = asyncio.ensure_future(run.cancel("after_model"))
@@ -139,7 +139,7 @@ def test_c1_a_final_answer_is_never_cancelled(at: Any):
     agent, _ = make([reply])
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await asked.wait()
         cancelling = asyncio.ensure_future(run.cancel(at))
@@ -157,7 +157,7 @@ def test_c1_after_tools_waits_for_the_whole_batch(store: AnyStore):
     agent, model = make([both(), "done"], bench.quick, bench.slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await bench.under_way()
         cancelling = asyncio.ensure_future(run.cancel("after_tools"))
@@ -179,7 +179,7 @@ def test_c1_after_model_asked_for_during_the_tools_lets_them_end_and_stops_behin
     agent, model = make([both(), turn(("c3", "quick")), "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await bench.under_way()
         cancelling = asyncio.ensure_future(run.cancel("after_model"))
@@ -201,7 +201,7 @@ def test_c2_a_timeout_escalates_and_the_checkpoint_is_still_saved(store: AnyStor
     agent, _ = make([both(), "done"], bench.quick, bench.slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await bench.under_way()
         result = await run.cancel(at, timeout=0.01)
@@ -220,7 +220,7 @@ def test_c2_a_point_that_is_reached_in_time_is_no_escalation():
     agent, _ = make([both(), "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await bench.under_way()
         cancelling = asyncio.ensure_future(run.cancel("after_tools", timeout=60))

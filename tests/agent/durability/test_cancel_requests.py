@@ -30,7 +30,7 @@ def test_c3_now_dominates_whenever_it_is_said(points: Any):
     agent, _ = make([both(), "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await bench.under_way()
         first, second = await asyncio.gather(run.cancel(points[0]), run.cancel(points[1]))
@@ -56,7 +56,7 @@ def test_c3_of_two_points_the_first_that_is_reached_counts(points: Any):
     agent, model = make([reply, "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await asked.wait()
         cancelling = asyncio.gather(run.cancel(points[0]), run.cancel(points[1]))
@@ -76,7 +76,7 @@ def test_c3_the_earliest_deadline_counts(timeouts: tuple[float | None, float | N
     agent, _ = make([both(), "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await bench.under_way()
         first, second = timeouts
@@ -94,9 +94,9 @@ def test_a_run_cancelled_before_it_starts_does_nothing(store: AnyStore, at: Any)
     agent, model = make([both(), "done"], bench.quick, bench.slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         result = await run.cancel(at)
-        assert (await run) is result
+        assert (await run.result()) is result
         assert result.outcome is Outcome.CANCELLED
         assert (bench.ran, model.requests, result.interrupts) == ([], [], ())
         assert acceptable(result.messages)
@@ -116,10 +116,10 @@ def test_a_resume_cancelled_before_it_starts_leaves_the_checkpoint_as_it_was(sto
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         answers = {paused.interrupts[0].id: "yes"}
-        cancelled = await agent.resume("k", answers).cancel()
+        cancelled = await agent.stream(resume="k", answers=answers).cancel()
         assert cancelled.outcome is Outcome.CANCELLED
         assert await journals(store) == before
-        assert (await agent.resume("k", answers)).output == "done"
+        assert (await agent.resume("k", answers=answers)).output == "done"
 
     play(scene())
 
@@ -129,8 +129,8 @@ def test_cancelling_a_run_that_has_ended_gives_its_result(at: Any):
     agent, _ = make(["done"])
 
     async def scene():
-        run = agent.run("go")
-        result = await run
+        run = agent.stream("go")
+        result = await run.result()
         assert await run.cancel(at) is result
         assert (result.outcome, result.output) == (Outcome.FINISHED, "done")
 
@@ -141,11 +141,11 @@ def test_cancelling_a_run_that_has_failed_gives_what_there_is():
     agent, _ = make([ValueError("overloaded")])
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         with pytest.raises(ValueError, match="overloaded"):
-            await run
+            await run.result()
         result = await run.cancel()
-        assert result is run.result
+        assert result is run.final_result
         assert result.outcome is Outcome.FAILED
 
     play(scene())
@@ -156,7 +156,7 @@ def test_a_point_that_does_not_exist_is_refused_and_the_run_goes_on():
     agent, _ = make([both(), "done"], bench.quick, bench.slow)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await bench.under_way()
         with pytest.raises(suture.ConfigError, match="after_lunch"):
@@ -178,7 +178,7 @@ def test_c6_a_point_that_is_never_reached_lets_the_run_end():
     agent, _ = make([reply])
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await began.wait()
         cancelling = asyncio.ensure_future(run.cancel("after_tools", timeout=60))
@@ -202,7 +202,7 @@ def test_c6_a_run_that_fails_before_its_point_fails():
     agent, _ = make([reply])
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await began.wait()
         cancelling = asyncio.ensure_future(run.cancel("after_tools"))
@@ -211,9 +211,9 @@ def test_c6_a_run_that_fails_before_its_point_fails():
         with pytest.raises(ValueError, match="broken"):
             await waiting
         outcome = await asyncio.gather(cancelling, return_exceptions=True)
-        assert run.result is not None
-        assert run.result.outcome is Outcome.FAILED
-        assert outcome[0] is run.result or isinstance(outcome[0], ValueError)
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.FAILED
+        assert outcome[0] is run.final_result or isinstance(outcome[0], ValueError)
 
     play(scene())
 
@@ -223,7 +223,7 @@ def test_a_run_cancelled_twice_in_a_row_ends_once(store: AnyStore):
     agent, _ = make([both(), "done"], bench.quick, bench.slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         reading = asyncio.ensure_future(seen(run))
         await bench.under_way()
         first = await run.cancel()

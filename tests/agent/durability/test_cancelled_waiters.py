@@ -40,13 +40,15 @@ class Stuck:
 def test_a_timeout_around_await_cancels_the_run_and_raises(store: AnyStore):
     async def scene():
         stuck = Stuck(checkpoint_store=store)
-        run = stuck.agent.run("go", checkpoint_id="k")
+        run = stuck.agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        await stuck.began.wait()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(start(run), 0.05)
+            await asyncio.wait_for(waiting, 0.01)
         assert stuck.ended == ["tool", "cancelled"]
-        assert run.result is not None
-        assert run.result.outcome is Outcome.CANCELLED
-        assert results(run.result.messages) == [("c1", STOPPED.format("hang", "c1"))]
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.CANCELLED
+        assert results(run.final_result.messages) == [("c1", STOPPED.format("hang", "c1"))]
         done = await stuck.agent.run("next", checkpoint_id="k")
         assert results(stuck.model.requests[1].messages) == [("c1", STOPPED.format("hang", "c1"))]
         assert done.output == "done"
@@ -57,13 +59,13 @@ def test_a_timeout_around_await_cancels_the_run_and_raises(store: AnyStore):
 def test_a_timeout_block_around_await_cancels_the_run_and_raises():
     async def scene():
         stuck = Stuck()
-        run = stuck.agent.run("go")
+        run = stuck.agent.stream("go")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await run
+                await run.result()
         assert stuck.ended == ["tool", "cancelled"]
-        assert run.result is not None
-        assert run.result.outcome is Outcome.CANCELLED
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.CANCELLED
 
     play(scene())
 
@@ -71,15 +73,15 @@ def test_a_timeout_block_around_await_cancels_the_run_and_raises():
 def test_cancelling_the_task_that_waits_cancels_the_run_and_raises():
     async def scene():
         stuck = Stuck()
-        run = stuck.agent.run("go")
+        run = stuck.agent.stream("go")
         waiting = start(run)
         await stuck.began.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert stuck.ended == ["tool", "cancelled"]
-        assert run.result is not None
-        assert results(run.result.messages) == [("c1", STOPPED.format("hang", "c1"))]
+        assert run.final_result is not None
+        assert results(run.final_result.messages) == [("c1", STOPPED.format("hang", "c1"))]
 
     play(scene())
 
@@ -87,14 +89,14 @@ def test_cancelling_the_task_that_waits_cancels_the_run_and_raises():
 def test_leaving_the_block_ends_the_run():
     async def scene():
         stuck = Stuck()
-        async with stuck.agent.run("go") as run:
+        async with stuck.agent.stream("go") as run:
             async for _ in run:
                 if stuck.began.is_set():
                     break
             await stuck.began.wait()
         assert stuck.ended == ["tool", "cancelled"]
-        assert run.result is not None
-        assert run.result.outcome is Outcome.CANCELLED
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.CANCELLED
 
     play(scene())
 
@@ -108,11 +110,11 @@ async def fail_inside(run: suture.Run[Any]) -> None:
 def test_an_error_in_the_block_ends_the_run_and_is_not_replaced():
     async def scene():
         stuck = Stuck()
-        run = stuck.agent.run("go")
+        run = stuck.agent.stream("go")
         with pytest.raises(ZeroDivisionError):
             await fail_inside(run)
-        assert run.result is not None
-        assert run.result.outcome is Outcome.CANCELLED
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.CANCELLED
 
     play(scene())
 
@@ -120,7 +122,7 @@ def test_an_error_in_the_block_ends_the_run_and_is_not_replaced():
 def test_a_run_that_nobody_refers_to_is_cancelled():
     async def scene():
         stuck = Stuck()
-        reading = asyncio.ensure_future(first_events(stuck.agent.run("go"), stuck.began))
+        reading = asyncio.ensure_future(first_events(stuck.agent.stream("go"), stuck.began))
         await reading
         del reading
         gc.collect()
@@ -152,7 +154,7 @@ def test_cancelling_whoever_cancels_does_not_lose_the_cancel():
     agent, _ = make([turn(("c1", "lingering"))], lingering)
 
     async def scene():
-        run = agent.run("go")
+        run = agent.stream("go")
         waiting = start(run)
         await began.wait()
         impatient = asyncio.ensure_future(run.cancel())

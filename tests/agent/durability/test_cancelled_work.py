@@ -61,7 +61,7 @@ async def look(query: str) -> str:
 
 async def cut(agent: ChatModelAgent[Any], model: Streams, **choices: Any) -> suture.RunResult[Any]:
     """Cancel a run in the middle of the model's reply."""
-    run = agent.run("go", **choices)
+    run = agent.stream("go", **choices)
     waiting = start(run)
     await model.stuck.wait()
     result = await run.cancel()
@@ -167,7 +167,7 @@ def test_the_call_of_a_tool_in_a_thread_is_unknown(store: AnyStore, wire: str):
     agent, model = make(replies, blocking, slow, wire=wire, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await asyncio.to_thread(began.wait, 30)
         result = await run.cancel()
@@ -209,7 +209,7 @@ def test_a_tool_that_swallows_the_cancel_does_not_keep_the_run_going(store: AnyS
     agent, model = make([turn(*calls), "done"], stubborn, plain, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await began.wait()
         result = await run.cancel()
@@ -248,7 +248,7 @@ def test_the_conversation_goes_on_after_a_cancel_and_nothing_runs_twice(store: A
     )
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await began.wait()
         await finished.wait()
@@ -292,7 +292,7 @@ def test_an_idempotent_tool_that_was_stopped_may_be_run_again_on_resume_and_its_
     agent, model = make([turn(("c1", "post"), ("c2", "fetch")), "done"], fetch, post, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await began.wait()
         await run.cancel()
@@ -320,7 +320,7 @@ def test_the_outcome_of_a_cancel_that_meets_the_end_is_the_end():
     agent, _ = make(["done"], middlewares=[Ends()], checkpoint_store=MemoryStore())
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await last.wait()
         result = await run.cancel()
@@ -342,7 +342,7 @@ def test_a_hook_that_is_cancelled_leaves_the_history_before_it(store: AnyStore):
     agent, model = make(["done"], middlewares=[Thinks()], checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         reading = asyncio.ensure_future(seen(run))
         await began.wait()
         result = await run.cancel()

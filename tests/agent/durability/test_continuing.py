@@ -34,7 +34,7 @@ def test_after_a_finished_run(store: AnyStore, wire: str):
     async def scene():
         await agent.run("one", checkpoint_id="k")
         before = await journals(store)
-        events, done = await seen(agent.run("two", checkpoint_id="k"))
+        events, done = await seen(agent.stream("two", checkpoint_id="k"))
         assert isinstance(events[0], RunStarted)
         assert events[0].messages == 5
         assert [said(message) for message in model.requests[2].messages if not results([message])] == [
@@ -73,7 +73,7 @@ def test_after_an_interrupt_the_waiting_calls_are_told_to_be_overtaken(store: An
         # The question is gone, so it cannot be answered any more.
         before = await journals(store)
         with pytest.raises(suture.ResumeError):
-            await agent.resume("k", {paused.interrupts[0].id: "yes"})
+            await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert await journals(store) == before
 
     play(scene())
@@ -92,8 +92,8 @@ def test_after_an_interrupt_in_before_agent_the_first_question_is_still_there(st
         second = await agent.run("two", checkpoint_id="k")
         assert [waiting.info for waiting in (*first.interrupts, *second.interrupts)] == ["1 messages", "2 messages"]
         with pytest.raises(suture.ResumeError):
-            await agent.resume("k", {first.interrupts[0].id: "to the first"})
-        done = await agent.resume("k", {second.interrupts[0].id: "to the second"})
+            await agent.resume("k", answers={first.interrupts[0].id: "to the first"})
+        done = await agent.resume("k", answers={second.interrupts[0].id: "to the second"})
         assert [said(message) for message in done.messages] == ["one", "two", "done"]
         assert [request.instruction for request in model.requests] == ["to the second"]
 
@@ -123,13 +123,13 @@ def test_after_a_failure_the_calls_that_finished_keep_their_results(store: AnySt
     agent, model = make(replies, good, bad, wire=wire, tool_errors="raise", checkpoint_store=store)
 
     async def scene():
-        run = agent.run("one", checkpoint_id="k")
+        run = agent.stream("one", checkpoint_id="k")
         with pytest.raises(ValueError, match="broken"):
-            await run
-        assert run.result is not None
-        assert run.result.outcome is Outcome.FAILED
-        assert results(run.result.messages)[0] == ("c1", "good result")
-        assert acceptable(run.result.messages, wire)
+            await run.result()
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.FAILED
+        assert results(run.final_result.messages)[0] == ("c1", "good result")
+        assert acceptable(run.final_result.messages, wire)
         done = await agent.run("and now?", checkpoint_id="k")
         told = results(model.requests[1].messages)
         assert told[0] == ("c1", "good result")
@@ -203,7 +203,7 @@ def test_after_a_cancel(store: AnyStore):
     agent, model = make([turn(("c1", "slow")), "done", "also done"], slow, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("one", checkpoint_id="k")
+        run = agent.stream("one", checkpoint_id="k")
         waiting = start(run)
         await began.wait()
         await run.cancel()

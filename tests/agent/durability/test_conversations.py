@@ -32,14 +32,14 @@ def test_a_question_can_interrupt_and_be_resumed_on_a_conversation_that_went_on(
 
     async def scene():
         first = await agent.run("one", checkpoint_id="k")
-        await agent.resume("k", {first.interrupts[0].id: "yes"})
+        await agent.resume("k", answers={first.interrupts[0].id: "yes"})
         second = await agent.run("two", checkpoint_id="k")
         assert second.outcome is Outcome.INTERRUPTED
         # An answer from before is for another question, also where call ids start again.
         assert second.interrupts[0].id != first.interrupts[0].id
         with pytest.raises(suture.ResumeError):
-            await agent.resume("k", {first.interrupts[0].id: "yes"})
-        done = await agent.resume("k", {second.interrupts[0].id: "no"})
+            await agent.resume("k", answers={first.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={second.interrupts[0].id: "no"})
         assert (done.output, results(done.messages)) == ("two done", [("c1", "yes"), ("c1", "no")])
 
     play(scene())
@@ -50,9 +50,9 @@ def test_values_of_the_conversation(store: AnyStore):
 
     class Counts(ChatModelAgentMiddleware[Any]):
         def before_model_rewrite_state(self, state, model_context, /):
-            value, known = suture.get_session_value("count")
-            found.append((value, known, suture.get_run_local_value("mine")))
-            suture.set_session_value("count", (value or 0) + 1)
+            session = suture.current_run().session
+            found.append((session.get("count"), suture.get_run_local_value("mine")))
+            session["count"] = session.get("count", 0) + 1
             suture.set_run_local_value("mine", "x")
 
     agent, _ = make(["one", "two"], middlewares=[Counts()], checkpoint_store=store)
@@ -61,8 +61,8 @@ def test_values_of_the_conversation(store: AnyStore):
         await agent.run("one", checkpoint_id="k")
         done = await agent.run("two", checkpoint_id="k")
         # Session values are the conversation's.
-        assert found[0] == (None, False, (None, False))
-        assert found[1][:2] == (1, True)
+        assert found[0] == (None, (None, False))
+        assert found[1][0] == 1
         assert done.session["count"] == 2
 
     play(scene())
@@ -89,7 +89,7 @@ def test_an_agent_inside_begins_anew_with_each_question(store: AnyStore, ended: 
     agent, _ = make(replies, inner.as_tool(), checkpoint_store=store)
 
     async def scene():
-        run = agent.run("one", checkpoint_id="k")
+        run = agent.stream("one", checkpoint_id="k")
         waiting = start(run)
         if ended == "cancelled":
             await began.wait()
@@ -155,7 +155,7 @@ def test_the_journal_and_the_messages_tell_the_same(wire: str):
 
     async def scene():
         paused = await agent.run("one", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         read = await reader.run("two", checkpoint_id="k")
         assert list(read.messages[: len(done.messages)]) == list(done.messages)
         assert list(model.requests[0].messages) == [*done.messages, get_chat_wire(wire).user("two")]
@@ -179,7 +179,7 @@ def test_two_runs_of_one_conversation_at_once_cannot_both_be_written(store: AnyS
         go.set()
         await agent.run("zero", checkpoint_id="k")
         go.clear()
-        one, two = start(agent.run("one", checkpoint_id="k")), start(agent.run("two", checkpoint_id="k"))
+        one, two = start(agent.stream("one", checkpoint_id="k")), start(agent.stream("two", checkpoint_id="k"))
         # Both have begun: each asks the model, or one has been turned away.
         both_asked = asyncio.ensure_future(asked.wait())
         await asyncio.wait([one, two, both_asked], return_when=asyncio.FIRST_COMPLETED)

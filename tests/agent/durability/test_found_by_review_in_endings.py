@@ -45,7 +45,7 @@ def test_after_a_cancel_no_model_is_asked_again():
     )
 
     async def scene() -> Any:
-        async with agent.run("go") as run:
+        async with agent.stream("go") as run:
             await first.begun.wait()
             return await run.cancel()
 
@@ -78,7 +78,7 @@ def test_after_a_cancel_no_tool_is_run_again_and_no_other_begins():
     agent = ChatModelAgent(model=ScriptedModel([asked]), tools=[swallows, other], sequential=True)
 
     async def scene() -> Any:
-        async with agent.run("go") as run:
+        async with agent.stream("go") as run:
             await begun.wait()
             return await run.cancel()
 
@@ -108,7 +108,7 @@ def test_a_run_that_a_tool_blows_up_still_ends_for_whoever_reads_it():
 
     async def scene() -> Any:
         agent = ChatModelAgent(model=ScriptedModel([calls(("1", "bang", "{}"))]), tools=[bang])
-        run, events = agent.run("go"), list[Any]()
+        run, events = agent.stream("go"), list[Any]()
         with pytest.raises(Bang):  # noqa: PT012 - reading raises at the end
             async for event in run:
                 events.append(event)
@@ -116,7 +116,7 @@ def test_a_run_that_a_tool_blows_up_still_ends_for_whoever_reads_it():
 
     run, events = asyncio.run(asyncio.wait_for(scene(), 20))
     assert isinstance(events[-1], RunFinished)
-    assert run.result.outcome.value == "failed"
+    assert run.final_result.outcome.value == "failed"
 
 
 def test_something_of_the_tools_own_that_was_cancelled_is_the_tools_error():
@@ -149,7 +149,7 @@ def test_a_result_that_ends_the_run_is_told_even_if_the_run_is_cancelled_first()
 
     async def scene() -> list[str]:
         model = ScriptedModel([calls(("1", "answer", "{}"), ("2", "waits", "{}"))])
-        async with ChatModelAgent(model=model, tools=[answer, waits]).run("go") as run:
+        async with ChatModelAgent(model=model, tools=[answer, waits]).stream("go") as run:
             await begun.wait()
             await run.cancel()
             return [event.name async for event in run if isinstance(event, ToolFinished)]
@@ -162,7 +162,7 @@ def test_a_cancel_that_a_model_makes_an_error_of_is_still_a_cancel():
     agent: Any = ChatModelAgent(model=model)
 
     async def scene() -> Any:
-        async with agent.run("go") as run:
+        async with agent.stream("go") as run:
             await model.begun.wait()
             return await run.cancel()
 

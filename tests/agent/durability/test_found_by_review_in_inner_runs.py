@@ -14,7 +14,7 @@ from suture import (
     RetryDecision,
     TokenUsage,
     ToolCall,
-    set_session_value,
+    current_run,
     tool,
 )
 from suture.events import MessageDelta
@@ -32,7 +32,7 @@ def test_two_inner_streams_that_wait_for_the_reader_both_go_on():
     async def scene() -> int:
         asked = calls(("1", "a", '{"request":"q"}'), ("2", "b", '{"request":"q"}'))
         agent = ChatModelAgent(model=ScriptedModel([asked, "done"]), tools=[inner("a"), inner("b")])
-        async with agent.run("go") as run:
+        async with agent.stream("go") as run:
             for _ in range(3000):
                 await asyncio.sleep(0)
             return len([event async for event in run if isinstance(event, MessageDelta)])
@@ -89,7 +89,7 @@ def test_what_rejected_attempts_and_inner_runs_cost_is_counted_once():
 
     async def scene() -> Any:
         first = await outer.run("go", checkpoint_id="c")
-        return await outer.resume("c", {first.interrupts[0].id: True})
+        return await outer.resume("c", answers={first.interrupts[0].id: True})
 
     assert asyncio.run(scene()).usage.total_tokens == 22
 
@@ -119,14 +119,14 @@ def test_the_session_value_of_an_inner_tool_is_safe_before_its_end_is():
     order: list[tuple[str, bytes]] = []
 
     class Watching(MemoryStore):
-        async def append(self, run: str, first: int, records: Any) -> None:
+        async def append(self, run: str, first: int, records: Any, **options: Any) -> None:
             order.extend((run, record) for record in records)
-            await super().append(run, first, records)
+            await super().append(run, first, records, **options)
 
     @tool
     async def keeps() -> str:
         """Keep."""
-        set_session_value("kept", "yes")
+        current_run().session["kept"] = "yes"
         return "kept it"
 
     inner = ChatModelAgent(

@@ -29,7 +29,7 @@ from tests.agent.durability.small_tools import calls, look, pay
 def test_an_approved_call_is_run_whatever_the_budget_refused_beside_it():
     store = MemoryStore()
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         return ChatModelAgent(
             model=ScriptedModel(list(replies)),
             tools=[look, pay],
@@ -41,7 +41,7 @@ def test_an_approved_call_is_run_whatever_the_budget_refused_beside_it():
     first = agent(calls(("1", "pay", "{}"), ("2", "look", "{}"))).run_sync("go", checkpoint_id="c")
 
     async def go_on() -> Any:
-        return await agent("fine").resume("c", {first.interrupts[0].id: True})
+        return await agent("fine").resume("c", answers={first.interrupts[0].id: True})
 
     result = asyncio.run(go_on())
     assert [message.content for message in result.messages[2:4]] == [
@@ -63,7 +63,7 @@ class Hooked(ChatModelAgentMiddleware[Any]):
 def test_a_correction_that_was_asked_for_is_waited_for_after_a_failure(middlewares: list[Any]):
     store = MemoryStore()
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         model = ScriptedModel(list(replies))
         return ChatModelAgent(model=model, output_type=Point, middlewares=middlewares, checkpoint_store=store)
 
@@ -80,7 +80,7 @@ def test_a_correction_that_was_asked_for_is_waited_for_after_a_failure(middlewar
 def test_an_answer_of_the_wrong_form_is_not_taken_by_resuming():
     store = MemoryStore()
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         model = ScriptedModel(list(replies))
         return ChatModelAgent(model=model, output_type=Point, middlewares=[Hooked()], checkpoint_store=store)
 
@@ -104,13 +104,13 @@ def test_the_hook_after_tools_is_run_again_where_it_failed_and_can_be_interrupte
         """Answer."""
         return "the answer"
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         return ChatModelAgent(model=ScriptedModel(list(replies)), tools=[answer], checkpoint_store=store)
 
     async def scene() -> Any:
         first = await agent(calls(("1", "answer", "{}"))).run("go", checkpoint_id="c", after_tool_calls=after)
         assert first.interrupts[0].id == "agent/1/after_tools/after_tool_calls/0"
-        return await agent().resume("c", {first.interrupts[0].id: "yes"}, after_tool_calls=after)
+        return await agent().resume("c", answers={first.interrupts[0].id: "yes"}, after_tool_calls=after)
 
     result = asyncio.run(scene())
     assert (result.output, seen) == ("the answer", ["yes"])
@@ -123,7 +123,7 @@ def test_what_the_hooks_of_a_failed_turn_changed_is_not_applied_twice():
 
     store = MemoryStore()
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         return ChatModelAgent(model=ScriptedModel(list(replies)), middlewares=[Reminds()], checkpoint_store=store)
 
     async def scene() -> Any:
@@ -150,7 +150,7 @@ def test_the_last_turn_stays_the_last_one_after_a_resume():
 
     store = MemoryStore()
 
-    def agent(*replies: Any) -> ChatModelAgent[Message]:
+    def agent(*replies: Any) -> ChatModelAgent[Any]:
         return ChatModelAgent(
             model=ScriptedModel(list(replies)),
             tools=[work],
@@ -163,7 +163,7 @@ def test_the_last_turn_stays_the_last_one_after_a_resume():
     async def scene() -> Any:
         asked = calls(("1", "work", "{}"))
         first = await agent(asked, calls(("2", "work", "{}"))).run("go", checkpoint_id="c")
-        return await agent().resume("c", {first.interrupts[0].id: True})
+        return await agent().resume("c", answers={first.interrupts[0].id: True})
 
     result = asyncio.run(scene())
     assert ran == ["work"]
@@ -178,7 +178,7 @@ def test_an_answer_may_be_given_again_but_not_otherwise():
             if context.resumed:
                 raise ConnectionError("not yet")
 
-    def agent(middlewares: list[Any], *replies: Any) -> ChatModelAgent[Message]:
+    def agent(middlewares: list[Any], *replies: Any) -> ChatModelAgent[Any]:
         model = ScriptedModel(list(replies))
         return ChatModelAgent(model=model, tools=[pay], middlewares=middlewares, checkpoint_store=store)
 
@@ -186,10 +186,10 @@ def test_an_answer_may_be_given_again_but_not_otherwise():
         first = await agent([], calls(("1", "pay", "{}"))).run("go", checkpoint_id="c")
         (asked,) = first.interrupts
         with pytest.raises(ConnectionError):
-            await agent([Fails()]).resume("c", {asked.id: True})
+            await agent([Fails()]).resume("c", answers={asked.id: True})
         with pytest.raises(ResumeError, match="answered before"):
-            await agent([]).resume("c", {asked.id: False})
-        return await agent([], "done").resume("c", {asked.id: True})
+            await agent([]).resume("c", answers={asked.id: False})
+        return await agent([], "done").resume("c", answers={asked.id: True})
 
     assert asyncio.run(scene()).messages[2].content == "paid"
 

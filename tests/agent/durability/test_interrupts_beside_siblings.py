@@ -34,13 +34,15 @@ def test_i1_finished_siblings_are_not_run_again_and_send_no_second_event(store: 
     agent, model = make([turn(*calls, wire=wire), "done"], work, ask, wire=wire, checkpoint_store=store)
 
     async def scene():
-        first, paused = await seen(agent.run("go", checkpoint_id="k"))
+        first, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert ran == ["work 1", "work 3"]
         assert [waiting.call_id for waiting in paused.interrupts] == ["c0", "c2"]
         assert sorted(names(first, ToolFinished)) == [("ToolFinished", "c1"), ("ToolFinished", "c3")]
         assert sorted(names(first, ToolStarted)) == [("ToolStarted", f"c{n}") for n in range(4)]
         assert [type(event) for event in first[-2:]] == [Interrupted, RunFinished]
-        second, done = await seen(agent.resume("k", {waiting.id: "yes" for waiting in paused.interrupts}))
+        second, done = await seen(
+            agent.stream(resume="k", answers={waiting.id: "yes" for waiting in paused.interrupts})
+        )
         assert sorted(ran) == ["ask 0", "ask 2", "work 1", "work 3"]
         assert sorted(names(second, ToolFinished)) == [("ToolFinished", "c0"), ("ToolFinished", "c2")]
         assert {name[1] for name in names(second, ToolStarted)} == {"c0", "c2"}
@@ -77,7 +79,7 @@ def test_i1_a_slow_sibling_finishes_before_the_run_stops(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert (ran, len(paused.interrupts)) == (["slow"], 1)
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert ran == ["slow"]
         assert results(done.messages) == [("c1", "yes"), ("c2", "slow result")]
 
@@ -102,7 +104,7 @@ def test_a_sibling_that_raises_beside_an_interrupt_keeps_its_error_and_is_not_ru
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert ran == ["fail"]
         (_, first), (_, second) = results(done.messages)
         assert first == "yes"
@@ -132,7 +134,7 @@ def test_sequential_calls_behind_an_interrupt_have_not_begun(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert ran == ["work 1"]
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert ran == ["work 1", "work 3"]
         assert results(done.messages) == [("c1", "worked 1"), ("c2", "yes"), ("c3", "worked 3")]
 

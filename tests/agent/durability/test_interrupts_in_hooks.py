@@ -95,12 +95,12 @@ def test_before_agent_interrupts_and_its_change_holds_after_the_answer(store: An
     )
 
     async def scene():
-        events, paused = await seen(agent.run("go", checkpoint_id="k"))
+        events, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert [type(event) for event in events[-2:]] == [Interrupted, RunFinished]
         (waiting,) = paused.interrupts
         assert (waiting.info, waiting.call_id, waiting.run_path) == ("before agent", "", ("a",))
         assert (roles(paused.messages), len(model.requests)) == (["user"], 0)
-        done = await agent.resume("k", {waiting.id: "brief"})
+        done = await agent.resume("k", answers={waiting.id: "brief"})
         assert (done.output, roles(done.messages)) == ("done", ["user", "assistant"])
         assert [request.instruction for request in model.requests] == ["Be brief"]
 
@@ -119,10 +119,10 @@ def test_the_answer_to_before_agent_holds_for_every_later_resume(store: AnyStore
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        paused = await agent.resume("k", {paused.interrupts[0].id: "brief"})
+        paused = await agent.resume("k", answers={paused.interrupts[0].id: "brief"})
         # It runs again with each resume, and is not asked again what it was told.
         assert [waiting.info for waiting in paused.interrupts] == ["tool"]
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert done.output == "done"
         assert [request.instruction for request in model.requests] == ["Be brief", "Be brief"]
 
@@ -163,7 +163,7 @@ def test_an_interrupt_before_the_model_runs_the_chain_again_from_the_state_befor
         assert (paused.outcome, len(model.requests)) == (Outcome.INTERRUPTED, 1)
         # What the chain did before it was interrupted does not last.
         assert roles(paused.messages) == ["user", "user", "assistant", "tool"]
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert done.output == "done"
         assert noting.saw == [1, 4, 4]
         assert roles(done.messages) == ["user", "user", "assistant", "tool", "user", "assistant"]
@@ -178,7 +178,7 @@ def test_the_answer_before_the_model_is_part_of_the_change(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "answer"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "answer"})
         expected = ["go", "note 1", "answer", "note 1"]
         assert [said(message) for message in model.requests[0].messages] == expected
         assert [said(message) for message in done.messages] == [*expected, "done"]
@@ -191,10 +191,10 @@ def test_two_hooks_of_one_chain_interrupt_one_after_the_other(store: AnyStore):
 
     async def scene():
         first = await agent.run("go", checkpoint_id="k")
-        second = await agent.resume("k", {first.interrupts[0].id: "one"})
+        second = await agent.resume("k", answers={first.interrupts[0].id: "one"})
         assert second.outcome is Outcome.INTERRUPTED
         assert second.interrupts[0].id != first.interrupts[0].id
-        done = await agent.resume("k", {second.interrupts[0].id: "two"})
+        done = await agent.resume("k", answers={second.interrupts[0].id: "two"})
         assert [said(message) for message in done.messages] == ["go", "one", "two", "done"]
         assert len(model.requests) == 1
 
@@ -214,14 +214,14 @@ def test_an_interrupt_after_the_model_keeps_the_reply(store: AnyStore, wire: str
     )
 
     async def scene():
-        first, paused = await seen(agent.run("go", checkpoint_id="k"))
+        first, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert paused.interrupts[0].info == "after model 1"
         assert roles(paused.messages) == ["user", "assistant"]
         assert names(first, ToolFinished) == []
-        second, paused = await seen(agent.resume("k", {paused.interrupts[0].id: "yes"}))
+        second, paused = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: "yes"}))
         assert paused.interrupts[0].info == "after model 2"
         assert roles(paused.messages) == ["user", "assistant", "tool", "assistant"]
-        third, done = await seen(agent.resume("k", {paused.interrupts[0].id: "also"}))
+        third, done = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: "also"}))
         assert (done.outcome, done.output) == (Outcome.FINISHED, "done")
         assert after.answers == ["yes", "also"]
         assert results(done.messages) == [("c1", "worked")]
@@ -246,7 +246,7 @@ def test_what_an_after_hook_changed_before_a_later_one_interrupts_is_made_once(s
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert [said(message) for message in done.messages] == ["go", "marked", "done"]
         assert done.output == "done"
 
@@ -271,7 +271,7 @@ def test_an_interrupt_around_the_model_asks_the_model_again_and_is_never_retried
         assert roles(paused.messages) == ["user"]
         asked = len(model.requests)
         assert asked == (1 if where == "after" else 0)
-        done = await agent.resume("k", {waiting.id: "yes"})
+        done = await agent.resume("k", answers={waiting.id: "yes"})
         assert (done.output, around.answers) == ("done", ["yes"])
         assert len(model.requests) == asked + 1
 
@@ -292,7 +292,7 @@ def test_hooks_of_the_older_form_interrupt(store: AnyStore, hook: str):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert (done.output, answers, len(model.requests)) == ("done", ["yes"], 1)
 
     play(scene())
@@ -312,7 +312,7 @@ def test_a_turn_that_was_interrupted_is_charged_once(store: AnyStore, middleware
         result = await agent.run("go", checkpoint_id="k")
         for _ in range(3):
             assert result.outcome is Outcome.INTERRUPTED
-            result = await agent.resume("k", {result.interrupts[0].id: "yes"})
+            result = await agent.resume("k", answers={result.interrupts[0].id: "yes"})
         assert (result.output, len(model.requests)) == ("done", 3)
 
     play(scene())
@@ -330,7 +330,7 @@ def test_turns_before_an_interrupt_still_count(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         with pytest.raises(suture.MaxIterationsExceeded):
-            await agent.resume("k", {paused.interrupts[0].id: "yes"})
+            await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert len(model.requests) == 2
 
     play(scene())
@@ -356,13 +356,13 @@ def test_after_agent_cannot_interrupt_and_does_not_replace_the_outcome(store: An
     )
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         if outcome == "failed":
             with pytest.raises(ValueError, match="broken"):
-                await run
+                await run.result()
         else:
-            await run
-        result = run.result
+            await run.result()
+        result = run.final_result
         assert result is not None
         assert result.outcome == outcome
         assert [waiting.info for waiting in result.interrupts] == (["in time"] if outcome == "interrupted" else [])
@@ -371,7 +371,7 @@ def test_after_agent_cannot_interrupt_and_does_not_replace_the_outcome(store: An
             before = await journals(store)
             assert before
             with pytest.raises(suture.ResumeError):
-                await agent.resume("k", {"a/1/0/after_agent/0": 1})
+                await agent.resume("k", answers={"a/1/0/after_agent/0": 1})
             assert await journals(store) == before
 
     play(scene())
@@ -394,7 +394,7 @@ def test_after_agent_runs_at_the_end_of_each_part_with_its_outcome(store: AnySto
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert outcomes == [("interrupted", 2)]
-        await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert outcomes == [("interrupted", 2), ("finished", 4)]
 
     play(scene())

@@ -36,7 +36,7 @@ def test_a_tool_waits_for_an_answer_and_goes_on_with_it(store: AnyStore, wire: s
         assert waiting.run_path == ("a",)
         # The call stays open: it is neither answered nor given up.
         assert roles(paused.messages) == ["user", "assistant"]
-        done = await agent.resume("k", {waiting.id: {"any": ["thing", 3, None, True]}})
+        done = await agent.resume("k", answers={waiting.id: {"any": ["thing", 3, None, True]}})
         assert (done.outcome, done.output) == (Outcome.FINISHED, "done")
         assert effects == [("ada", {"any": ["thing", 3, None, True]})]
         assert results(done.messages) == [("c1", "sent to ada: {'any': ['thing', 3, None, True]}")]
@@ -87,11 +87,11 @@ def test_a_tool_interrupts_twice_in_one_call(store: AnyStore):
     async def scene():
         first = await agent.run("go", checkpoint_id="k")
         assert [waiting.info for waiting in first.interrupts] == ["where?"]
-        second = await agent.resume("k", {first.interrupts[0].id: "Rome"})
+        second = await agent.resume("k", answers={first.interrupts[0].id: "Rome"})
         assert second.outcome is Outcome.INTERRUPTED
         assert [waiting.info for waiting in second.interrupts] == ["when?"]
         assert second.interrupts[0].id != first.interrupts[0].id
-        done = await agent.resume("k", {second.interrupts[0].id: "May"})
+        done = await agent.resume("k", answers={second.interrupts[0].id: "May"})
         assert results(done.messages) == [("c1", "Rome May")]
         # It runs again from the top each time, and what was answered stays answered.
         assert passes == ["top", "top", "Rome", "top", "Rome", "May"]
@@ -116,7 +116,7 @@ def test_state_is_kept_with_an_interrupt_and_read_when_it_is_answered(store: Any
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert read == [(None, False)]
-        again = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        again = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert read[1][1] is True
         assert read[1][0]["seen"] == [1, 2]
         assert tuple(read[1][0]["who"]) == ("x", b"\0")
@@ -144,9 +144,9 @@ def test_state_is_kept_for_one_that_is_not_answered_yet(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         x, y = paused.interrupts
-        half = await agent.resume("k", {y.id: 1})
+        half = await agent.resume("k", answers={y.id: 1})
         assert [waiting.id for waiting in half.interrupts] == [x.id]
-        done = await agent.resume("k", {x.id: 1})
+        done = await agent.resume("k", answers={x.id: 1})
         assert results(done.messages) == [("c1", "counted x"), ("c2", "counted y")]
         assert ("x", "state of x") in read
         assert ("y", "state of y") in read
@@ -176,7 +176,7 @@ def test_except_exception_does_not_swallow_an_interrupt(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert paused.outcome is Outcome.INTERRUPTED
-        done = await agent.resume("k", {paused.interrupts[0].id: 1})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: 1})
         assert results(done.messages) == [("c1", "answered 1")]
         assert swallowed == []
         assert cleaned == ["finally", "finally"]
@@ -198,7 +198,7 @@ def test_a_retrying_tool_with_a_timeout_does_not_retry_its_interrupt(store: AnyS
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert (paused.outcome, len(passes)) == (Outcome.INTERRUPTED, 1)
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert (results(done.messages), len(passes)) == ([("c1", "yes")], 2)
 
     play(scene())
@@ -217,9 +217,9 @@ def test_an_interrupt_in_a_streaming_tool_loses_what_it_said_before_and_gives_th
     agent, _ = make([turn(("c1", "tail")), "done"], tail, checkpoint_store=store)
 
     async def scene():
-        _, paused = await seen(agent.run("go", checkpoint_id="k"))
+        _, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert paused.outcome is Outcome.INTERRUPTED
-        events, done = await seen(agent.resume("k", {paused.interrupts[0].id: 7}))
+        events, done = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: 7}))
         assert results(done.messages) == [("c1", "before after 7")]
         pieces = [event.result.parts for event in events if isinstance(event, ToolDelta)]
         assert pieces == [(TextPart("before "),), (TextPart("after 7"),)]
@@ -237,7 +237,7 @@ def test_an_interrupt_in_a_multimodal_tool_is_answered_like_any_other(store: Any
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "a cat"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "a cat"})
         assert results(done.messages) == [("c1", "drew a cat {}")]
 
     play(scene())
@@ -253,12 +253,12 @@ def test_e4_the_checkpoint_is_written_before_the_interrupt_is_seen(store: AnySto
 
     async def scene():
         written = None
-        async for event in agent.run("go", checkpoint_id="k"):
+        async for event in agent.stream("go", checkpoint_id="k"):
             if isinstance(event, Interrupted):
                 assert event.checkpoint_id == "k"
                 written = await journals(store)
                 # Whoever sees it can answer at once.
-                done = await agent.resume("k", {event.interrupts[0].id: "at once"})
+                done = await agent.resume("k", answers={event.interrupts[0].id: "at once"})
                 assert results(done.messages) == [("c1", "at once")]
         assert written is not None
         assert list(written) == ["k"]
@@ -275,7 +275,7 @@ def test_without_a_checkpoint_the_interrupt_is_still_told():
     agent, _ = make([turn(("c1", "ask"))], ask)
 
     async def scene():
-        events, paused = await seen(agent.run("go"))
+        events, paused = await seen(agent.stream("go"))
         assert paused.outcome is Outcome.INTERRUPTED
         assert [type(event) for event in events[-2:]] == [Interrupted, RunFinished]
         assert paused.checkpoint_id is None

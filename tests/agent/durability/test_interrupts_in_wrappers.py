@@ -24,16 +24,11 @@ class Gate(ChatModelAgentMiddleware[Any]):
         self.name = name
         self.states: list[Any] = []
 
-    async def wrap_tool_call(self, endpoint, context, /):
-        async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            state, found = suture.interrupt_state()
-            self.states.append(state if found else "none")
-            answer = await suture.interrupt(f"{self.name} of {context.call_id}", state=f"{self.name}'s")
-            async for piece in endpoint(argument, **options):
-                yield piece
-            yield text(f" [{self.name}: {answer}]")
-
-        return call
+    async def wrap_tool_call(self, call, proceed, /):
+        state, found = suture.interrupt_state()
+        self.states.append(state if found else "none")
+        answer = await suture.interrupt(f"{self.name} of {call.call_id}", state=f"{self.name}'s")
+        return text(f"{(await proceed(call)).text} [{self.name}: {answer}]")
 
 
 class PlainGate(ChatModelAgentMiddleware[Any]):
@@ -117,7 +112,7 @@ def test_a_wrapper_for_its_kind_interrupts(store: AnyStore, made: Any):
         paused = await agent.run("go", checkpoint_id="k")
         (waiting,) = paused.interrupts
         assert (waiting.info, waiting.call_id, waiting.name) == (made.kind, "c1", made.name)
-        done = await agent.resume("k", {waiting.id: "yes"})
+        done = await agent.resume("k", answers={waiting.id: "yes"})
         assert results(done.messages) == [("c1", "yes text")]
 
     play(scene())
@@ -132,7 +127,7 @@ def test_a_wrapper_of_any_call_interrupts_for_every_kind(store: AnyStore, made: 
         paused = await agent.run("go", checkpoint_id="k")
         (waiting,) = paused.interrupts
         assert (waiting.info, waiting.call_id) == ("gate of c1", "c1")
-        done = await agent.resume("k", {waiting.id: "yes"})
+        done = await agent.resume("k", answers={waiting.id: "yes"})
         assert results(done.messages) == [("c1", "text [gate: yes]")]
         assert gate.states == ["none", "gate's"]
 
@@ -160,7 +155,7 @@ def test_wrapper_and_tool_both_interrupt_in_one_call_and_keep_apart(store: AnySt
             (waiting,) = result.interrupts
             assert waiting.info == info
             ids.append(waiting.id)
-            result = await agent.resume("k", {waiting.id: answer})
+            result = await agent.resume("k", answers={waiting.id: answer})
         assert len(set(ids)) == 4
         assert results(result.messages) == [("c1", "sent D [plain: C] [inner: B] [outer: A]")]
         # Nobody reads what another one kept.
@@ -179,10 +174,10 @@ def test_two_wrappers_of_the_same_class_have_addresses_of_their_own(store: AnySt
 
     async def scene():
         first = await agent.run("go", checkpoint_id="k")
-        second = await agent.resume("k", {first.interrupts[0].id: 1})
+        second = await agent.resume("k", answers={first.interrupts[0].id: 1})
         assert second.outcome is Outcome.INTERRUPTED
         assert second.interrupts[0].id != first.interrupts[0].id
-        done = await agent.resume("k", {second.interrupts[0].id: 2})
+        done = await agent.resume("k", answers={second.interrupts[0].id: 2})
         assert results(done.messages) == [("c1", "text [x: 2] [x: 1]")]
 
     play(scene())
@@ -208,11 +203,11 @@ def test_a_wrapper_that_interrupts_behind_the_tool_runs_the_call_again_from_the_
     agent, _ = make([turn(("c1", "work")), "done"], work, middlewares=[Review()], checkpoint_store=store)
 
     async def scene():
-        events, paused = await seen(agent.run("go", checkpoint_id="k"))
+        events, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert paused.interrupts[0].info == "worked"
         # The call as a whole has no result yet, so none is told.
         assert names(events, ToolFinished) == []
-        done = await agent.resume("k", {paused.interrupts[0].id: "good"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "good"})
         assert results(done.messages) == [("c1", "worked, good")]
         assert ran == ["work", "work"]
 
@@ -240,7 +235,7 @@ def test_except_exception_in_a_wrapper_does_not_swallow_the_tools_interrupt(stor
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert paused.outcome is Outcome.INTERRUPTED
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert results(done.messages) == [("c1", "yes")]
 
     play(scene())
@@ -248,14 +243,9 @@ def test_except_exception_in_a_wrapper_does_not_swallow_the_tools_interrupt(stor
 
 def test_the_wrappers_of_a_tools_config_and_of_the_older_form_interrupt_too(store: AnyStore):
     def gate(name: str) -> Any:
-        def wrap(endpoint: Any, _: Any) -> Any:
-            async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-                answer = await suture.interrupt(name)
-                async for piece in endpoint(argument, **options):
-                    yield piece
-                yield text(f" [{name}: {answer}]")
-
-            return call
+        async def wrap(call: Any, proceed: Any) -> ToolResult:
+            answer = await suture.interrupt(name)
+            return text(f"{(await proceed(call)).text} [{name}: {answer}]")
 
         return wrap
 
@@ -269,9 +259,9 @@ def test_the_wrappers_of_a_tools_config_and_of_the_older_form_interrupt_too(stor
     async def scene():
         first = await agent.run("go", checkpoint_id="k")
         assert first.interrupts[0].info == "config"
-        second = await agent.resume("k", {first.interrupts[0].id: 1})
+        second = await agent.resume("k", answers={first.interrupts[0].id: 1})
         assert second.interrupts[0].info == "older"
-        done = await agent.resume("k", {second.interrupts[0].id: 2})
+        done = await agent.resume("k", answers={second.interrupts[0].id: 2})
         assert results(done.messages) == [("c1", "text [older: 2] [config: 1]")]
 
     play(scene())
@@ -291,7 +281,7 @@ def test_an_approval_and_a_wrapper_are_answered_one_after_the_other(store: AnySt
         while result.outcome is Outcome.INTERRUPTED:
             (waiting,) = result.interrupts
             ids.append(waiting.id)
-            result = await agent.resume("k", {waiting.id: True})
+            result = await agent.resume("k", answers={waiting.id: True})
         assert len(set(ids)) == 2
         assert results(result.messages) == [("c1", "deleted [gate: True]")]
 
@@ -307,7 +297,7 @@ def test_several_parallel_calls_interrupt_in_one_wrapper_each_at_its_own_address
         assert [waiting.info for waiting in paused.interrupts] == [f"gate of c{n}" for n in range(4)]
         answers = {waiting.id: waiting.call_id.upper() for waiting in paused.interrupts}
         assert len(answers) == 4
-        done = await agent.resume("k", answers)
+        done = await agent.resume("k", answers=answers)
         assert results(done.messages) == [(f"c{n}", f"text [gate: C{n}]") for n in range(4)]
 
     play(scene())

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ class Faulty(MemoryStore):
         self.run: suture.Run[Any] | None = None
         self.cancelling: asyncio.Task[suture.RunResult[Any]] | None = None
 
-    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+    async def append(self, run: str, first: int, records: Sequence[bytes], **options: Any) -> None:
         """Append, or fail, or cancel the run before or behind it."""
         self.count += 1
         fault = self.fault if self.count == self.at else ""
@@ -33,13 +34,14 @@ class Faulty(MemoryStore):
             raise StoreError("the disk is full")
         if fault == "cancel before":
             await self._cancel()
-        await super().append(run, first, records)
+        await super().append(run, first, records, **options)
         if fault == "cancel behind":
             await self._cancel()
 
     async def _cancel(self) -> None:
         assert self.run is not None
-        self.cancelling = asyncio.ensure_future(self.run.cancel())
+        loop, outside = asyncio.get_running_loop(), Context()  # a run that cancels itself does not wait for its end
+        self.cancelling = loop.create_task(self.run.cancel(), context=outside)
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -81,7 +83,7 @@ async def see_through(scene: str, wire: str, store: Faulty, effects: Counted) ->
         try:
             result = await cast.agent.resume("k")
             while result.outcome is Outcome.INTERRUPTED:
-                result = await cast.agent.resume("k", {waiting.id: "yes" for waiting in result.interrupts})
+                result = await cast.agent.resume("k", answers={waiting.id: "yes" for waiting in result.interrupts})
         except suture.ResumeError as error:
             assert "finished" in str(error)  # noqa: PT017 - only a run that had its end
         else:
@@ -99,7 +101,7 @@ def test_a_cancel_in_the_middle_of_any_write(scene: str, wire: str, fault: str):
     async def at(place: int) -> str:
         store, effects = Faulty(place, fault), Counted()
         cast = Cast(scene, wire, store, effects)
-        store.run = cast.agent.run("go", checkpoint_id="k")
+        store.run = cast.agent.stream("go", checkpoint_id="k")
         _, result = await seen(store.run)
         assert store.cancelling is not None
         assert await store.cancelling is result
@@ -126,11 +128,11 @@ def test_a_tool_that_finished_before_the_cancel_keeps_its_result_however_slow_th
             super().__init__()
             self.writing, self.go = asyncio.Event(), asyncio.Event()
 
-        async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+        async def append(self, run: str, first: int, records: Sequence[bytes], **options: Any) -> None:
             if finished:
                 self.writing.set()
                 await self.go.wait()
-            await super().append(run, first, records)
+            await super().append(run, first, records, **options)
 
     @suture.tool
     async def act() -> str:
@@ -142,7 +144,7 @@ def test_a_tool_that_finished_before_the_cancel_keeps_its_result_however_slow_th
     agent, model = make([turn(("c1", "act"), wire=wire), "done"], act, wire=wire, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         reading = asyncio.ensure_future(seen(run))
         await store.writing.wait()
         cancelling = asyncio.ensure_future(run.cancel())
@@ -165,17 +167,17 @@ def test_a_store_that_fails_at_any_write_ends_the_run_with_its_error(scene: str,
     async def at(place: int) -> None:
         store, effects = Faulty(place, fault), Counted()
         cast = Cast(scene, "message", store, effects)
-        run = cast.agent.run("go", checkpoint_id="k")
+        run = cast.agent.stream("go", checkpoint_id="k")
         try:
-            await run
+            await run.result()
         except StoreError as error:
             assert str(error) == "the disk is full"  # noqa: PT017 - both are checked
         else:
             # An agent inside failed with it, like any tool; only that one is told.
-            assert dict(results((await run).messages))["o1"] == "StoreError: the disk is full"
+            assert dict(results((await run.result()).messages))["o1"] == "StoreError: the disk is full"
             assert (scene, fault) == ("deep", "full")
-        assert run.result is not None
-        check_result(scene, "message", run.result, effects)
+        assert run.final_result is not None
+        check_result(scene, "message", run.final_result, effects)
         await see_through(scene, "message", store, effects)
 
     async def sweep():

@@ -25,14 +25,14 @@ async def recorded(scene: str, wire: str) -> Snapshots:
     cast = Cast(scene, wire, store, effects)
     result = await cast.agent.run("go", checkpoint_id="k")
     if result.outcome is Outcome.INTERRUPTED:
-        result = await cast.agent.resume("k", {result.interrupts[0].id: "yes"})
+        result = await cast.agent.resume("k", answers={result.interrupts[0].id: "yes"})
     assert (result.output, effects.all()) == ("done", EFFECTS[scene])
     return store
 
 
 async def answered(cast: Cast, result: suture.RunResult[Any]) -> suture.RunResult[Any]:
     while result.outcome is Outcome.INTERRUPTED:
-        result = await cast.agent.resume("k", {waiting.id: "yes" for waiting in result.interrupts})
+        result = await cast.agent.resume("k", answers={waiting.id: "yes" for waiting in result.interrupts})
     return result
 
 

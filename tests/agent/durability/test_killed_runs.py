@@ -47,7 +47,7 @@ def go_on(scene: str, wire: str, directory: Path, way: str, answers: dict[str, s
 
         async def scene_of_it():
             if way == "resume":
-                return await cast.agent.resume("k", answers)
+                return await cast.agent.resume("k", answers=answers)
             return await cast.agent.run("next", checkpoint_id="k")
 
         result = play(scene_of_it())

@@ -25,7 +25,7 @@ def test_c4_an_interrupt_while_a_cancel_is_pending_is_absorbed_and_comes_again_o
     agent, _ = make([turn(("c1", "ask")), "done"], ask, checkpoint_store=store)
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k")
+        run = agent.stream("go", checkpoint_id="k")
         reading = asyncio.ensure_future(seen(run))
         await began.wait()
         cancelling = asyncio.ensure_future(run.cancel("after_tools"))
@@ -37,7 +37,7 @@ def test_c4_an_interrupt_while_a_cancel_is_pending_is_absorbed_and_comes_again_o
         assert acceptable(result.messages)
         again = await agent.resume("k")
         assert [waiting.info for waiting in again.interrupts] == ["sure?"]
-        done = await agent.resume("k", {again.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={again.interrupts[0].id: "yes"})
         assert results(done.messages) == [("c1", "answered yes")]
         assert done.output == "done"
 
@@ -77,7 +77,7 @@ class Family:
         )
 
     async def cancel(self, at: Any, *, recursive: bool) -> suture.RunResult[Any]:
-        run = self.agent.run("go", checkpoint_id="k")
+        run = self.agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await self.bench.under_way()
         cancelling = asyncio.ensure_future(run.cancel(at, recursive=recursive))
@@ -142,7 +142,7 @@ def test_c5_now_waits_for_the_clean_up_of_nested_agents(store: AnyStore, recursi
 def test_c5_recursion_asked_for_later_is_turned_on(store: AnyStore):
     async def scene():
         family = Family(store)
-        run = family.agent.run("go", checkpoint_id="k")
+        run = family.agent.stream("go", checkpoint_id="k")
         waiting = start(run)
         await family.bench.under_way()
         asked = asyncio.gather(run.cancel("after_tools"), run.cancel("after_tools", recursive=True))

@@ -75,13 +75,13 @@ def test_i3_two_levels_deep(store: AnyStore, wire: str):
     )
 
     async def scene():
-        first, paused = await seen(agent.run("go", checkpoint_id="k"))
+        first, paused = await seen(agent.stream("go", checkpoint_id="k"))
         (waiting,) = paused.interrupts
         assert (waiting.info, waiting.run_path, waiting.call_id, waiting.name) == ("q", ("a", "inner"), "i2", "ask")
         assert roles(paused.messages) == ["user", "assistant"]
         assert trail.effects == [("w", "worked")]
         assert [event.checkpoint_id for event in first if isinstance(event, Interrupted)][-1] == "k"
-        second, done = await seen(agent.resume("k", {waiting.id: "yes"}))
+        second, done = await seen(agent.stream(resume="k", answers={waiting.id: "yes"}))
         assert done.output == "done"
         assert trail.effects == [("w", "worked"), ("q", "yes")]
         assert trail.states == [("q", "none"), ("q", "state of q")]
@@ -128,12 +128,12 @@ def test_i3_three_levels_deep_with_interrupts_on_each(store: AnyStore, wire: str
             "third": ("a", "second", "third"),
         }
         # From the inside, one by one.
-        paused = await agent.resume("k", {waiting["third"].id: 3})
+        paused = await agent.resume("k", answers={waiting["third"].id: 3})
         assert {interrupt.id for interrupt in paused.interrupts} == {waiting["first"].id, waiting["second"].id}
         assert (len(third_model.requests), len(second_model.requests)) == (2, 1)
-        paused = await agent.resume("k", {waiting["first"].id: 1})
+        paused = await agent.resume("k", answers={waiting["first"].id: 1})
         assert {interrupt.id for interrupt in paused.interrupts} == {waiting["second"].id}
-        done = await agent.resume("k", {waiting["second"].id: 2})
+        done = await agent.resume("k", answers={waiting["second"].id: 2})
         assert done.output == "done"
         assert trail.effects == [("third", 3), ("first", 1), ("second", 2)]
         assert results(done.messages) == [("f1", "second done"), ("f2", "first: 1")]
@@ -164,10 +164,10 @@ def test_two_parallel_children_of_the_same_agent_are_two(store: AnyStore):
         waiting = {interrupt.info: interrupt.id for interrupt in paused.interrupts}
         assert set(waiting) == {"x", "y"}
         assert waiting["x"] != waiting["y"]
-        half = await agent.resume("k", {waiting["y"]: "why"})
+        half = await agent.resume("k", answers={waiting["y"]: "why"})
         assert [interrupt.id for interrupt in half.interrupts] == [waiting["x"]]
         assert trail.effects == [("y", "why")]
-        done = await agent.resume("k", {waiting["x"]: "ex"})
+        done = await agent.resume("k", answers={waiting["x"]: "ex"})
         assert results(done.messages) == [("o1", "x done"), ("o2", "y done")]
         assert trail.effects == [("y", "why"), ("x", "ex")]
         # Each of the two children was asked twice, for its own conversation.
@@ -194,10 +194,10 @@ def test_the_same_child_called_in_two_turns_is_two(store: AnyStore):
 
     async def scene():
         first = await agent.run("go", checkpoint_id="k")
-        second = await agent.resume("k", {first.interrupts[0].id: 1})
+        second = await agent.resume("k", answers={first.interrupts[0].id: 1})
         assert [waiting.info for waiting in second.interrupts] == ["y"]
         assert second.interrupts[0].id != first.interrupts[0].id
-        done = await agent.resume("k", {second.interrupts[0].id: 2})
+        done = await agent.resume("k", answers={second.interrupts[0].id: 2})
         assert [text for _, text in results(done.messages)] == ["x done", "y done"]
         assert trail.states == [("x", "none"), ("x", "state of x"), ("y", "none"), ("y", "state of y")]
 
@@ -217,7 +217,7 @@ def test_a_hook_of_a_nested_agent_interrupts(store: AnyStore, hook: str):
         paused = await agent.run("go", checkpoint_id="k")
         (waiting,) = paused.interrupts
         assert (waiting.info, waiting.run_path) == (hook, ("a", "inner"))
-        done = await agent.resume("k", {waiting.id: "yes"})
+        done = await agent.resume("k", answers={waiting.id: "yes"})
         assert results(done.messages) == [("o1", "inner done")]
         assert (len(inner_model.requests), len(model.requests)) == (1, 2)
 
@@ -239,7 +239,7 @@ def test_an_approval_in_a_nested_agent_is_given_from_outside(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         one, two = paused.interrupts
-        done = await agent.resume("k", {one.id: True, two.id: {"approved": False, "reason": "enough"}})
+        done = await agent.resume("k", answers={one.id: True, two.id: {"approved": False, "reason": "enough"}})
         assert (done.output, ran) == ("done", ["delete"])
         (_, first), (_, second) = results(inner_model.requests[1].messages)
         assert first == "deleted"
@@ -258,13 +258,13 @@ def test_i5_values_of_nested_agents_survive_and_stay_their_own(store: AnyStore):
         def before_model_rewrite_state(self, state, model_context, /):
             if model_context.turn == 1:
                 suture.set_run_local_value("mine", self.mine)
-                suture.set_session_value(self.mine, True)
+                suture.current_run().session[self.mine] = True
 
     @tool
     async def look() -> str:
         """Look."""
         await suture.interrupt("?")
-        shared = [name for name in ("outer", "inner") if suture.get_session_value(name)[1]]
+        shared = [name for name in ("outer", "inner") if name in suture.current_run().session]
         seen_values.append((suture.get_run_local_value("mine"), shared))
         return "looked"
 
@@ -279,9 +279,9 @@ def test_i5_values_of_nested_agents_survive_and_stay_their_own(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        paused = await agent.resume("k", {paused.interrupts[0].id: 1})
+        paused = await agent.resume("k", answers={paused.interrupts[0].id: 1})
         assert paused.outcome is Outcome.INTERRUPTED
-        done = await agent.resume("k", {paused.interrupts[0].id: 1})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: 1})
         assert done.output == "done"
         assert seen_values == [(("inner", True), ["outer", "inner"]), (("outer", True), ["outer", "inner"])]
         assert dict(done.session) == {"outer": True, "inner": True}
@@ -304,9 +304,9 @@ def test_a_wrong_answer_to_a_nested_interrupt_changes_nothing(store: AnyStore):
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         with pytest.raises(suture.ResumeError):
-            await agent.resume("k", {paused.interrupts[0].id: "many"})
+            await agent.resume("k", answers={paused.interrupts[0].id: "many"})
         assert await journals(store) == before
-        done = await agent.resume("k", {paused.interrupts[0].id: 3})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: 3})
         assert done.output == "done"
 
     play(scene())
@@ -318,10 +318,10 @@ def test_a_child_whose_events_are_not_forwarded_still_interrupts_and_resumes(sto
     agent, _ = make([turn(request("o1", "inner")), "done"], inner.as_tool(forward_events=False), checkpoint_store=store)
 
     async def scene():
-        events, paused = await seen(agent.run("go", checkpoint_id="k"))
+        events, paused = await seen(agent.stream("go", checkpoint_id="k"))
         assert names(events, ToolStarted, MessageFinished) == [("MessageFinished", ""), ("ToolStarted", "o1")]
         assert [waiting.info for waiting in paused.interrupts] == ["q"]
-        events, done = await seen(agent.resume("k", {paused.interrupts[0].id: "yes"}))
+        events, done = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: "yes"}))
         assert done.output == "done"
         assert trail.effects == [("q", "yes")]
         assert {event.run_path for event in events} == {("a",)}
@@ -341,7 +341,7 @@ def test_a_tool_of_a_nested_agent_that_finished_is_not_run_again_when_the_outer_
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert trail.effects == [("w", "worked"), ("q", "yes")]
         assert len(inner_model.requests) == 2
         assert results(done.messages) == [("o1", "inner done"), ("o2", "q: yes")]

@@ -47,7 +47,7 @@ def test_targets_are_answered_one_by_one_and_the_others_wait_under_the_same_id(s
         left = [0, 1, 2]
         for n in (1, 2, 0):
             left.remove(n)
-            events, result = await seen(agent.resume("k", {ids[n]: f"answer {n}"}))
+            events, result = await seen(agent.stream(resume="k", answers={ids[n]: f"answer {n}"}))
             finished += names(events, ToolFinished)
             assert [waiting.id for waiting in result.interrupts] == [ids[other] for other in left]
             assert desk.effects[-1] == (n, f"answer {n}")
@@ -71,7 +71,7 @@ def test_a_resume_without_answers_asks_the_same_again(store: AnyStore):
         again = await agent.resume("k")
         assert again.interrupts == paused.interrupts
         assert desk.effects == []
-        done = await agent.resume("k", {waiting.id: 1 for waiting in again.interrupts})
+        done = await agent.resume("k", answers={waiting.id: 1 for waiting in again.interrupts})
         assert done.outcome is Outcome.FINISHED
 
     play(scene())
@@ -84,7 +84,7 @@ def test_another_agent_object_in_its_place_resumes(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await other.resume("k", {waiting.id: "x" for waiting in paused.interrupts})
+        done = await other.resume("k", answers={waiting.id: "x" for waiting in paused.interrupts})
         assert (done.output, first.effects, len(second.effects)) == ("done", [], 3)
         assert [call for call, _ in results(model.requests[0].messages)] == ["c0", "c1", "c2"]
 
@@ -97,7 +97,7 @@ def test_none_is_an_answer(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        await agent.resume("k", {paused.interrupts[0].id: None})
+        await agent.resume("k", answers={paused.interrupts[0].id: None})
         assert desk.effects == [(1, None)]
 
     play(scene())
@@ -127,10 +127,10 @@ def test_an_answer_of_the_wrong_type_is_refused_and_nothing_changes(store: AnySt
         (waiting,) = paused.interrupts
         before = await journals(store)
         with pytest.raises(ResumeError, match=waiting.id):
-            await agent.resume("k", {waiting.id: wrong})
+            await agent.resume("k", answers={waiting.id: wrong})
         assert await journals(store) == before
         assert (desk.effects, len(model.requests)) == ([], 1)
-        done = await agent.resume("k", {waiting.id: GOOD[expects]})
+        done = await agent.resume("k", answers={waiting.id: GOOD[expects]})
         assert done.output == "done"
 
     play(scene())
@@ -152,9 +152,9 @@ def test_what_is_no_approval_is_refused_and_the_call_still_waits(store: AnyStore
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         with pytest.raises(ResumeError):
-            await agent.resume("k", {paused.interrupts[0].id: wrong})
+            await agent.resume("k", answers={paused.interrupts[0].id: wrong})
         assert (await journals(store), ran) == (before, [])
-        assert (await agent.resume("k", {paused.interrupts[0].id: True})).output == "done"
+        assert (await agent.resume("k", answers={paused.interrupts[0].id: True})).output == "done"
 
     play(scene())
 
@@ -169,7 +169,7 @@ def test_one_wrong_answer_among_right_ones_refuses_them_all(store: AnyStore):
         a, b, c = (waiting.id for waiting in paused.interrupts)
         for answers in ({a: 1, b: 2, c: "three"}, {a: 1, "a/9/9/tool/0": 2}, {a: 1, b: object()}):
             with pytest.raises(ResumeError):
-                await agent.resume("k", answers)
+                await agent.resume("k", answers=answers)
             assert await journals(store) == before
         assert desk.effects == []
 
@@ -184,7 +184,7 @@ def test_an_answer_to_an_unknown_id_is_refused_and_says_what_is_waited_for(store
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         with pytest.raises(ResumeError, match="a/7/7/tool/0") as caught:
-            await agent.resume("k", {"a/7/7/tool/0": True})
+            await agent.resume("k", answers={"a/7/7/tool/0": True})
         assert paused.interrupts[0].id in str(caught.value)
         assert await journals(store) == before
 
@@ -198,10 +198,10 @@ def test_an_answer_given_twice_is_refused(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         first = paused.interrupts[0].id
-        await agent.resume("k", {first: "once"})
+        await agent.resume("k", answers={first: "once"})
         before = await journals(store)
         with pytest.raises(ResumeError):
-            await agent.resume("k", {first: "twice"})
+            await agent.resume("k", answers={first: "twice"})
         assert await journals(store) == before
         assert desk.effects == [(0, "once")]
 
@@ -220,7 +220,7 @@ def test_an_answer_that_cannot_be_stored_is_refused(store: AnyStore):
         before = await journals(store)
         for wrong in (Odd(), {"deep": [Odd()]}, print):
             with pytest.raises((ResumeError, suture.UnregisteredTypeError)):
-                await agent.resume("k", {paused.interrupts[0].id: wrong})
+                await agent.resume("k", answers={paused.interrupts[0].id: wrong})
             assert await journals(store) == before
         assert desk.effects == []
 
@@ -232,7 +232,7 @@ def test_an_unknown_checkpoint_is_refused_by_name(store: AnyStore):
 
     async def scene():
         with pytest.raises(ResumeError, match="'nowhere'"):
-            await agent.resume("nowhere", {"a/1/0/tool/0": True})
+            await agent.resume("nowhere", answers={"a/1/0/tool/0": True})
         with pytest.raises(ResumeError, match="'nowhere'"):
             await agent.resume("nowhere")
         assert (await journals(store), model.requests) == ({}, [])
@@ -246,11 +246,11 @@ def test_a_finished_checkpoint_is_refused(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        await agent.resume("k", {paused.interrupts[0].id: 1})
+        await agent.resume("k", answers={paused.interrupts[0].id: 1})
         before = await journals(store)
         for answers in ({}, {paused.interrupts[0].id: 1}):
             with pytest.raises(ResumeError, match="'k'"):
-                await agent.resume("k", answers)
+                await agent.resume("k", answers=answers)
         assert await journals(store) == before
         assert (desk.effects, len(model.requests)) == ([(1, 1)], 2)
 
@@ -262,7 +262,7 @@ def test_resuming_without_a_store_is_an_error_that_says_so():
 
     async def scene():
         with pytest.raises((ResumeError, suture.ConfigError), match="checkpoint_store"):
-            await agent.resume("k", {})
+            await agent.resume("k", answers={})
 
     play(scene())
 
@@ -278,7 +278,7 @@ def test_a_checkpoint_of_another_wire_is_refused(wire: str, other: str):
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         with pytest.raises(ResumeError, match=f"(?s){wire}.*{other}|{other}.*{wire}"):
-            await stranger.resume("k", {paused.interrupts[0].id: 1})
+            await stranger.resume("k", answers={paused.interrupts[0].id: 1})
         with pytest.raises(ResumeError, match=f"(?s){wire}.*{other}|{other}.*{wire}"):
             await stranger.run("more", checkpoint_id="k")
         assert await journals(store) == before
@@ -295,7 +295,7 @@ def test_a_checkpoint_of_an_agent_with_another_name_is_refused_or_resumed_but_ne
         paused = await agent.run("go", checkpoint_id="k")
         before = await journals(store)
         try:
-            done = await stranger.resume("k", {paused.interrupts[0].id: 1})
+            done = await stranger.resume("k", answers={paused.interrupts[0].id: 1})
         except ResumeError as error:
             assert "'a'" in str(error) or " a" in str(error)  # noqa: PT017 - both ways are right
             assert (await journals(store), desk.effects) == (before, [])
@@ -305,7 +305,16 @@ def test_a_checkpoint_of_an_agent_with_another_name_is_refused_or_resumed_but_ne
     play(scene())
 
 
-@pytest.mark.parametrize("version", [0, 2, 99, "1", None])
+async def moved(store: MemoryStore, at: int, record: bytes) -> MemoryStore:
+    """Return the journal with another record in one place, as a process finds it that did not write it."""
+    found = [*await store.load("k")]
+    found[at] = record
+    other = MemoryStore()
+    await other.append("k", 0, found)
+    return other
+
+
+@pytest.mark.parametrize("version", [0, 1, 99, "2", None])
 def test_a_checkpoint_of_an_unknown_version_is_refused(version: Any):
     store = MemoryStore()
     desk = Desk()
@@ -313,37 +322,86 @@ def test_a_checkpoint_of_an_unknown_version_is_refused(version: Any):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        first = msgspec.msgpack.decode(store._journals["k"][0])
-        assert first["version"] == 1
-        store._journals["k"][0] = msgspec.msgpack.encode({**first, "version": version})
-        before = await journals(store)
+        (tag, current, fields), *rest = msgspec.msgpack.decode((await store.load("k"))[0])
+        assert (tag, current) == ("began", 2)
+        other = await moved(store, 0, msgspec.msgpack.encode([[tag, version, fields], *rest]))
+        before = await journals(other)
+        there, _ = make([], desk.ask, checkpoint_store=other)
         with pytest.raises(SchemaVersionError, match="version"):
-            await agent.resume("k", {paused.interrupts[0].id: 1})
+            await there.resume("k", answers={paused.interrupts[0].id: 1})
         with pytest.raises(SchemaVersionError, match="version"):
-            await agent.run("more", checkpoint_id="k")
-        assert await journals(store) == before
+            await there.run("more", checkpoint_id="k")
+        assert await journals(other) == before
         assert (desk.effects, len(model.requests)) == ([], 1)
 
     play(scene())
 
 
+FORGED: list[list[Any]] = [
+    ["set", {"phase": "elsewhere"}],
+    ["set", {"turn": "one"}],
+    ["set", {"no_such_field": 1}],
+    ["set", {"usage": [1]}],
+    ["set", {"partial": {"kind": "message"}}],
+    ["put", "history", {"a": 1}],
+    ["put", "started", {7: True}],
+    ["put", "causes", {7: "unknown"}],
+    ["put", "causes", {0: "bored"}],
+    ["put", "ended", {"c1": {"parts": []}}],
+    ["put", "ended", {0: {"parts": 3}}],
+    ["put", "values", {"key": {"$type": "shop.Basket", "value": 1}}],
+    ["put", "asked", {"a": 1}],
+    ["drop", "history", [0]],
+    ["splice", 9, 9, []],
+    ["splice", 0, 0, [{"kind": "message", "role": "king"}]],
+    ["answered", 5],
+    ["unheard of"],
+]
+
+
 @pytest.mark.parametrize("at", [0, 1, -1])
-@pytest.mark.parametrize("damage", [b"", b"\xc1", b"not a record", b"\x80"])
-def test_a_damaged_checkpoint_is_refused_with_an_error_of_ours(at: int, damage: bytes):
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"\xc1", b"not a record", b"\x80", *(msgspec.msgpack.encode([each]) for each in FORGED)],
+    ids=lambda data: data[:60],
+)
+def test_a_damaged_or_forged_record_is_one_error_that_says_where(at: int, damage: bytes):
     store = MemoryStore()
     desk = Desk()
     agent, model = make([turn(("c1", "ask", {"n": 1}))], desk.ask, checkpoint_store=store)
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        store._journals["k"][at] = damage
-        before = await journals(store)
-        with pytest.raises(suture.SutureError):
-            await agent.resume("k", {paused.interrupts[0].id: 1})
-        with pytest.raises(suture.SutureError):
-            await agent.run("more", checkpoint_id="k")
-        assert await journals(store) == before
+        other = await moved(store, at, damage)
+        before = await journals(other)
+        there, _ = make([], desk.ask, checkpoint_store=other)
+        with pytest.raises(SchemaVersionError, match="checkpoint 'k' cannot be read at record"):
+            await there.resume("k", answers={paused.interrupts[0].id: 1})
+        with pytest.raises(SchemaVersionError, match="checkpoint 'k' cannot be read at record"):
+            await there.run("more", checkpoint_id="k")
+        assert await journals(other) == before
         assert (desk.effects, len(model.requests)) == ([], 1)
+
+    play(scene())
+
+
+@pytest.mark.parametrize("at", range(-1, 12))
+def test_a_record_that_is_missing_is_an_error_of_ours_or_does_no_harm(at: int):
+    store = MemoryStore()
+    desk = Desk()
+    agent, _ = make([turn(("c1", "ask", {"n": 1}))], desk.ask, checkpoint_store=store)
+
+    async def scene():
+        paused = await agent.run("go", checkpoint_id="k")
+        found = await store.load("k")
+        other = MemoryStore()
+        await other.append("k", 0, [record for number, record in enumerate(found) if number != at % len(found)])
+        there, _ = make(lambda _: "done", desk.ask, checkpoint_store=other)
+        try:
+            await there.resume("k", answers={paused.interrupts[0].id: 1})
+        except suture.SutureError as error:
+            assert "checkpoint 'k'" in str(error)  # noqa: PT017 - both ways are right
+        assert desk.effects in ([], [(1, 1)])
 
     play(scene())
 
@@ -357,7 +415,9 @@ def test_two_resumes_at_once_cannot_both_have_the_effect(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         answers = {waiting.id: "x" for waiting in paused.interrupts}
-        both = await asyncio.gather(agent.resume("k", answers), agent.resume("k", answers), return_exceptions=True)
+        both = await asyncio.gather(
+            agent.resume("k", answers=answers), agent.resume("k", answers=answers), return_exceptions=True
+        )
         done = [result for result in both if isinstance(result, suture.RunResult)]
         refused = [error for error in both if isinstance(error, Exception)]
         assert (len(done), len(refused)) == (1, 1)

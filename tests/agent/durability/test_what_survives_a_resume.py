@@ -14,6 +14,7 @@ import suture
 from suture import Budget, ChatModelAgentMiddleware, Message, Outcome, TokenUsage, ToolInfo, tool
 from suture.events import MessageDelta, MessageFinished, RunStarted, ToolFinished
 from suture.messages import ResponseMeta
+from suture.stores import MemoryStore
 from tests.agent.durability.scenes import WIRES, AnyStore, make, play, results, seen, start, turn
 from tests.agent.durability.small_tools import ask, work
 
@@ -60,17 +61,17 @@ def test_i5_run_local_and_session_values_survive(store: AnyStore):
             if model_context.turn == 1:
                 for key, value in VALUES.items():
                     suture.set_run_local_value(key, value)
-                    suture.set_session_value(f"session {key}", value)
+                    suture.current_run().session[f"session {key}"] = value
                 suture.set_run_local_value("handle", Handle("h1"))
                 suture.set_run_local_value("gone", 1)
                 suture.delete_run_local_value("gone")
                 return
             for key in VALUES:
                 found[key] = suture.get_run_local_value(key)
-                found[f"session {key}"] = suture.get_session_value(f"session {key}")
+                found[f"session {key}"] = suture.current_run().session[f"session {key}"]
             found["handle"] = suture.get_run_local_value("handle")[0].name
             found["gone"] = suture.get_run_local_value("gone")
-            found["given"] = suture.get_session_value("given")
+            found["given"] = suture.current_run().session["given"]
             found["from tool"] = suture.get_run_local_value("from tool")
 
     @tool
@@ -84,13 +85,13 @@ def test_i5_run_local_and_session_values_survive(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k", session={"given": Order(9)})
         assert paused.outcome is Outcome.INTERRUPTED
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         for key, value in VALUES.items():
             assert found[key] == (value, True)
-            assert found[f"session {key}"] == (value, True)
+            assert found[f"session {key}"] == value
         assert found["handle"] == "h1"
         assert found["gone"] == (None, False)
-        assert found["given"] == (Order(9), True)
+        assert found["given"] == Order(9)
         assert found["from tool"] == (Order(8), True)
         assert done.session["given"] == Order(9)
         assert done.session["session order"] == VALUES["order"]
@@ -115,7 +116,7 @@ def test_i5_info_state_and_answers_of_registered_types_come_back_as_they_were(st
         assert paused.interrupts[0].info == Order(1)
         again = await agent.resume("k")
         assert again.interrupts[0].info == Order(1)
-        await agent.resume("k", {paused.interrupts[0].id: Colour.RED})
+        await agent.resume("k", answers={paused.interrupts[0].id: Colour.RED})
         kept = (Point(2, Order(3)), True)
         assert got == [(None, False), kept, kept, Colour.RED]
 
@@ -133,13 +134,14 @@ def test_i5_a_run_local_value_that_cannot_be_stored_is_refused_when_it_is_set(st
     class Sets(ChatModelAgentMiddleware[Any]):
         def before_model_rewrite_state(self, state, model_context, /):
             suture.set_run_local_value("key", "old")
-            for setter in (suture.set_run_local_value, suture.set_session_value):
+            run = suture.current_run()
+            for mapping in (run.values, run.session):
                 with pytest.raises(suture.UnregisteredTypeError, match="register_type") as caught:
-                    setter("key", value)
+                    mapping["key"] = value
                 refused.append(str(caught.value))
             # The old one is still there.
             assert suture.get_run_local_value("key") == ("old", True)
-            assert suture.get_session_value("key") == (None, False)
+            assert "key" not in run.session
 
     agent, _ = make(["done"], middlewares=[Sets()], checkpoint_store=store)
 
@@ -160,11 +162,13 @@ def test_i5_a_value_is_stored_as_it_is_when_it_is_set(store: AnyStore):
             else:
                 assert suture.get_run_local_value("list") == ([1], True)
 
-    agent, _ = make([turn(("c1", "ask")), "done"], ask, middlewares=[Changes()], checkpoint_store=store)
-
     async def scene():
+        agent, _ = make([turn(("c1", "ask"))], ask, middlewares=[Changes()], checkpoint_store=store)
         paused = await agent.run("go", checkpoint_id="k")
-        assert (await agent.resume("k", {paused.interrupts[0].id: 1})).output == "done"
+        elsewhere = MemoryStore()  # as another process finds it
+        await elsewhere.append("k", 0, await store.load("k"))
+        agent, _ = make(["done"], ask, middlewares=[Changes()], checkpoint_store=elsewhere)
+        assert (await agent.resume("k", answers={paused.interrupts[0].id: 1})).output == "done"
 
     play(scene())
 
@@ -177,10 +181,10 @@ def test_i4_a_resumed_run_streams_as_it_did_also_when_it_interrupts_again(store:
 
     async def scene():
         deltas: list[bool] = []
-        events, result = await seen(agent.run("go", checkpoint_id="k", streaming=streaming))
+        events, result = await seen(agent.stream("go", checkpoint_id="k", streaming=streaming))
         deltas.append(any(isinstance(event, MessageDelta) for event in events))
         while result.outcome is Outcome.INTERRUPTED:
-            events, result = await seen(agent.resume("k", {result.interrupts[0].id: "yes"}))
+            events, result = await seen(agent.stream(resume="k", answers={result.interrupts[0].id: "yes"}))
             deltas.append(any(isinstance(event, MessageDelta) for event in events))
         assert deltas == [streaming] * 3
         assert result.output == "all done"
@@ -202,16 +206,13 @@ def test_a_resumed_run_keeps_its_language(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k", language="zh")
-        run = agent.resume("k", {paused.interrupts[0].id: "yes"})
-        waiting = asyncio.ensure_future(collect(run))
+        run = agent.stream(resume="k", answers={paused.interrupts[0].id: "yes"})
+        waiting = start(run)
         await began.wait()
         stopped = await run.cancel()
         await waiting
         told = "工具调用 stall(ID 为 c2)在完成前被停止——运行已取消。"
         assert results(stopped.messages) == [("c1", "yes"), ("c2", told)]
-
-    async def collect(run: suture.Run[Any]) -> suture.RunResult[Any]:
-        return await run
 
     play(scene())
 
@@ -231,13 +232,13 @@ def test_what_was_told_in_one_language_stays_as_it_was_told(store: AnyStore):
     )
 
     async def scene():
-        run = agent.run("go", checkpoint_id="k", language="zh")
+        run = agent.stream("go", checkpoint_id="k", language="zh")
         waiting = start(run)
         await began.wait()
         await run.cancel()
         await waiting
         paused = await agent.resume("k")
-        await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         await agent.run("next", checkpoint_id="k", language="en")
         told = "工具调用 stall(ID 为 c1)在完成前被停止——运行已取消。"
         assert [results(request.messages)[:1] for request in model.requests] == [[], *[[("c1", told)]] * 3]
@@ -261,7 +262,7 @@ def test_h8_tool_infos_edits_survive_the_resume(store: AnyStore):
     async def scene():
         result = await agent.run("go", checkpoint_id="k")
         while result.outcome is Outcome.INTERRUPTED:
-            result = await agent.resume("k", {result.interrupts[0].id: "yes"})
+            result = await agent.resume("k", answers={result.interrupts[0].id: "yes"})
         assert [[info.name for info in request.tool_infos] for request in model.requests] == [["ask", "extra"]] * 3
         deferred = [[info.name for info in request.deferred_tool_infos or ()] for request in model.requests]
         assert deferred == [["extra"]] * 3
@@ -278,7 +279,7 @@ def test_h8_an_empty_tool_list_stays_empty_over_the_resume(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert [len(request.tool_infos) for request in model.requests] == [1, 0]
 
     play(scene())
@@ -288,8 +289,8 @@ def test_message_ids_are_the_same_in_events_and_results_over_the_resume(store: A
     agent, _ = make([turn(("c1", "ask"), ("c2", "work")), "done"], ask, work, checkpoint_store=store)
 
     async def scene():
-        first, paused = await seen(agent.run("go", checkpoint_id="k"))
-        second, done = await seen(agent.resume("k", {paused.interrupts[0].id: "yes"}))
+        first, paused = await seen(agent.stream("go", checkpoint_id="k"))
+        second, done = await seen(agent.stream(resume="k", answers={paused.interrupts[0].id: "yes"}))
         events = [event for event in [*first, *second] if isinstance(event, MessageFinished | ToolFinished)]
         told = {event.message_id for event in events}
         assert len(told) == 4
@@ -312,7 +313,7 @@ def test_usage_and_budgets_go_on_counting(store: AnyStore):
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert paused.usage.total_tokens == 15
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert done.usage.total_tokens == 45
 
     play(scene())
@@ -327,19 +328,19 @@ def test_a_budget_of_calls_ends_a_resumed_run_where_it_ends_one_that_was_never_i
         settings: dict[str, Any] = {"budget": Budget(tool_calls=calls), "checkpoint_store": store}
         whole, whole_model = make(replies("work"), ask, work, **settings)
         parted, parted_model = make(replies("ask"), ask, work, **settings)
-        run = whole.run("go")
+        run = whole.stream("go")
         with suppress(suture.BudgetExceeded):
-            await run
+            await run.result()
         paused = await parted.run("go", checkpoint_id="k")
         assert paused.outcome is Outcome.INTERRUPTED
-        resumed = parted.resume("k", {paused.interrupts[0].id: "worked"})
+        resumed = parted.stream(resume="k", answers={paused.interrupts[0].id: "worked"})
         with suppress(suture.BudgetExceeded):
-            await resumed
-        assert run.result is not None
-        assert resumed.result is not None
-        assert resumed.result.outcome == run.result.outcome
+            await resumed.result()
+        assert run.final_result is not None
+        assert resumed.final_result is not None
+        assert resumed.final_result.outcome == run.final_result.outcome
         assert len(parted_model.requests) == len(whole_model.requests)
-        assert results(resumed.result.messages) == results(run.result.messages)
+        assert results(resumed.final_result.messages) == results(run.final_result.messages)
 
     play(scene())
 
@@ -355,7 +356,7 @@ def test_the_output_key_and_an_output_type_hold_after_a_resume(store: AnyStore):
 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
-        done = await agent.resume("k", {paused.interrupts[0].id: "yes"})
+        done = await agent.resume("k", answers={paused.interrupts[0].id: "yes"})
         assert done.output == Order(7, ("pen",))
         assert done.session["order"] == '{"number": 7, "lines": ["pen"]}'
 

@@ -143,11 +143,11 @@ class Deadly(SQLiteStore):
         self.count = self.open = 0
         self.idle = asyncio.Event()
 
-    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+    async def append(self, run: str, first: int, records: Sequence[bytes], **options: Any) -> None:
         """Append, and die if it was the last one."""
         self.open += 1
         self.idle.clear()
-        await super().append(run, first, records)
+        await super().append(run, first, records, **options)
         self.open -= 1
         if not self.open:
             self.idle.set()
@@ -164,10 +164,10 @@ class Snapshots(MemoryStore):
         self.effects = effects
         self.taken: list[tuple[dict[str, list[bytes]], list[str]]] = []
 
-    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+    async def append(self, run: str, first: int, records: Sequence[bytes], **options: Any) -> None:
         """Append, and keep what there is now."""
-        await super().append(run, first, records)
-        self.taken.append(({name: list(journal) for name, journal in self._journals.items()}, self.effects.all()))
+        await super().append(run, first, records, **options)
+        self.taken.append(({name: await self.load(name) for name in await self.runs()}, self.effects.all()))
 
     async def restore(self, journals: Mapping[str, list[bytes]]) -> MemoryStore:
         """Return a store as it was then."""
@@ -201,7 +201,7 @@ async def main(scene: str, wire: str, directory: Path, deadline: int | None) -> 
     """Run the scene until it halts, or until the end."""
     store = Deadly(directory / "runs.db", deadline)
     cast = Cast(scene, wire, store, Effects(directory / "effects"), [] if deadline else HALTS.get(scene, ["slow"]))
-    async for event in cast.agent.run("go", checkpoint_id="k"):
+    async for event in cast.agent.stream("go", checkpoint_id="k"):
         if isinstance(event, ToolFinished):
             # The result is journalled the moment it is finished; let that moment pass.
             for _ in range(50):

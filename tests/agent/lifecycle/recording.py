@@ -60,7 +60,7 @@ async def collect(run: Run[Any]) -> tuple[list[Any], RunResult[Any]]:
     """Return all events of a run, and its result; a run that never ends is an error."""
     async with asyncio.timeout(10):
         events = [event async for event in run]
-        return events, await run
+        return events, await run.result()
 
 
 class Around(ModelWrapper[Any]):
@@ -104,6 +104,14 @@ def iterated(endpoint: Any, name: str) -> Any:
     return around
 
 
+async def passed(request: Any, proceed: Any, name: str) -> Any:
+    """Pass a call on as a general wrapper."""
+    step(f"{name}: in")
+    whole = await proceed(request)
+    step(f"{name}: out")
+    return whole
+
+
 class Plain(ChatModelAgentMiddleware[Any]):
     """A middleware with every hook, each a plain function."""
 
@@ -118,6 +126,9 @@ class Plain(ChatModelAgentMiddleware[Any]):
 
     def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
         step(f"{self.name} after_model_rewrite_state")
+
+    def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+        return passed(request, proceed, f"{self.name} wrap_model_call")
 
     def wrap_model(self, model: Any, model_context: Any, /) -> Any:
         return Around(model, self.name)
@@ -134,8 +145,8 @@ class Plain(ChatModelAgentMiddleware[Any]):
     def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
         return iterated(endpoint, f"{self.name} wrap_enhanced_streamable_tool_call")
 
-    def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
-        return iterated(endpoint, f"{self.name} wrap_tool_call")
+    def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+        return passed(call, proceed, f"{self.name} wrap_tool_call")
 
     def after_agent(self, state: Any, outcome: Any, /) -> Any:
         step(f"{self.name} after_agent")
@@ -153,6 +164,9 @@ class Awaited(Plain):
     async def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
         return super().after_model_rewrite_state(state, model_context)
 
+    async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+        return await super().wrap_model_call(request, proceed)
+
     async def wrap_model(self, model: Any, model_context: Any, /) -> Any:
         return super().wrap_model(model, model_context)
 
@@ -168,8 +182,8 @@ class Awaited(Plain):
     async def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
         return super().wrap_enhanced_streamable_tool_call(endpoint, context)
 
-    async def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
-        return super().wrap_tool_call(endpoint, context)
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+        return await super().wrap_tool_call(call, proceed)
 
     async def after_agent(self, state: Any, outcome: Any, /) -> Any:
         return super().after_agent(state, outcome)
@@ -184,8 +198,8 @@ def older(name: str, *, coroutines: bool) -> AgentMiddleware:
     def after(_state: Any) -> None:
         step(f"{name} after_chat_model")
 
-    def wrap(endpoint: Any, _context: Any) -> Any:
-        return iterated(endpoint, f"{name} wrap_tool_call")
+    def wrap(call: Any, proceed: Any) -> Any:
+        return passed(call, proceed, f"{name} wrap_tool_call")
 
     if not coroutines:
         return AgentMiddleware(before_chat_model=before, after_chat_model=after, wrap_tool_call=wrap)
@@ -196,8 +210,8 @@ def older(name: str, *, coroutines: bool) -> AgentMiddleware:
     async def after_later(state: Any) -> None:
         after(state)
 
-    async def wrap_later(endpoint: Any, context: Any) -> Any:
-        return wrap(endpoint, context)
+    async def wrap_later(call: Any, proceed: Any) -> Any:
+        return await wrap(call, proceed)
 
     return AgentMiddleware(before_chat_model=before_later, after_chat_model=after_later, wrap_tool_call=wrap_later)
 

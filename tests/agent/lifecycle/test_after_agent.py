@@ -55,7 +55,7 @@ def asked(speech: Speech, name: str = "look") -> Any:
 def test_after_a_final_answer_it_gets_the_whole_history(speech: Speech):
     cleaning = Cleaning()
     model = ScriptedModel([asked(speech), "done"], speech.wire)
-    asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).run("go")))
+    asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).stream("go")))
     whole = [speech.user("go"), asked(speech), speech.result("c1", "look", "seen"), speech.says("done")]
     assert cleaning.given == [(Outcome.FINISHED, whole)]
 
@@ -65,7 +65,7 @@ def test_after_a_tool_that_returns_directly(speech: Speech):
     cleaning = Cleaning()
     model = ScriptedModel([asked(speech)], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look], return_directly=["look"], middlewares=[cleaning])
-    asyncio.run(collect(agent.run("go")))
+    asyncio.run(collect(agent.stream("go")))
     whole = [speech.user("go"), asked(speech), speech.result("c1", "look", "seen")]
     assert cleaning.given == [(Outcome.FINISHED, whole)]
 
@@ -75,7 +75,7 @@ def test_after_a_model_that_failed(speech: Speech):
     cleaning = Cleaning()
     model = ScriptedModel([asked(speech), TimeoutError("slow")], speech.wire)
     with pytest.raises(TimeoutError, match="slow"):
-        asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).run("go")))
+        asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning]).stream("go")))
     whole = [speech.user("go"), asked(speech), speech.result("c1", "look", "seen")]
     assert cleaning.given == [(Outcome.FAILED, whole)]
 
@@ -88,7 +88,7 @@ def test_after_a_limit(choices: Any, error: type[Exception]):
     cleaning = Cleaning()
     model = ScriptedModel(lambda messages: MESSAGE.calls((f"c{len(messages)}", "look", "{}")))
     with pytest.raises(error):
-        asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning], **choices).run("go")))
+        asyncio.run(collect(ChatModelAgent(model=model, tools=[look], middlewares=[cleaning], **choices).stream("go")))
     assert [outcome for outcome, _ in cleaning.given] == [Outcome.FAILED]
 
 
@@ -102,10 +102,10 @@ def test_after_an_interrupt_and_again_after_the_resume():
     )
 
     async def main() -> None:
-        _, result = await collect(agent.run("go", checkpoint_id="one"))
+        _, result = await collect(agent.stream("go", checkpoint_id="one"))
         assert result.outcome is Outcome.INTERRUPTED
         assert [outcome for outcome, _ in cleaning.given] == [Outcome.INTERRUPTED]
-        await collect(agent.resume("one", {result.interrupts[0].id: "yes"}))
+        await collect(agent.stream(resume="one", answers={result.interrupts[0].id: "yes"}))
 
     asyncio.run(main())
     begun = [MESSAGE.user("go"), asked(MESSAGE, "ask")]
@@ -139,7 +139,7 @@ def test_after_a_cancellation_it_runs_to_its_end_even_if_cancelled_again(where: 
             return await hang()
 
         replies = [hang] if where == "model" else [asked(MESSAGE, "wait")]
-        run = ChatModelAgent(model=ScriptedModel(replies), tools=[wait], middlewares=[Slow()]).run("go")
+        run = ChatModelAgent(model=ScriptedModel(replies), tools=[wait], middlewares=[Slow()]).stream("go")
         reading = asyncio.create_task(collect(run))
         await there.wait()
         first = asyncio.create_task(run.cancel())
@@ -148,7 +148,7 @@ def test_after_a_cancellation_it_runs_to_its_end_even_if_cancelled_again(where: 
         await asyncio.sleep(0)
         go_on.set()
         await asyncio.gather(first, second, reading)
-        return steps, run.result
+        return steps, run.final_result
 
     steps, result = asyncio.run(main())
     assert steps == ["begun: cancelled", "ended"]
@@ -172,7 +172,7 @@ def test_only_those_are_called_whose_before_agent_completed_in_list_order():
 
     middlewares = [Named("a"), Named("b"), Named("c", fails=True), Named("d")]
     with pytest.raises(RuntimeError, match="no"):
-        asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=middlewares).run("go")))
+        asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=middlewares).stream("go")))
     assert called == ["a before", "b before", "c before", "a failed", "b failed"]
 
 
@@ -183,15 +183,15 @@ def test_its_error_replaces_neither_the_outcome_nor_the_next_one(reply: Any):
             raise OSError("disk full")
 
     cleaning = Cleaning()
-    run = ChatModelAgent(model=ScriptedModel([reply]), middlewares=[Failing(), cleaning]).run
+    run = ChatModelAgent(model=ScriptedModel([reply]), middlewares=[Failing(), cleaning]).stream
 
     async def main() -> Any:
         running = run("go")
         try:
-            await running
+            await running.result()
         except TimeoutError as error:
             assert str(error) == "slow"  # noqa: PT017 - whether it is raised depends on the reply
-        return running.result
+        return running.final_result
 
     result = asyncio.run(main())
     failed = isinstance(reply, Exception)
@@ -206,7 +206,9 @@ def test_it_may_send_events_and_the_last_event_is_still_that_the_run_finished():
         def after_agent(self, state: Any, outcome: Outcome, /) -> Any:
             send_event(Custom("cleaned up", outcome.value))
 
-    events, _ = asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[Telling()]).run("go")))
+    events, _ = asyncio.run(
+        collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[Telling()]).stream("go"))
+    )
     assert [type(event) for event in events[-2:]] == [Custom, RunFinished]
 
 
@@ -215,7 +217,7 @@ def test_it_cannot_interrupt():
         async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
             await interrupt("may I?")
 
-    _, result = asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[Asking()]).run("go")))
+    _, result = asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[Asking()]).stream("go")))
     assert result.outcome is Outcome.FINISHED
     assert result.interrupts == ()
     assert len(result.cleanup_errors) == 1

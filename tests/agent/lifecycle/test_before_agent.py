@@ -51,7 +51,7 @@ def names(tools: Any) -> list[str]:
 
 
 def run(agent: ChatModelAgent[Any]) -> tuple[list[Any], Any]:
-    return asyncio.run(collect(agent.run("go")))
+    return asyncio.run(collect(agent.stream("go")))
 
 
 @every_wire

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from suture import ChatModelAgent, ChatModelAgentMiddleware, ModelRequest, ModelWrapper, ToolArgument, ToolResult, tool
+from suture import ChatModelAgent, ChatModelAgentMiddleware, ModelRequest, ModelWrapper, ToolResult, tool
 from suture.messages import TextPart
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import KINDS, collect
@@ -45,9 +45,9 @@ class Marking(ChatModelAgentMiddleware[Any]):
     def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
         self.at("after_model")
 
-    def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
         self.at("wrap_tool_call")
-        return endpoint
+        return await proceed(call)
 
     def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
         self.at("wrap_invokable_tool_call")
@@ -77,10 +77,9 @@ class MarkingLater(Marking):
         await asyncio.sleep(0)
         self.at("after_model")
 
-    async def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
         await asyncio.sleep(0)
-        self.at("wrap_tool_call")
-        return endpoint
+        return await super().wrap_tool_call(call, proceed)
 
     async def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
         await asyncio.sleep(0)
@@ -113,7 +112,7 @@ def watched(marking: Marking, speech: Speech) -> ChatModelAgent[Any]:
 @pytest.mark.parametrize("place", ["before_agent", "before_model", "wrap_model", "after_model"])
 def test_what_a_hook_sets_is_seen_from_there_to_the_end_of_the_run(kind: type[Marking], place: str, speech: Speech):
     marking = kind(place)
-    asyncio.run(collect(watched(marking, speech).run("go")))
+    asyncio.run(collect(watched(marking, speech).stream("go")))
     turn = ["before_model", "wrap_model", "model", "after_model"]
     call = ["wrap_tool_call", "wrap_invokable_tool_call", "tool"]
     places = ["before_agent", *turn, *call, *turn, "after_agent"]
@@ -143,7 +142,7 @@ def test_a_run_sees_what_its_caller_set_and_the_caller_nothing_of_the_run():
 def test_runs_beside_each_other_see_nothing_of_each_other():
     async def main() -> list[Marking]:
         markings = [Marking("before_model") for _ in range(3)]
-        await asyncio.gather(*(collect(watched(marking, MESSAGE).run("go")) for marking in markings))
+        await asyncio.gather(*(collect(watched(marking, MESSAGE).stream("go")) for marking in markings))
         return markings
 
     for marking in asyncio.run(main()):
@@ -157,19 +156,15 @@ class WatchingOwn(ChatModelAgentMiddleware[Any]):
         self.inside: list[tuple[str, str, str]] = []
         self.outside: list[str] = []
 
-    def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
-        async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            before = own.get()
-            token = own.set(context.call_id)
-            try:
-                async with aclosing(endpoint(argument, **options)) as pieces:
-                    async for piece in pieces:
-                        yield piece
-                self.inside.append((context.call_id, before, own.get()))
-            finally:
-                own.reset(token)
-
-        return around
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+        before = own.get()
+        token = own.set(call.call_id)
+        try:
+            result = await proceed(call)
+            self.inside.append((call.call_id, before, own.get()))
+        finally:
+            own.reset(token)
+        return result
 
     def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
         self.outside.append(own.get())
@@ -211,7 +206,7 @@ def test_what_a_call_sets_is_seen_inside_it_and_dies_with_it(kind: str, calls: i
     agent = ChatModelAgent(
         model=ScriptedModel([asked, "done"]), tools=[work], middlewares=[watching], sequential=sequential
     )
-    _, result = asyncio.run(collect(agent.run("go")))
+    _, result = asyncio.run(collect(agent.stream("go")))
     assert sorted(watching.inside) == [(name, "", f"{name} in the tool") for name in names]
     assert watching.outside == ["", "", ""]
     tail = "; {0} in the tool" if kind.endswith("streamable") else ""
@@ -237,7 +232,7 @@ def test_what_only_the_tool_sets_is_not_seen_by_the_next_turn(calls: int):
             lambda _messages: seen.append(own.get()) or "done",
         ]
     )
-    asyncio.run(collect(ChatModelAgent(model=model, tools=[work]).run("go")))
+    asyncio.run(collect(ChatModelAgent(model=model, tools=[work]).stream("go")))
     assert seen == [""] * (calls + 1)
 
 
@@ -252,7 +247,7 @@ def test_a_tool_in_a_thread_sees_what_hooks_and_wrappers_set():
 
     model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
     agent = ChatModelAgent(model=model, tools=[work], middlewares=[Marking("before_agent"), WatchingOwn()])
-    asyncio.run(collect(agent.run("go")))
+    asyncio.run(collect(agent.stream("go")))
     assert seen == [("x", "c1")]
 
 
@@ -290,12 +285,12 @@ def test_a_wrapper_of_the_model_may_reset_a_variable_where_it_set_it_however_the
             await asyncio.Event().wait()
 
         replies = {"whole": "done", "error": TimeoutError("slow"), "cancelled": hang}
-        run = ChatModelAgent(model=ScriptedModel([replies[end]]), middlewares=[Around()]).run("go")
+        run = ChatModelAgent(model=ScriptedModel([replies[end]]), middlewares=[Around()]).stream("go")
         if end == "whole":
-            await run
+            await run.result()
         elif end == "error":
             with pytest.raises(TimeoutError):
-                await run
+                await run.result()
         else:
             waiting = asyncio.ensure_future(collect(run))
             await speaking.wait()

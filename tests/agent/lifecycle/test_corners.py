@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +18,7 @@ from suture import (
     Outcome,
     RetryDecision,
     Tool,
-    ToolArgument,
-    ToolContext,
+    ToolCallRequest,
     ToolInfo,
     ToolResult,
     get_run_local_value,
@@ -66,11 +64,11 @@ def test_a_tool_in_a_thread_sends_events_that_are_read_while_it_runs_and_keeps_v
 
     async def main() -> Any:
         model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
-        run = ChatModelAgent(model=model, tools=[work]).run("go")
+        run = ChatModelAgent(model=model, tools=[work]).stream("go")
         async for event in run:
             if isinstance(event, Custom):
                 heard.set()
-        return await run
+        return await run.result()
 
     assert asyncio.run(main()).messages[2].content == "heard: True, kept: (1, True)"
 
@@ -87,12 +85,12 @@ def test_a_generator_in_a_thread_is_read_piece_by_piece():
 
     async def main() -> Any:
         model = ScriptedModel([MESSAGE.calls(("c1", "count", "{}")), "done"])
-        run = ChatModelAgent(model=model, tools=[count]).run("go")
+        run = ChatModelAgent(model=model, tools=[count]).stream("go")
         waiting = iter(heard)
         async for event in run:
             if isinstance(event, ToolDelta) and (each := next(waiting, None)):
                 each.set()
-        return await run
+        return await run.result()
 
     assert asyncio.run(main()).messages[2].content == "one two True three True"
 
@@ -104,19 +102,14 @@ def test_options_for_tools_pass_every_wrapper_and_may_be_changed_there():
         seen.append(("tool", arguments, options["region"]))
         return "worked"
 
-    def wrap(inner: Any, context: ToolContext) -> Any:
-        async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            seen.append((context.name, argument.text, options["region"]))
-            async with aclosing(inner(argument, **{**options, "region": "north"})) as pieces:
-                async for piece in pieces:
-                    yield piece
-
-        return call
+    async def wrap(call: ToolCallRequest, proceed: Any) -> ToolResult:
+        seen.append((call.name, call.arguments, call.options["region"]))
+        return await proceed(replace(call, options={**call.options, "region": "north"}))
 
     work = Tool(ToolInfo("work"), "invokable", endpoint)
     model = ScriptedModel([MESSAGE.calls(("c1", "work", '{"a": 1}')), "done"])
     agent = ChatModelAgent(model=model, tools=[work], middlewares=[middleware(wrap_tool_call=wrap)])
-    asyncio.run(collect(agent.run("go", tool_options={"region": "south"})))
+    asyncio.run(collect(agent.stream("go", tool_options={"region": "south"})))
     assert seen == [("work", '{"a": 1}', "south"), ("tool", '{"a": 1}', "north")]
 
 
@@ -130,8 +123,54 @@ def test_callbacks_are_told_of_a_tools_own_exception():
 
     model = ScriptedModel([MESSAGE.calls(("c1", "fail", "{}")), "done"])
     callbacks = Callbacks(on_error=lambda component, error: told.append((component.kind, component.name, str(error))))
-    asyncio.run(collect(ChatModelAgent(model=model, tools=[fail], callbacks=callbacks).run("go")))
+    asyncio.run(collect(ChatModelAgent(model=model, tools=[fail], callbacks=callbacks).stream("go")))
     assert told == [("tool", "fail", "disk full")]
+
+
+def test_there_may_be_several_callbacks_and_more_for_one_run():
+    told: list[tuple[str, str]] = []
+
+    def named(name: str) -> Callbacks:
+        return Callbacks(on_start=lambda component, _: told.append((name, component.kind)))
+
+    agent = ChatModelAgent(model=ScriptedModel(["one", "two"]), callbacks=[named("a"), named("b")])
+
+    async def main() -> None:
+        await agent.run("go", callbacks=[named("c")])
+        await agent.run("go")
+
+    asyncio.run(main())
+    assert told == [(name, kind) for names in ("abc", "ab") for kind in ("agent", "model") for name in names]
+
+
+def test_an_agent_that_a_hook_runs_is_cancelled_with_the_run_around_it():
+    async def main() -> None:
+        asked, stopped = asyncio.Event(), asyncio.Event()
+
+        async def hang(_messages: Any) -> str:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+            return "never"
+
+        inner = ChatModelAgent(model=ScriptedModel([hang]))
+
+        async def think(_state: Any, _context: Any) -> None:
+            await inner.run("think")
+
+        outer = ChatModelAgent(
+            model=ScriptedModel(["done"]), middlewares=[middleware(before_model_rewrite_state=think)]
+        )
+        run = outer.stream("go")
+        reading = asyncio.create_task(collect(run))
+        await asked.wait()
+        assert (await run.cancel()).outcome is Outcome.CANCELLED
+        assert stopped.is_set()
+        await reading
+
+    asyncio.run(main())
 
 
 def test_to_cancel_who_awaits_a_run_stops_the_run_before_the_cancellation_goes_on():
@@ -143,19 +182,19 @@ def test_to_cancel_who_awaits_a_run_stops_the_run_before_the_cancellation_goes_o
             await asyncio.Event().wait()
             return "never"
 
-        run = ChatModelAgent(model=ScriptedModel([hang])).run("go")
+        run = ChatModelAgent(model=ScriptedModel([hang])).stream("go")
 
         async def impatient() -> Any:
-            return await run
+            return await run.result()
 
         awaiting = asyncio.create_task(impatient())
         await asked.wait()
         awaiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await awaiting
-        assert run.result is not None
-        assert run.result.outcome is Outcome.CANCELLED
-        assert await run is run.result
+        assert run.final_result is not None
+        assert run.final_result.outcome is Outcome.CANCELLED
+        assert await run.result() is run.final_result
 
     asyncio.run(main())
 
@@ -195,16 +234,18 @@ def test_an_error_after_a_reply_with_calls_leaves_each_of_them_answered(speech: 
         raise LookupError("no")
 
     model = looking(speech)
-    run = ChatModelAgent(model=model, tools=[look], middlewares=[middleware(after_model_rewrite_state=fail)]).run("go")
+    run = ChatModelAgent(model=model, tools=[look], middlewares=[middleware(after_model_rewrite_state=fail)]).stream(
+        "go"
+    )
 
     async def main() -> None:
         with pytest.raises(LookupError):
-            await run
+            await run.result()
 
     asyncio.run(main())
-    assert run.result is not None
-    assert run.result.messages[:2] == [speech.user("go"), speech.calls(("c1", "look", "{}"))]
-    assert len(run.result.messages) == 3
+    assert run.final_result is not None
+    assert run.final_result.messages[:2] == [speech.user("go"), speech.calls(("c1", "look", "{}"))]
+    assert len(run.final_result.messages) == 3
 
 
 @every_wire
@@ -215,15 +256,15 @@ def test_an_error_before_the_second_turn_keeps_the_results_of_the_first(speech: 
 
     run = ChatModelAgent(
         model=looking(speech), tools=[look], middlewares=[middleware(before_model_rewrite_state=fail)]
-    ).run("go")
+    ).stream("go")
 
     async def main() -> None:
         with pytest.raises(LookupError):
-            await run
+            await run.result()
 
     asyncio.run(main())
-    assert run.result is not None
-    assert run.result.messages[2:] == [speech.result("c1", "look", "seen")]
+    assert run.final_result is not None
+    assert run.final_result.messages[2:] == [speech.result("c1", "look", "seen")]
 
 
 def test_models_of_another_wire_are_refused_as_failover_at_construction():
@@ -251,8 +292,8 @@ def test_before_agent_is_called_again_on_resume_and_its_changes_hold():
     )
 
     async def main() -> Any:
-        _, first = await collect(agent.run("go", checkpoint_id="one"))
-        return await agent.resume("one", {first.interrupts[0].id: "yes"})
+        _, first = await collect(agent.stream("go", checkpoint_id="one"))
+        return await agent.resume("one", answers={first.interrupts[0].id: "yes"})
 
     result = asyncio.run(main())
     assert seen == [(False, 1), (True, 2)]
@@ -264,7 +305,7 @@ def test_deferred_tools_that_the_hook_after_tools_changes_last():
     rarely = ToolInfo("rarely", "Seldom needed.")
     model = looking()
     agent = ChatModelAgent(model=model, tools=[look])
-    run = agent.run("go", after_tool_calls=lambda state: replace(state, deferred_tool_infos=(rarely,)))
+    run = agent.stream("go", after_tool_calls=lambda state: replace(state, deferred_tool_infos=(rarely,)))
     asyncio.run(collect(run))
     assert [request.deferred_tool_infos for request in model.requests] == [(), (rarely,)]
 
@@ -299,18 +340,18 @@ def test_every_change_of_the_history_is_told(author: str):
         model_retry_config=ModelRetryConfig(should_retry=judge) if author == "should_retry" else None,
     )
     after = shorten if author == "after_tool_calls" else None
-    events, result = asyncio.run(collect(agent.run("go", after_tool_calls=after)))
+    events, result = asyncio.run(collect(agent.stream("go", after_tool_calls=after)))
     assert result.messages[0] == SHORT[0]
     assert result.outcome is Outcome.FINISHED
     assert len([event for event in events if isinstance(event, HistoryRewritten)]) == 1
 
 
 @every_wire
-@pytest.mark.parametrize("hook", ["wrap_model", "wrap_tool_call", "wrap_invokable_tool_call"])
+@pytest.mark.parametrize("hook", ["wrap_model", "wrap_invokable_tool_call"])
 def test_a_wrapping_hook_that_returns_nothing_changes_nothing(hook: str, speech: Speech):
     called: list[str] = []
     nothing = middleware(**{hook: lambda *_: called.append(hook)})
     agent = ChatModelAgent(model=looking(speech), tools=[look], middlewares=[nothing])
-    _, result = asyncio.run(collect(agent.run("go")))
+    _, result = asyncio.run(collect(agent.stream("go")))
     assert called
     assert result.messages[2:] == [speech.result("c1", "look", "seen"), speech.says("done")]

@@ -59,12 +59,12 @@ async def failed(run: Any) -> tuple[list[Any], BaseException, Any]:
     with pytest.raises(BoomError) as raised:  # noqa: PT012 - a run may fail while it is read, or when it is awaited
         async for event in run:
             events.append(event)  # noqa: PERF401 - they are kept although the iteration may raise
-        await run
-    return events, raised.value, run.result
+        await run.result()
+    return events, raised.value, run.final_result
 
 
 def fail(agent: ChatModelAgent[Any]) -> tuple[list[Any], BaseException, Any]:
-    return asyncio.run(failed(agent.run("go")))
+    return asyncio.run(failed(agent.stream("go")))
 
 
 @every_wire
@@ -122,18 +122,14 @@ def test_nothing_else_runs_after_an_error_in_before_agent():
     assert not [event for event in events if isinstance(event, ModelStarted)]
 
 
-WRAPPERS = [f"wrap_{kind}_tool_call" for kind in KINDS]
-
-
 @plain_or_not
 @pytest.mark.parametrize("tool_errors", ["result", "raise"])
-@pytest.mark.parametrize("hook", ["wrap_tool_call", *WRAPPERS])
-def test_an_error_while_a_hook_puts_something_around_a_call_ends_the_run(hook: str, tool_errors: Any, coroutines: bool):
-    kind = hook.removeprefix("wrap_").removesuffix("_tool_call")
-    plain = tool_of_kind(kind if kind in KINDS else "invokable")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_while_a_hook_puts_something_around_a_call_ends_the_run(kind: str, tool_errors: Any, coroutines: bool):
+    hook = f"wrap_{kind}_tool_call"
     agent = ChatModelAgent(
         model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
-        tools=[plain],
+        tools=[tool_of_kind(kind)],
         tool_errors=tool_errors,
         middlewares=[exploding(hook, coroutines=coroutines)],
     )
@@ -172,8 +168,8 @@ class Catching(Plain):
 
         return wait
 
-    def wrap_tool_call(self, endpoint: Any, context: Any, /) -> Any:
-        return self._iterated(endpoint, "any")
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+        return await self._awaited(proceed, "any")(call)
 
     def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
         return self._awaited(endpoint, "invokable")
@@ -228,20 +224,25 @@ async def _awaited(agent: ChatModelAgent[Any]) -> Any:
     return await agent.run("go")
 
 
-@pytest.mark.parametrize(("kind", "moment"), [("agent", "on_start"), ("model", "on_start"), ("model", "on_end")])
-def test_an_error_of_a_callback_ends_the_run(kind: str, moment: str):
-    agent = ChatModelAgent(
-        model=ScriptedModel(["done"]), callbacks=Callbacks(**{moment: boom}, kinds=frozenset({kind}))
-    )
-    _, _, result = fail(agent)
-    assert result.outcome is Outcome.FAILED
+@plain_or_not
+@pytest.mark.parametrize("kind", ["agent", "model", "tool"])
+@pytest.mark.parametrize("moment", ["on_start", "on_end", "on_error"])
+def test_a_callback_that_fails_is_logged_and_changes_nothing(
+    kind: str, moment: str, coroutines: bool, caplog: pytest.LogCaptureFixture
+):
+    def run(callbacks: Callbacks | None) -> Any:
+        model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}"), ("c2", "fails", "{}")), OSError("disk full")])
+        failover = ModelFailoverConfig(models=[ScriptedModel(["done"])])
+        tools = [tool_of_kind("invokable"), suture.replace(failing("invokable"), info=suture.ToolInfo("fails"))]
+        agent = ChatModelAgent(model=model, tools=tools, failover=failover, callbacks=callbacks)
+        result = asyncio.run(_awaited(agent))
+        return result.messages, result.outcome, result.output, result.cleanup_errors
 
-
-def test_an_error_of_a_callback_after_the_end_of_the_run_is_kept_beside_its_outcome():
-    agent = ChatModelAgent(model=ScriptedModel(["done"]), callbacks=Callbacks(on_end=boom, kinds=frozenset({"agent"})))
-    result = asyncio.run(_awaited(agent))
-    assert result.outcome is Outcome.FINISHED
-    assert [str(error) for error in result.cleanup_errors] == ["boom"]
+    callbacks = Callbacks(**only(moment, boom_later if coroutines else boom), kinds=frozenset({kind}))
+    assert run(callbacks) == run(None)
+    said = [record.getMessage() for record in caplog.records if record.name == "suture"]
+    assert all(f"{moment} failed for {kind}" in each for each in said)
+    assert bool(said) is ((kind, moment) != ("agent", "on_error"))
 
 
 @plain_or_not
@@ -266,26 +267,40 @@ def test_an_error_of_the_input_builder_ends_the_run():
     fail(ChatModelAgent(model=ScriptedModel(["done"]), input_builder=boom))
 
 
-def test_an_error_of_a_middleware_in_the_tools_config_ends_the_run():
-    agent = ChatModelAgent(
-        model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
-        tools=ToolsConfig(tools=[tool_of_kind("invokable")], tool_call_middlewares=[boom]),
-    )
-    with pytest.raises(BoomError):
-        asyncio.run(_awaited(agent))
+@plain_or_not
+@pytest.mark.parametrize("place", ["tool_call_middlewares", "older form", "wrap_tool_call"])
+def test_an_error_of_a_wrapper_around_a_call_is_the_calls_as_the_tools_own_is(place: str, coroutines: bool):
+    broken = boom_later if coroutines else boom
+    middlewares = {
+        "tool_call_middlewares": [],
+        "older form": [AgentMiddleware(wrap_tool_call=broken)],
+        "wrap_tool_call": [exploding("wrap_tool_call", coroutines=coroutines)],
+    }
+
+    def agent(**choices: Any) -> ChatModelAgent[Any]:
+        outside = [broken] if place == "tool_call_middlewares" else []
+        return ChatModelAgent(
+            model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
+            tools=ToolsConfig(tools=[tool_of_kind("invokable")], tool_call_middlewares=outside),
+            middlewares=middlewares[place],
+            **choices,
+        )
+
+    result = asyncio.run(_awaited(agent()))
+    assert result.messages[2] == MESSAGE.result("c1", "work", "BoomError: boom", is_error=True)
+    fail(agent(tool_errors="raise"))
 
 
 @pytest.mark.parametrize(
-    ("hook", "endpoint", "told"),
+    ("kind", "endpoint", "told"),
     [
-        ("wrap_tool_call", "returns", "async generator"),
-        ("wrap_tool_call", "plain", "async generator"),
-        ("wrap_tool_call", "yields text", "not a ToolResult"),
-        ("wrap_invokable_tool_call", "plain", "must be async"),
-        ("wrap_invokable_tool_call", "yields text", "must be async"),
+        ("invokable", "plain", "must be async"),
+        ("invokable", "yields text", "must be async"),
+        ("streamable", "plain", "async generator"),
+        ("streamable", "returns", "async generator"),
     ],
 )
-def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(hook: str, endpoint: str, told: str):
+def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(kind: str, endpoint: str, told: str):
     async def returns(_: Any, **__: Any) -> str:
         return "done"
 
@@ -296,11 +311,43 @@ def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(hook: str, endp
         yield "done"
 
     made = {"returns": returns, "plain": plain, "yields text": yields}[endpoint]
-    wrapping = type("Wrapping", (ChatModelAgentMiddleware,), {hook: lambda *_: made})
+    wrapping = type("Wrapping", (ChatModelAgentMiddleware,), {f"wrap_{kind}_tool_call": lambda *_: made})
     agent = ChatModelAgent(
         model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
-        tools=[tool_of_kind("invokable")],
+        tools=[tool_of_kind(kind)],
         middlewares=[wrapping()],
     )
     with pytest.raises(suture.ConfigError, match=told):
         asyncio.run(_awaited(agent))
+
+
+@pytest.mark.parametrize("value", [7, "done", None, ["done"]])
+@pytest.mark.parametrize("place", ["tool_call_middlewares", "older form", "wrap_tool_call"])
+def test_a_wrapper_that_gives_no_result_is_an_error_of_the_program_and_not_told_to_the_model(place: str, value: Any):
+    def wrong(*_: Any) -> Any:
+        return value
+
+    middlewares: dict[str, list[Any]] = {
+        "tool_call_middlewares": [],
+        "older form": [AgentMiddleware(wrap_tool_call=wrong)],
+        "wrap_tool_call": [type("Wrong", (ChatModelAgentMiddleware,), {"wrap_tool_call": wrong})()],
+    }
+    model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
+    agent = ChatModelAgent(
+        model=model,
+        tools=ToolsConfig(
+            tools=[tool_of_kind("invokable")],
+            tool_call_middlewares=[wrong] if place == "tool_call_middlewares" else [],
+        ),
+        middlewares=middlewares[place],
+    )
+    with pytest.raises(suture.ConfigError, match="ToolResult"):
+        asyncio.run(_awaited(agent))
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(("hook", "told"), [("wrap_model", "no model"), ("wrap_model_call", "assistant message")])
+def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, told: str):
+    wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: 7})
+    with pytest.raises(suture.SutureError, match=told):
+        asyncio.run(_awaited(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong()])))

@@ -49,7 +49,7 @@ async def fail() -> str:
 
 def drawn(agent: ChatModelAgent[Any], speech: Speech, *, streaming: bool = True) -> tuple[Drawing, Any, list[Any]]:
     """Run an agent, draw the run from its events and compare the drawing with the result."""
-    events, result = asyncio.run(collect(agent.run("go", streaming=streaming)))
+    events, result = asyncio.run(collect(agent.stream("go", streaming=streaming)))
     drawing = draw(events, speech)[(agent.name,)]
     assert [speech.user("go"), *drawing.messages] == result.messages
     assert ("", *drawing.ids) == result.message_ids
@@ -96,7 +96,7 @@ def test_calls_that_end_in_another_order_are_drawn_in_the_order_of_the_calls():
             return "quick"
 
         model = ScriptedModel([MESSAGE.calls(("c1", "slow", "{}"), ("c2", "quick", "{}")), "done"])
-        events, result = await collect(ChatModelAgent(model=model, tools=[slow, quick]).run("go"))
+        events, result = await collect(ChatModelAgent(model=model, tools=[slow, quick]).stream("go"))
         names = [event.name for event in events if type(event).__name__ == "ToolFinished"]
         assert names == ["quick", "slow"]
         drawing = draw(events, MESSAGE)["agent",]
@@ -192,19 +192,19 @@ def test_calls_that_a_budget_does_not_pay_for_are_drawn_as_well(speech: Speech):
 @every_wire
 def test_a_run_that_fails_says_so_last(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "look", '{"place": "here"}')), TimeoutError("slow")], speech.wire)
-    run = ChatModelAgent(model=model, tools=[look]).run("go")
+    run = ChatModelAgent(model=model, tools=[look]).stream("go")
     events: list[Any] = []
 
     async def main() -> None:
         with pytest.raises(TimeoutError):  # noqa: PT012 - it may be told while reading, or when awaited
             async for event in run:
                 events.append(event)  # noqa: PERF401 - what came before the error counts
-            await run
+            await run.result()
 
     asyncio.run(main())
     drawing = draw(events, speech)["agent",]
-    assert run.result is not None
-    assert [speech.user("go"), *drawing.messages] == run.result.messages
+    assert run.final_result is not None
+    assert [speech.user("go"), *drawing.messages] == run.final_result.messages
     assert isinstance(events[-1], RunFinished)
     assert (events[-1].outcome, events[-1].error) == ("failed", "TimeoutError: slow")
 
@@ -219,11 +219,11 @@ def test_a_run_that_waits_says_for_what_before_it_ends_and_goes_on_with_the_same
     agent = ChatModelAgent(model=model, tools=[ask, look], checkpoint_store=MemoryStore())
 
     async def main() -> None:
-        events, first = await collect(agent.run("go", checkpoint_id="one"))
+        events, first = await collect(agent.stream("go", checkpoint_id="one"))
         assert [type(event) for event in events[-2:]] == [Interrupted, RunFinished]
         assert events[-2].interrupts == first.interrupts
         assert events[-1].outcome == "interrupted"
-        more, result = await collect(agent.resume("one", {first.interrupts[0].id: "yes"}))
+        more, result = await collect(agent.stream(resume="one", answers={first.interrupts[0].id: "yes"}))
         drawing = Drawing()
         for event in [*events[:-1], *more]:
             drawing.see(event, MESSAGE)
@@ -249,7 +249,7 @@ def test_a_reader_sees_what_a_lone_tool_sends_while_it_runs():
         model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
         seen: list[Any] = []
         async with asyncio.timeout(5):
-            async for event in ChatModelAgent(model=model, tools=[work]).run("go"):
+            async for event in ChatModelAgent(model=model, tools=[work]).stream("go"):
                 seen.append(event)
                 if isinstance(event, Custom):
                     heard.set()
@@ -273,7 +273,7 @@ def test_an_agent_as_a_tool_that_forwards_nothing_is_seen_only_as_a_tool():
 @every_wire
 def test_the_message_of_an_event_is_the_very_object_of_the_history(speech: Speech):
     model = ScriptedModel([speech.calls(("c1", "look", '{"place": "here"}')), "done"], speech.wire, chunk_size=2)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).run("go")))
+    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=[look]).stream("go")))
     said = [event.message for event in events if isinstance(event, MessageFinished)]
     assert said[0] is result.messages[1]
     assert said[1] is result.messages[3]
@@ -282,7 +282,7 @@ def test_the_message_of_an_event_is_the_very_object_of_the_history(speech: Speec
 def test_text_gives_what_the_model_says_as_it_says_it():
     async def main() -> list[str]:
         model = ScriptedModel([MESSAGE.calls(("c1", "look", '{"place": "here"}'), text="hm. "), "done"], chunk_size=2)
-        run = ChatModelAgent(model=model, tools=[look]).run("go")
+        run = ChatModelAgent(model=model, tools=[look]).stream("go")
         return [text async for text in run.text()]
 
     assert asyncio.run(main()) == ["hm", ". ", "do", "ne"]
@@ -291,7 +291,7 @@ def test_text_gives_what_the_model_says_as_it_says_it():
 def test_started_events_say_which_attempt_and_which_model():
     model = ScriptedModel([TimeoutError("slow"), "done"])
     agent = ChatModelAgent(model=model, model_retry_config=ModelRetryConfig(backoff=lambda _attempt: 0))
-    events, _ = asyncio.run(collect(agent.run("go")))
+    events, _ = asyncio.run(collect(agent.stream("go")))
     started = [event for event in events if isinstance(event, ModelStarted)]
     assert [(event.turn, event.attempt, event.model) for event in started] == [
         (1, 1, "ScriptedModel"),

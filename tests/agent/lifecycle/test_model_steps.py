@@ -74,7 +74,7 @@ async def look() -> str:
 
 
 def run(agent: ChatModelAgent[Any], question: str = "go") -> tuple[list[Any], Any]:
-    return asyncio.run(collect(agent.run(question)))
+    return asyncio.run(collect(agent.stream(question)))
 
 
 @every_wire

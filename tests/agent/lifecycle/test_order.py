@@ -20,8 +20,8 @@ from tests.agent.lifecycle.recording import (
     Plain,
     callbacks,
     collect,
-    iterated,
     older,
+    passed,
     step,
     steps,
     tool_of_kind,
@@ -44,14 +44,18 @@ BEFORE_THE_TURN = [
 ]
 TO_THE_MODEL = [
     "model event: started",
+    "A wrap_model_call: in",
     "A model: in",
+    "B wrap_model_call: in",
     "B model: in",
     "callbacks model: start",
 ]
 FROM_THE_MODEL = [
     "callbacks model: end",
     "B model: out",
+    "B wrap_model_call: out",
     "A model: out",
+    "A wrap_model_call: out",
     "model event: finished",
 ]
 AFTER_THE_TURN = [
@@ -70,8 +74,8 @@ def call_steps(kind: str) -> list[str]:
         "old1 wrap_tool_call",
         "old2 wrap_tool_call",
         "A wrap_tool_call",
-        "B wrap_tool_call",
         f"A wrap_{kind}_tool_call",
+        "B wrap_tool_call",
         f"B wrap_{kind}_tool_call",
     ]
     return [
@@ -101,11 +105,11 @@ def middlewares(*, coroutines: bool) -> list[Any]:
 
 
 def around_every_call(name: str, *, coroutines: bool) -> Any:
-    def wrap(endpoint: Any, _context: Any) -> Any:
-        return iterated(endpoint, name)
+    def wrap(call: Any, proceed: Any) -> Any:
+        return passed(call, proceed, name)
 
-    async def wrap_later(endpoint: Any, context: Any) -> Any:
-        return wrap(endpoint, context)
+    async def wrap_later(call: Any, proceed: Any) -> Any:
+        return await wrap(call, proceed)
 
     return wrap_later if coroutines else wrap
 
@@ -130,7 +134,7 @@ def test_every_step_of_a_run_has_its_place(
         middlewares=middlewares(coroutines=coroutines),
         callbacks=callbacks("model", "tool", coroutines=coroutines),
     )
-    events, result = asyncio.run(collect(agent.run("go", streaming=streaming)))
+    events, result = asyncio.run(collect(agent.stream("go", streaming=streaming)))
     assert steps(events) == [
         "A before_agent",
         "B before_agent",
@@ -175,7 +179,7 @@ def test_retry_is_outside_the_event_sender_and_failover_outside_retry(
         middlewares=middlewares(coroutines=False),
         callbacks=callbacks("model"),
     )
-    events, result = asyncio.run(collect(agent.run("go", streaming=streaming)))
+    events, result = asyncio.run(collect(agent.stream("go", streaming=streaming)))
     failing = [*TO_THE_MODEL, "the model", "callbacks model: error"]
     assert steps(events) == [
         "A before_agent",

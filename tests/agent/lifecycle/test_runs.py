@@ -4,11 +4,12 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from typing import Any
+from weakref import ref
 
 import pytest
 
-from suture import ChatModelAgent, ConfigError, Delta, Message, ModelRequest, Outcome, Run, interrupt, tool
-from suture.events import MessageDelta, RunFinished, ToolDelta
+from suture import ChatModelAgent, ConfigError, Delta, Message, ModelRequest, Outcome, Run, interrupt, send_event, tool
+from suture.events import Custom, MessageDelta, RunFinished, ToolDelta
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import collect
@@ -68,7 +69,7 @@ def others() -> set[asyncio.Task[Any]]:
 def test_past_256_unread_events_the_model_waits_and_nothing_is_lost():
     async def main() -> None:
         model = Talkative()
-        run = ChatModelAgent(model=model).run("go")
+        run = ChatModelAgent(model=model).stream("go")
         reader = aiter(run)
         events = [await anext(reader)]
         await settle()
@@ -80,7 +81,7 @@ def test_past_256_unread_events_the_model_waits_and_nothing_is_lost():
         events.extend([event async for event in reader])
         assert [event.sequence for event in events] == list(range(len(events)))
         assert len([event for event in events if isinstance(event, MessageDelta)]) == MANY
-        assert (await run).output == "x" * MANY
+        assert (await run.result()).output == "x" * MANY
 
     asyncio.run(main())
 
@@ -97,7 +98,7 @@ def test_a_tool_never_waits_for_the_reader_and_nothing_is_lost():
             done.set()
 
         model = ScriptedModel([MESSAGE.calls(("c1", "stream", "{}")), "done"])
-        run = ChatModelAgent(model=model, tools=[stream]).run("go")
+        run = ChatModelAgent(model=model, tools=[stream]).stream("go")
         reader = aiter(run)
         events = [await anext(reader)]
         async with asyncio.timeout(5):
@@ -111,19 +112,19 @@ def test_a_tool_never_waits_for_the_reader_and_nothing_is_lost():
 
 def test_a_run_that_is_no_longer_read_can_still_be_awaited():
     async def main() -> None:
-        run = ChatModelAgent(model=Talkative()).run("go")
+        run = ChatModelAgent(model=Talkative()).stream("go")
         async for event in run:
             if isinstance(event, MessageDelta):
                 break
         async with asyncio.timeout(5):
-            assert (await run).output == "x" * MANY
+            assert (await run.result()).output == "x" * MANY
 
     asyncio.run(main())
 
 
 def test_a_run_that_is_read_slowly_can_be_awaited_beside_and_loses_nothing():
     async def main() -> None:
-        run = ChatModelAgent(model=Talkative()).run("go")
+        run = ChatModelAgent(model=Talkative()).stream("go")
         reader = aiter(run)
         events = [await anext(reader)]
         awaiting = asyncio.create_task(_result(run))
@@ -137,7 +138,7 @@ def test_a_run_that_is_read_slowly_can_be_awaited_beside_and_loses_nothing():
 
 
 async def _result(run: Run[Any]) -> Any:
-    return await run
+    return await run.result()
 
 
 def test_a_read_that_times_out_loses_nothing_and_stops_nothing():
@@ -148,7 +149,7 @@ def test_a_read_that_times_out_loses_nothing_and_stops_nothing():
             await go_on.wait()
             return "done"
 
-        run = ChatModelAgent(model=ScriptedModel([wait])).run("go")
+        run = ChatModelAgent(model=ScriptedModel([wait])).stream("go")
         reader = aiter(run)
         events = [await anext(reader), await anext(reader)]
         for _ in range(3):
@@ -158,15 +159,15 @@ def test_a_read_that_times_out_loses_nothing_and_stops_nothing():
         events.extend([event async for event in reader])
         assert [event.sequence for event in events] == list(range(len(events)))
         assert isinstance(events[-1], RunFinished)
-        assert (await run).output == "done"
+        assert (await run.result()).output == "done"
 
     asyncio.run(main())
 
 
 def test_awaited_first_it_keeps_no_events_and_cannot_be_read_any_more():
     async def main() -> None:
-        run = ChatModelAgent(model=Talkative()).run("go")
-        await run
+        run = ChatModelAgent(model=Talkative()).stream("go")
+        await run.result()
         with pytest.raises(ConfigError, match="awaited first"):
             async for _ in run:
                 pass
@@ -174,12 +175,44 @@ def test_awaited_first_it_keeps_no_events_and_cannot_be_read_any_more():
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("first", ["nothing", "a block", "some events"])
+def test_once_it_is_awaited_it_keeps_no_events_that_nobody_reads(first: str):
+    class Data:
+        """What an event carries."""
+
+    sent: list[Any] = []
+
+    @tool
+    async def work() -> str:
+        """Send events."""
+        for _ in range(10):
+            data = Data()
+            sent.append(ref(data))
+            send_event(Custom("data", data))
+        return "worked"
+
+    async def main() -> int:
+        agent = ChatModelAgent(model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]), tools=[work])
+        run = agent.stream("go")
+        if first == "a block":
+            await run.__aenter__()
+        elif first == "some events":
+            async for _ in run:
+                break
+        assert (await run.result()).output == "done"
+        gc.collect()
+        return sum(1 for each in sent if each() is not None)
+
+    assert asyncio.run(main()) == 0
+    assert len(sent) == 10
+
+
 def test_it_can_be_awaited_any_number_of_times_also_at_once():
     async def main() -> None:
         model = ScriptedModel(["done"])
-        run = ChatModelAgent(model=model).run("go")
+        run = ChatModelAgent(model=model).stream("go")
         first, second = await asyncio.gather(_result(run), _result(run))
-        assert first is second is await run is run.result
+        assert first is second is await run.result() is run.final_result
         assert len(model.requests) == 1
 
     asyncio.run(main())
@@ -188,7 +221,7 @@ def test_it_can_be_awaited_any_number_of_times_also_at_once():
 @pytest.mark.parametrize("ended", [True, False])
 def test_it_can_be_iterated_only_once(ended: bool):
     async def main() -> None:
-        run = ChatModelAgent(model=ScriptedModel(["done"])).run("go")
+        run = ChatModelAgent(model=ScriptedModel(["done"])).stream("go")
         if ended:
             assert len([event async for event in run]) == 4
         else:
@@ -196,7 +229,7 @@ def test_it_can_be_iterated_only_once(ended: bool):
         with pytest.raises(ConfigError, match="once"):
             async for _ in run:
                 pass
-        assert (await run).output == "done"
+        assert (await run.result()).output == "done"
 
     asyncio.run(main())
 
@@ -204,12 +237,12 @@ def test_it_can_be_iterated_only_once(ended: bool):
 def test_it_does_not_start_before_its_first_use():
     async def main() -> None:
         model = ScriptedModel(["done"])
-        run = ChatModelAgent(model=model).run("go")
+        run = ChatModelAgent(model=model).stream("go")
         await settle()
         assert model.requests == []
         assert others() == set()
-        assert run.result is None
-        await run
+        assert run.final_result is None
+        await run.result()
 
     asyncio.run(main())
 
@@ -218,7 +251,7 @@ def test_it_does_not_start_before_its_first_use():
 def test_a_run_that_nobody_refers_to_is_cancelled(used: str):
     async def main() -> None:
         model = Hanging()
-        run = ChatModelAgent(model=model).run("go")
+        run = ChatModelAgent(model=model).stream("go")
         if used == "read":
             await anext(aiter(run))
             await model.asked.wait()
@@ -241,7 +274,7 @@ def test_a_run_that_nobody_refers_to_is_cancelled(used: str):
 def test_to_leave_the_loop_over_a_temporary_run_ends_it():
     async def main() -> None:
         model = Hanging()
-        async for _ in ChatModelAgent(model=model).run("go"):
+        async for _ in ChatModelAgent(model=model).stream("go"):
             await model.asked.wait()
             break
         gc.collect()
@@ -256,7 +289,7 @@ def test_to_leave_the_loop_over_a_temporary_run_ends_it():
 @pytest.mark.parametrize("fails", [True, False])
 def test_leaving_the_block_ends_the_run(fails: bool):
     async def enter(model: Hanging, runs: list[Run[Any]]) -> None:
-        async with ChatModelAgent(model=model).run("go") as run:
+        async with ChatModelAgent(model=model).stream("go") as run:
             runs.append(run)
             await anext(aiter(run))
             await model.asked.wait()
@@ -271,7 +304,7 @@ def test_leaving_the_block_ends_the_run(fails: bool):
         else:
             await enter(model, runs)
         assert model.stopped.is_set()
-        assert runs[0].result.outcome is Outcome.CANCELLED
+        assert runs[0].final_result.outcome is Outcome.CANCELLED
         assert others() == set()
 
     asyncio.run(main())
@@ -279,9 +312,9 @@ def test_leaving_the_block_ends_the_run(fails: bool):
 
 def test_leaving_the_block_of_a_run_that_has_ended_changes_nothing():
     async def main() -> None:
-        async with ChatModelAgent(model=ScriptedModel(["done"])).run("go") as run:
-            result = await run
-        assert run.result is result
+        async with ChatModelAgent(model=ScriptedModel(["done"])).stream("go") as run:
+            result = await run.result()
+        assert run.final_result is result
         assert result.outcome is Outcome.FINISHED
 
     asyncio.run(main())
@@ -290,7 +323,7 @@ def test_leaving_the_block_of_a_run_that_has_ended_changes_nothing():
 def test_a_block_around_an_unused_run_costs_nothing():
     async def main() -> None:
         model = ScriptedModel(["done"])
-        async with ChatModelAgent(model=model).run("go"):
+        async with ChatModelAgent(model=model).stream("go"):
             pass
         assert model.requests == []
         assert others() == set()
@@ -344,7 +377,7 @@ def test_no_task_is_left_behind_however_a_run_ends(end: str):
         agent = ChatModelAgent(
             model=ScriptedModel(replies[end]), tools=[wait, slow, ask, inner.as_tool()], checkpoint_store=MemoryStore()
         )
-        run = agent.run("go", checkpoint_id="one")
+        run = agent.stream("go", checkpoint_id="one")
         if end == "left":
             async with run:
                 await anext(aiter(run))
@@ -356,7 +389,7 @@ def test_no_task_is_left_behind_however_a_run_ends(end: str):
             await reading
         else:
             await asyncio.gather(collect(run), return_exceptions=True)
-        assert run.result is not None
+        assert run.final_result is not None
         await asyncio.sleep(0)
         assert others() == set()
 

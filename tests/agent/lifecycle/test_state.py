@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -18,10 +19,13 @@ from suture import (
     ModelRetryConfig,
     ModelWrapper,
     ToolInfo,
+    current_run,
+    interrupt,
     replace,
     tool,
 )
 from suture.events import HistoryRewritten
+from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import Awaited, Plain, collect
 from tests.agent.lifecycle.speech import MESSAGE, WIRES, Speech, wire_name
@@ -54,7 +58,7 @@ def hook(name: str, change: Any) -> ChatModelAgentMiddleware[Any]:
 def two_turns(speech: Speech, *middlewares: Any, **choices: Any) -> tuple[list[Any], Any, ScriptedModel]:
     model = ScriptedModel([speech.calls(("c1", "look", "{}")), "done"], speech.wire)
     agent = ChatModelAgent(model=model, tools=[look, listen], middlewares=middlewares, **choices)
-    return *asyncio.run(collect(agent.run("go"))), model
+    return *asyncio.run(collect(agent.stream("go"))), model
 
 
 def whole(speech: Speech) -> list[Any]:
@@ -251,6 +255,55 @@ def test_the_model_context_says_what_surrounds_the_turn(speech: Speech):
         for turn in (1, 2)
         for where in ("before", "wrap", "after")
     ]
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["the last turn", "any turn"])
+def test_wrappers_of_the_model_are_told_the_tools_that_are_sent(last: bool):
+    seen: list[list[str]] = []
+
+    class Looking(ChatModelAgentMiddleware[Any]):
+        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+            return replace(state, tool_infos=state.tool_infos[:1])
+
+        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+            seen.append([info.name for info in model_context.tools])
+            return model
+
+    limits = {"max_iterations": 1, "on_max_iterations": "answer"} if last else {}
+    _, _, model = two_turns(MESSAGE, Looking(), **limits)
+    sent = [[info.name for info in request.tool_infos] for request in model.requests]
+    assert seen == sent == [["look"], [] if last else ["look"]]
+
+
+def test_a_value_is_stored_as_it_is_when_it_is_set(tmp_path: Path):
+    @tool
+    async def ask() -> str:
+        """Change a value in place, then ask."""
+        return str(await interrupt("may I?"))
+
+    seen: list[Any] = []
+
+    class Counting(ChatModelAgentMiddleware[Any]):
+        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+            values = current_run().values
+            seen.append(list(values.setdefault("log", [])))
+            values["log"].append("changed in place")
+            if model_context.turn == 2:
+                values["log"] = [*values["log"], "set again"]
+
+    model = ScriptedModel([MESSAGE.calls(("c1", "ask", "{}")), MESSAGE.calls(("c2", "ask", "{}")), "done"])
+
+    def agent() -> ChatModelAgent[Any]:
+        store = SQLiteStore(tmp_path / "runs.db")  # each a store of its own: as in another process
+        return ChatModelAgent(model=model, tools=[ask], middlewares=[Counting()], checkpoint_store=store)
+
+    async def main() -> None:
+        await agent().run("go", checkpoint_id="one")
+        await agent().resume("one", "yes")
+        await agent().resume("one", "yes")
+
+    asyncio.run(main())
+    assert seen == [[], [], ["changed in place", "set again"]]
 
 
 def test_an_empty_history_after_a_turn_is_an_error():

@@ -14,20 +14,22 @@ from suture import (
     ChatModelAgentMiddleware,
     Tool,
     ToolArgument,
+    ToolCallRequest,
     ToolContext,
     ToolResult,
     ToolsConfig,
+    replace,
     tool,
 )
 from suture.events import ToolDelta, ToolFinished, ToolStarted
-from suture.messages import ImagePart, TextPart
+from suture.messages import TextPart
+from suture.middleware import CallTool
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import KINDS, collect
 from tests.agent.lifecycle.speech import MESSAGE, WIRES, Speech, wire_name
 
 every_wire = pytest.mark.parametrize("speech", WIRES, ids=wire_name)
 every_kind = pytest.mark.parametrize("kind", KINDS)
-CAT = ImagePart(url="https://example.com/cat.png")
 
 
 def echo(kind: str) -> Tool[..., Any]:
@@ -54,15 +56,8 @@ def echo(kind: str) -> Tool[..., Any]:
 def sandwich(before: str, after: str) -> Any:
     """Return a wrapper of a call of any tool that puts a text before and one behind its result."""
 
-    def wrap(endpoint: Any, _context: ToolContext) -> Any:
-        async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            yield ToolResult((TextPart(before),))
-            async with aclosing(endpoint(argument, **options)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            yield ToolResult((TextPart(after),))
-
-        return around
+    async def wrap(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        return ToolResult((TextPart(before + (await proceed(call)).text + after),))
 
     return wrap
 
@@ -73,8 +68,8 @@ class EveryCall(ChatModelAgentMiddleware[Any]):
     def __init__(self, wrap: Any) -> None:
         self._wrap = wrap
 
-    def wrap_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
-        return self._wrap(endpoint, context)
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        return await self._wrap(call, proceed)
 
 
 class PerKind(ChatModelAgentMiddleware[Any]):
@@ -112,7 +107,7 @@ class PerKind(ChatModelAgentMiddleware[Any]):
             assert isinstance(argument, ToolArgument)
             result = await endpoint(argument, **options)
             before, after = self._signs
-            return ToolResult((TextPart(before + text_of(result) + after),))
+            return ToolResult((TextPart(before + result.text + after),))
 
         return around
 
@@ -120,9 +115,11 @@ class PerKind(ChatModelAgentMiddleware[Any]):
         async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
             self.asked.append(("enhanced_streamable", context.name, context.call_id))
             assert isinstance(argument, ToolArgument)
-            async with aclosing(sandwich(*self._signs)(endpoint, context)(argument, **options)) as pieces:
+            yield ToolResult((TextPart(self._signs[0]),))
+            async with aclosing(endpoint(argument, **options)) as pieces:
                 async for piece in pieces:
                     yield piece
+            yield ToolResult((TextPart(self._signs[1]),))
 
         return around
 
@@ -130,12 +127,8 @@ class PerKind(ChatModelAgentMiddleware[Any]):
 def call(speech: Speech, tools: Any, *, name: str = "echo", arguments: str = '{"text": "x"}', **choices: Any) -> Any:
     """Run an agent that makes one call; return its events, its result and the request of the second turn."""
     model = ScriptedModel([speech.calls(("c1", name, arguments)), "done"], speech.wire)
-    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=tools, **choices).run("go")))
+    events, result = asyncio.run(collect(ChatModelAgent(model=model, tools=tools, **choices).stream("go")))
     return events, result, model.requests[1]
-
-
-def text_of(result: ToolResult) -> str:
-    return "".join(part.text for part in result.parts if isinstance(part, TextPart))
 
 
 def finished(events: list[Any]) -> ToolFinished:
@@ -159,7 +152,7 @@ def test_step_1_the_event_sender_tells_the_result_after_all_processing(speech: S
     assert [(e.name, e.call_id, e.arguments, e.index, e.turn) for e in started] == [
         ("echo", "c1", '{"text": "x"}', 0, 1)
     ]
-    assert text_of(finished(events).result) == "1234>x5678"
+    assert finished(events).result.text == "1234>x5678"
     assert finished(events).text == "1234>x5678"
     assert result.messages[2] == speech.result("c1", "echo", "1234>x5678")
 
@@ -167,28 +160,19 @@ def test_step_1_the_event_sender_tells_the_result_after_all_processing(speech: S
 @every_wire
 @every_kind
 def test_steps_2_and_3_are_for_every_kind_of_tool_and_see_results_whole(speech: Speech, kind: str):
-    contexts: list[ToolContext] = []
-    arguments: list[ToolArgument] = []
+    seen: list[tuple[str, ...]] = []
 
-    def note(endpoint: Any, context: ToolContext) -> Any:
-        contexts.append(context)
-
-        async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            arguments.append(argument)
-            async with aclosing(endpoint(argument, **options)) as pieces:
-                async for piece in pieces:
-                    assert isinstance(piece, ToolResult)
-                    yield piece
-
-        return around
+    async def note(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        result = await proceed(call)
+        seen.append((call.name, call.call_id, call.arguments, call.kind, result.text))
+        return result
 
     call(
         speech,
         ToolsConfig(tools=[echo(kind)], tool_call_middlewares=[note]),
         middlewares=[AgentMiddleware(wrap_tool_call=note), EveryCall(note)],
     )
-    assert contexts == [ToolContext("echo", "c1")] * 3
-    assert arguments == [ToolArgument('{"text": "x"}')] * 3
+    assert seen == [("echo", "c1", '{"text": "x"}', kind, ">x")] * 3
 
 
 @every_wire
@@ -202,24 +186,24 @@ def test_step_4_only_the_wrapper_for_the_kind_of_the_tool_is_called(speech: Spee
 
 
 @every_kind
-def test_all_of_wrap_tool_call_is_outside_all_of_the_specific_wrappers(kind: str):
+def test_all_wrappers_of_a_call_are_one_ring_in_which_the_general_one_is_outside_the_specific_one(kind: str):
     class Both(PerKind):
         def __init__(self, *signs: str) -> None:
             super().__init__(signs[1], signs[2])
             self._outer = sandwich(signs[0], signs[3])
 
-        def wrap_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
-            return self._outer(endpoint, context)
+        async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+            return await self._outer(call, proceed)
 
-    _, result, _ = call(MESSAGE, [echo(kind)], middlewares=[Both(*"1368"), Both(*"2457")])
+    _, result, _ = call(MESSAGE, [echo(kind)], middlewares=[Both(*"1278"), Both(*"3456")])
     assert result.messages[2] == MESSAGE.result("c1", "echo", "1234>x5678")
 
 
 @every_wire
 @every_kind
 def test_step_5_the_tool_gets_the_arguments_that_the_wrappers_made(speech: Speech, kind: str):
-    def rewrite(endpoint: Any, _context: ToolContext) -> Any:
-        return lambda _argument, **options: endpoint(ToolArgument('{"text": "rewritten"}'), **options)
+    async def rewrite(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        return await proceed(replace(call, arguments='{"text": "rewritten"}'))
 
     started: list[Any] = []
     _, result, _ = call(
@@ -243,71 +227,12 @@ def test_callbacks_see_what_the_tool_itself_gave(kind: str):
         middlewares=[PerKind("(", ")")],
         callbacks=Callbacks(on_end=lambda _component, value: ended.append(value), kinds=frozenset({"tool"})),
     )
-    assert [text_of(result) for result in ended] == [">x"]
-
-
-def test_a_wrapper_of_every_call_loses_no_part_of_a_result():
-    @tool
-    async def picture() -> ToolResult:
-        """Show a picture."""
-        return ToolResult(
-            (
-                TextPart("a cat:"),
-                CAT,
-                TextPart("a nice one"),
-            )
-        )
-
-    passed: list[ToolResult] = []
-
-    def look(endpoint: Any, _context: ToolContext) -> Any:
-        async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            async with aclosing(endpoint(argument, **options)) as pieces:
-                async for piece in pieces:
-                    passed.append(piece)
-                    yield piece
-
-        return around
-
-    events, _, _ = call(MESSAGE, [picture], name="picture", arguments="{}", middlewares=[EveryCall(look)])
-    assert passed == [
-        ToolResult(
-            (
-                TextPart("a cat:"),
-                CAT,
-                TextPart("a nice one"),
-            )
-        )
-    ]
-    assert finished(events).result.parts == (TextPart("a cat:"), CAT, TextPart("a nice one"))
-
-
-@every_wire
-def test_what_a_wrapper_adds_behind_a_result_does_not_melt_the_parts_of_that_result(speech: Speech):
-    @tool
-    async def pages() -> ToolResult:
-        """Read two pages."""
-        return ToolResult(
-            (
-                TextPart("page one"),
-                TextPart("page two"),
-            )
-        )
-
-    def texts(**choices: Any) -> str:
-        events, _, _ = call(speech, [pages], name="pages", arguments="{}", **choices)
-        return "|".join(part.text for part in finished(events).result.parts if isinstance(part, TextPart))
-
-    assert texts() == "page one|page two"
-    assert "page one|page two" in texts(middlewares=[EveryCall(sandwich("<", ">"))])
+    assert [result.text for result in ended] == [">x"]
 
 
 def test_a_wrapper_may_answer_without_the_tool():
-    def answer(_endpoint: Any, _context: ToolContext) -> Any:
-        async def instead(_argument: ToolArgument, **_options: Any) -> AsyncIterator[ToolResult]:
-            yield ToolResult((TextPart("from the cache"),))
-
-        return instead
+    async def answer(_call: ToolCallRequest, _proceed: CallTool) -> ToolResult:
+        return ToolResult((TextPart("from the cache"),))
 
     ran: list[str] = []
 
@@ -358,7 +283,7 @@ def test_a_wrapper_may_call_the_tool_again():
 def test_only_streaming_tools_in_a_streaming_run_send_pieces(kind: str, streaming: bool):
     model = ScriptedModel([MESSAGE.calls(("c1", "echo", '{"text": "x"}')), "done"])
     agent = ChatModelAgent(model=model, tools=[echo(kind)])
-    events, _ = asyncio.run(collect(agent.run("go", streaming=streaming)))
-    pieces = [text_of(event.result) for event in events if isinstance(event, ToolDelta)]
+    events, _ = asyncio.run(collect(agent.stream("go", streaming=streaming)))
+    pieces = [event.result.text for event in events if isinstance(event, ToolDelta)]
     assert pieces == ([">", "x"] if streaming and kind.endswith("streamable") else [])
     assert finished(events).text == ">x"

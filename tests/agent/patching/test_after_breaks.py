@@ -86,7 +86,7 @@ def test_an_interrupt_that_is_resumed_gives_the_real_results(wire: str):
         model = ScriptedModel([one(wire, TWO), "ok"], wire)
         agent = agent_of(model, [PatchToolCalls()], asking, checkpoint_store=MemoryStore())
         stopped = await agent.run("When is high tide?", checkpoint_id="c")
-        await agent.resume("c", {stopped.interrupts[0].id: "yes"})
+        await agent.resume("c", answers={stopped.interrupts[0].id: "yes"})
         assert_sent(model, ASK, TWO, TIDE, result("b", "full, yes", "moon"))
 
     asyncio.run(use())
@@ -109,7 +109,7 @@ def test_a_refused_call_was_rejected(wire: str, patch: list[Any], answer: Any):
         model = ScriptedModel([one(wire, TWO), "ok", "fine"], wire)
         agent = agent_of(model, patch, guarded, checkpoint_store=MemoryStore())
         stopped = await agent.run("When is high tide?", checkpoint_id="c")
-        finished = await agent.resume("c", {stopped.interrupts[0].id: answer})
+        finished = await agent.resume("c", answers={stopped.interrupts[0].id: answer})
         wanted = [ASK, TWO, TIDE, answered("rejected", "b", "moon")]
         assert_sent(model, *wanted)
         await goes_on(agent, wire, finished)
@@ -124,7 +124,7 @@ def test_the_reason_of_a_refusal_reaches_the_model(wire: str):
         model = ScriptedModel([one(wire, TWO), "ok"], wire)
         agent = agent_of(model, [], guarded, checkpoint_store=MemoryStore())
         stopped = await agent.run("When is high tide?", checkpoint_id="c")
-        await agent.resume("c", {stopped.interrupts[0].id: Approval(approved=False, reason="too cloudy")})
+        await agent.resume("c", answers={stopped.interrupts[0].id: Approval(approved=False, reason="too cloudy")})
         text = read(wire, sent(model))[3][1][0][2]
         assert "was not run" in text
         assert "too cloudy" in text
@@ -147,8 +147,8 @@ def waiting(started: asyncio.Event) -> Any:
 
 
 async def cancelled(agent: ChatModelAgent[Any], started: asyncio.Event, **choices: Any) -> RunResult[Any]:
-    run = agent.run("When is high tide?", **choices)
-    work = asyncio.ensure_future(run)  # started by the first use
+    run = agent.stream("When is high tide?", **choices)
+    work = asyncio.ensure_future(run.result())  # started by the first use
     await started.wait()
     for _ in range(3):  # the finished sibling is journalled
         await asyncio.sleep(0)
@@ -197,7 +197,7 @@ def test_after_a_cancel_of_the_surrounding_task_it_is_the_same(wire: str):
         started, finished = asyncio.Event(), asyncio.Event()
         model = ScriptedModel([one(wire, TWO), "ok"], wire)
         agent = agent_of(model, [], waiting(started))
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
 
         async def reads() -> None:
             async for event in run:
@@ -277,8 +277,8 @@ def test_a_cancel_after_the_model_leaves_no_open_call(wire: str):
 
         model = ScriptedModel(replies, wire)
         agent = agent_of(model, [], waiting(asyncio.Event()))
-        run = agent.run("When is high tide?")
-        work = asyncio.ensure_future(run)
+        run = agent.stream("When is high tide?")
+        work = asyncio.ensure_future(run.result())
         await asked.wait()
         ending = asyncio.ensure_future(run.cancel(at="after_model"))
         await asyncio.sleep(0)
@@ -307,15 +307,15 @@ def test_after_a_tools_exception_that_ended_the_run_the_history_is_whole(wire: s
     async def use() -> None:
         model = ScriptedModel([one(wire, TWO), "ok"], wire)
         agent = agent_of(model, [], failing, tool_errors="raise")
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
         with pytest.raises(LookupError, match="clouds"):
-            await run
-        assert run.result is not None
-        assert_acceptable(wire, run.result.messages)
-        assert read(wire, run.result.messages)[:2] == read(wire, history(wire, ASK, TWO))
-        assert read(wire, run.result.messages)[2] == read(wire, history(wire, TIDE))[0]
-        await goes_on(agent, wire, run.result)
+            await run.result()
+        assert run.final_result is not None
+        assert_acceptable(wire, run.final_result.messages)
+        assert read(wire, run.final_result.messages)[:2] == read(wire, history(wire, ASK, TWO))
+        assert read(wire, run.final_result.messages)[2] == read(wire, history(wire, TIDE))[0]
+        await goes_on(agent, wire, run.final_result)
         assert_acceptable(wire, sent(model))
-        assert sent(model)[:-1] == list(run.result.messages)
+        assert sent(model)[:-1] == list(run.final_result.messages)
 
     asyncio.run(use())

@@ -56,14 +56,14 @@ def test_at_every_place_the_next_run_just_works(wire: str, patch: list[Any]):
     async def use(cut_after: int) -> None:
         model = ScriptedModel([one(wire, TWO), "ok"], wire, profile=PROFILE, chunk_size=5, cut_after=cut_after)
         agent = ChatModelAgent(model=model, tools=[tides, moon], middlewares=patch)
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
         with pytest.raises(ConnectionError, match="the stream was cut"):
-            await run
-        assert run.result is not None
-        assert run.result.outcome == "failed"
+            await run.result()
+        assert run.final_result is not None
+        assert run.final_result.outcome == "failed"
         model.cut_after = None
-        await agent.run([*run.result.messages, one(wire, MORE)])
-        came.append(check_what_is_left(wire, run.result, sent(model)))
+        await agent.run([*run.final_result.messages, one(wire, MORE)])
+        came.append(check_what_is_left(wire, run.final_result, sent(model)))
 
     for cut_after in range(PIECES):
         asyncio.run(use(cut_after))
@@ -79,11 +79,11 @@ def test_at_every_place_what_is_left_is_acceptable_as_it_is(wire: str):
 
     async def use(cut_after: int) -> None:
         model = ScriptedModel([one(wire, TWO)], wire, chunk_size=5, cut_after=cut_after)
-        run = ChatModelAgent(model=model, tools=[tides, moon]).run("When is high tide?")
+        run = ChatModelAgent(model=model, tools=[tides, moon]).stream("When is high tide?")
         with pytest.raises(ConnectionError):
-            await run
-        assert run.result is not None
-        assert suture.check(list(run.result.messages), wire=wire).findings == (), f"cut after {cut_after}"
+            await run.result()
+        assert run.final_result is not None
+        assert suture.check(list(run.final_result.messages), wire=wire).findings == (), f"cut after {cut_after}"
 
     for cut_after in range(PIECES):
         asyncio.run(use(cut_after))
@@ -94,13 +94,13 @@ def test_at_every_place_the_checkpoint_goes_on(wire: str):
     async def use(cut_after: int) -> None:
         model = ScriptedModel([one(wire, TWO), "ok"], wire, profile=PROFILE, chunk_size=5, cut_after=cut_after)
         agent = ChatModelAgent(model=model, tools=[tides, moon], checkpoint_store=MemoryStore())
-        run = agent.run("When is high tide?", checkpoint_id="c")
+        run = agent.stream("When is high tide?", checkpoint_id="c")
         with pytest.raises(ConnectionError):
-            await run
-        assert run.result is not None
+            await run.result()
+        assert run.final_result is not None
         model.cut_after = None
         await agent.run("And now?", checkpoint_id="c")
-        check_what_is_left(wire, run.result, sent(model))
+        check_what_is_left(wire, run.final_result, sent(model))
 
     for cut_after in range(PIECES):
         asyncio.run(use(cut_after))
@@ -125,13 +125,13 @@ def test_a_stream_that_just_ends_is_a_cut_one(wire: str):
     async def use(pieces: int) -> None:
         inner = ScriptedModel([one(wire, TWO), "ok"], wire, profile=PROFILE, chunk_size=5)
         agent = ChatModelAgent(model=Ends(inner, pieces), tools=[tides, moon])
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
         with pytest.raises(StreamCutError):
-            await run
-        assert run.result is not None
+            await run.result()
+        assert run.final_result is not None
         other = ChatModelAgent(model=inner, tools=[tides, moon])
-        await other.run([*run.result.messages, one(wire, MORE)])
-        check_what_is_left(wire, run.result, sent(inner))
+        await other.run([*run.final_result.messages, one(wire, MORE)])
+        check_what_is_left(wire, run.final_result, sent(inner))
 
     for pieces in range(PIECES):
         asyncio.run(use(pieces))
@@ -144,7 +144,7 @@ def test_a_cancel_in_the_middle_of_a_stream_is_as_harmless(wire: str):
     async def use(pieces: int) -> None:
         model = ScriptedModel([one(wire, TWO), "ok"], wire, profile=PROFILE, chunk_size=5)
         agent = ChatModelAgent(model=model, tools=[tides, moon])
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
         seen = 0
         async for event in run:
             if isinstance(event, MessageDelta):
@@ -166,13 +166,13 @@ def test_what_was_cut_before_anything_came_leaves_the_input_alone(wire: str):
     agent = ChatModelAgent(model=model, tools=[tides, moon])
 
     async def use() -> None:
-        run = agent.run("When is high tide?")
+        run = agent.stream("When is high tide?")
         with pytest.raises(ConnectionError):
-            await run
-        assert run.result is not None
-        assert list(run.result.messages) == history(wire, ASK)
+            await run.result()
+        assert run.final_result is not None
+        assert list(run.final_result.messages) == history(wire, ASK)
         model.cut_after = None
-        await agent.run([*run.result.messages, one(wire, MORE)])
+        await agent.run([*run.final_result.messages, one(wire, MORE)])
         assert_sent(model, ASK, MORE)
 
     asyncio.run(use())

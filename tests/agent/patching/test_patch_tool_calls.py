@@ -213,8 +213,8 @@ def test_the_language_in_force_where_the_run_is_made_holds_for_the_whole_run(mid
         model = ScriptedModel(["ok"])
         agent = ChatModelAgent(model=model, middlewares=middlewares)
         with suture.using_language("zh"):
-            run = agent.run(history("message", ASK, A, STOP))
-        await run
+            run = agent.stream(history("message", ASK, A, STOP))
+        await run.result()
         assert_sent(model, ASK, A, answered("interrupted", "a", "tides", language="zh"), STOP)
 
     asyncio.run(use())
@@ -229,7 +229,7 @@ def test_a_resumed_run_keeps_its_language():
         model = ScriptedModel(["ok"])
         agent = ChatModelAgent(model=model, middlewares=[Asks(), PatchToolCalls()], checkpoint_store=MemoryStore())
         stopped = await agent.run(history("message", ASK, A, STOP), checkpoint_id="c", language="zh")
-        await agent.resume("c", {stopped.interrupts[0].id: True})
+        await agent.resume("c", answers={stopped.interrupts[0].id: True})
         assert_sent(model, ASK, A, answered("interrupted", "a", "tides", language="zh"), STOP)
 
     asyncio.run(use())
@@ -259,7 +259,7 @@ def test_a_repair_is_told_in_one_event_with_its_report_and_never_again(wire: str
             model=ScriptedModel([*replies, "ok"], wire), tools=[clock], middlewares=[PatchToolCalls()]
         )
         given = history(wire, ASK, A, STOP, result("z", "a secret", "weather"))
-        (event,) = await rewrites(agent.run(given))
+        (event,) = await rewrites(agent.stream(given))
         assert (event.turn, event.middleware, event.before, event.after) == (1, "PatchToolCalls", 4, 5)
         assert event.report is not None
         found = [(finding["problem"], finding["call_id"]) for finding in event.report["findings"]]
@@ -269,11 +269,11 @@ def test_a_repair_is_told_in_one_event_with_its_report_and_never_again(wire: str
     asyncio.run(use())
 
 
-@pytest.mark.parametrize("patch", [PatchToolCalls(persist=False), None])
-def test_what_is_not_persisted_is_no_rewrite(patch: Any):
+@pytest.mark.parametrize("settings", [{"middlewares": [PatchToolCalls(persist=False)]}, {"repair": False}])
+def test_what_is_not_persisted_is_no_rewrite(settings: dict[str, Any]):
     async def use() -> None:
-        agent = ChatModelAgent(model=ScriptedModel(["ok"]), middlewares=[patch] if patch else [])
-        assert await rewrites(agent.run(history("message", ASK, A, STOP))) == []
+        agent = ChatModelAgent(model=ScriptedModel(["ok"]), **settings)
+        assert await rewrites(agent.stream(history("message", ASK, A, STOP))) == []
 
     asyncio.run(use())
 
@@ -283,7 +283,7 @@ def test_a_whole_history_is_not_rewritten(wire: str):
     async def use() -> None:
         model = ScriptedModel(["ok"], wire)
         given = history(wire, ASK, A, result("a", "06:12", "tides"), STOP)
-        run = ChatModelAgent(model=model, middlewares=[PatchToolCalls()]).run(given)
+        run = ChatModelAgent(model=model, middlewares=[PatchToolCalls()]).stream(given)
         assert await rewrites(run) == []
         assert all(mine is theirs for mine, theirs in zip(sent(model), given, strict=True))
 
@@ -313,7 +313,7 @@ def test_a_history_that_was_patched_is_whole_for_the_next_run(wire: str):
     async def use() -> None:
         agent = ChatModelAgent(model=ScriptedModel(["ok", "ok"], wire), middlewares=[PatchToolCalls()])
         first = await agent.run(history(wire, ASK, A, STOP, turn(call("b", "moon")), STOP))
-        assert await rewrites(agent.run([*first.messages, one(wire, STOP)])) == []
+        assert await rewrites(agent.stream([*first.messages, one(wire, STOP)])) == []
 
     asyncio.run(use())
 

@@ -36,14 +36,14 @@ async def clock() -> str:
 
 
 async def assert_refused(model: Any, given: list[Any], middlewares: list[Any], problem: str) -> None:
-    run = ChatModelAgent(model=model, middlewares=middlewares).run(given)
+    run = ChatModelAgent(model=model, middlewares=middlewares).stream(given)
     with pytest.raises(HistoryError, match=problem) as error:
-        await run
+        await run.result()
     left: Any = error.value.unresolved
     assert [(finding.index, finding.problem) for finding in left] == [(1, problem)]
-    assert error.value.result is run.result
-    assert run.result is not None
-    assert run.result.outcome == "failed"
+    assert error.value.result is run.final_result
+    assert run.final_result is not None
+    assert run.final_result.outcome == "failed"
 
 
 @each_way

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from suture import ToolResult
 from suture.messages import TextPart, ToolArgument
 from suture.middleware import ToolReduction
-from suture.middleware._reading import reading_tools
+from suture.middleware.reading_tools import reading_tools
 from suture.reduction import Saved
 from suture.stores import LocalBackend, MemoryBackend
 
@@ -52,13 +52,12 @@ class Desk:
         for path, content in files.items():
             asyncio.run(self.backend.write(path, content))
         self.record(*[Saved(path, "c0", "dump", "trunc", len(content)) for path, content in files.items()])
-        made = reading_tools(self.reduction._book, self.reduction._backend_of, "read_file", most)
+        made = reading_tools(self.reduction._record, self.reduction.backend_of, "read_file", most)
         self.tools = {tool.name: tool for tool in made}
 
     def record(self, *saved: Saved) -> None:
         """Let the history know of what was saved."""
-        book = self.reduction._book()
-        book.keep(book.ledger.with_saved(*saved))
+        self.reduction._record().keep(saved)
 
     async def result(self, name: str, **arguments: Any) -> ToolResult:
         """Return what a tool gives."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -153,8 +153,8 @@ class Seen:
     @property
     def result(self) -> RunResult[Any]:
         """What there is of the run, also if it failed."""
-        assert self.run.result is not None
-        return self.run.result
+        assert self.run.final_result is not None
+        return self.run.final_result
 
     @property
     def kept(self) -> list[str]:
@@ -190,8 +190,8 @@ class Seen:
         return [event for event in self.events if isinstance(event, ToolFinished)][number].result
 
     def custom(self) -> list[Custom]:
-        """Return the events that the middleware sent."""
-        return [event for event in self.events if isinstance(event, Custom)]
+        """Return the events that the middleware sent of output that was not saved."""
+        return [event for event in self.events if isinstance(event, Custom) and event.name == "tool_output_not_saved"]
 
 
 def said(result: ToolResult) -> str:
@@ -211,7 +211,7 @@ async def drive(
     model: ScriptedModel[Any] = ScriptedModel([*(asks(wire, *each) for each in rounds), "ok"], wire)
     middlewares = reduction if isinstance(reduction, Sequence) else [reduction]
     agent = ChatModelAgent(model=model, tools=tools, middlewares=middlewares, **options)
-    run = agent.run("go", **(choices or {}))
+    run: Any = cast("Any", agent.stream)("go", **(choices or {}))
     events: list[Any] = []
     error: Exception | None = None
     try:

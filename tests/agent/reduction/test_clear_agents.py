@@ -37,7 +37,7 @@ def rounds(wire: str, *labels: str) -> list[Any]:
 
 
 @on_each_wire
-def test_36_and_41_each_turn_sees_old_results_as_paths_and_the_last_one_whole(wire: str):
+def test_each_turn_sees_old_results_as_paths_and_the_last_one_whole(wire: str):
     async def scene() -> None:
         backend = Counting()
         agent, model = make(wire, rounds(wire, "a", "b", "c"), reducing(backend))
@@ -57,7 +57,7 @@ def test_36_and_41_each_turn_sees_old_results_as_paths_and_the_last_one_whole(wi
 
 
 @on_each_wire
-def test_36_the_reading_tool_is_named_as_it_is_called(wire: str):
+def test_the_reading_tool_is_named_as_it_is_called(wire: str):
     async def scene() -> None:
         backend = MemoryBackend()
         agent, model = make(wire, rounds(wire, "a", "b"), reducing(backend, read_file_tool_name="cat_file"))
@@ -68,7 +68,7 @@ def test_36_the_reading_tool_is_named_as_it_is_called(wire: str):
 
 
 @on_each_wire
-def test_36_in_the_language_of_the_run(wire: str):
+def test_in_the_language_of_the_run(wire: str):
     async def scene() -> None:
         agent, model = make(wire, rounds(wire, "a", "b"), reducing(MemoryBackend()), language="zh")
         await agent.run("go")
@@ -79,7 +79,7 @@ def test_36_in_the_language_of_the_run(wire: str):
 
 @pytest.mark.parametrize("later", [False, True], ids=["plain", "async"])
 @on_each_wire
-def test_37_a_path_maker_may_be_plain_or_async(wire: str, later: bool):
+def test_a_path_maker_may_be_plain_or_async(wire: str, later: bool):
     def plain(detail: ToolDetail) -> str:
         return f"/own/{detail.tool_context.name}/{detail.tool_context.call_id}"
 
@@ -98,7 +98,7 @@ def test_37_a_path_maker_may_be_plain_or_async(wire: str, later: bool):
 
 
 @on_each_wire
-def test_38_without_a_backend_old_results_are_just_gone(wire: str):
+def test_without_a_backend_old_results_are_just_gone(wire: str):
     async def scene() -> None:
         agent, model = make(wire, rounds(wire, "a", "b"), ToolReduction(skip_truncation=True, max_tokens_for_clear=0))
         await agent.run("go")
@@ -109,7 +109,7 @@ def test_38_without_a_backend_old_results_are_just_gone(wire: str):
 
 
 @on_each_wire
-def test_39_parallel_calls_are_cleared_together_each_to_its_own_file(wire: str):
+def test_parallel_calls_are_cleared_together_each_to_its_own_file(wire: str):
     async def scene() -> None:
         backend = MemoryBackend()
         agent, model = make(wire, [asks(wire, "x", "y", "w"), asks(wire, "z"), "done"], reducing(backend))
@@ -122,7 +122,7 @@ def test_39_parallel_calls_are_cleared_together_each_to_its_own_file(wire: str):
 
 @pytest.mark.parametrize("later", [False, True], ids=["plain", "async"])
 @on_each_wire
-def test_40_a_handler_may_be_plain_or_async_and_take_the_arguments_along(wire: str, later: bool):
+def test_a_handler_may_be_plain_or_async_and_take_the_arguments_along(wire: str, later: bool):
     def plain(detail: ToolDetail) -> ClearResult:
         assert detail.tool_argument is not None
         return ClearResult(
@@ -150,7 +150,7 @@ def test_40_a_handler_may_be_plain_or_async_and_take_the_arguments_along(wire: s
 
 
 @on_each_wire
-def test_42_an_excluded_tool_keeps_its_results(wire: str):
+def test_an_excluded_tool_keeps_its_results(wire: str):
     async def scene() -> None:
         backend = MemoryBackend()
         agent, model = make(wire, rounds(wire, "a", "b"), reducing(backend, clear_exclude_tools=["look"]))
@@ -162,12 +162,12 @@ def test_42_an_excluded_tool_keeps_its_results(wire: str):
 
 
 @on_each_wire
-def test_43_and_r9_if_too_little_is_freed_there_is_no_file_no_mark_and_no_event(wire: str):
+def test_if_too_little_is_freed_there_is_no_file_no_mark_and_no_event(wire: str):
     async def scene() -> None:
         backend, called = Counting(), list[Any]()
         reduction = reducing(backend, clear_at_least_tokens=10_000, clear_post_process=called.append)
         agent, model = make(wire, rounds(wire, "a", "b"), reduction)
-        events, result = await seen(agent.run("go"))
+        events, result = await seen(agent.stream("go"))
         assert said(wire, sent(model)) == whole("a", "b")
         assert (backend.written, called, rewrites(events)) == ([], [], [])
         assert MARK not in str(list(result.messages))
@@ -176,7 +176,7 @@ def test_43_and_r9_if_too_little_is_freed_there_is_no_file_no_mark_and_no_event(
 
 
 @on_each_wire
-def test_45_a_history_that_comes_in_is_cleared_before_the_first_turn(wire: str):
+def test_a_history_that_comes_in_is_cleared_before_the_first_turn(wire: str):
     async def scene() -> None:
         backend = MemoryBackend()
         agent, model = make(wire, ["done"], reducing(backend))
@@ -192,7 +192,7 @@ def test_45_a_history_that_comes_in_is_cleared_before_the_first_turn(wire: str):
 
 
 @pytest.mark.parametrize("wire", ["message", "agentic"])
-def test_45_the_mark_is_on_the_turns_of_cleared_rounds(wire: str):
+def test_the_mark_is_on_the_turns_of_cleared_rounds(wire: str):
     async def scene() -> None:
         agent, _ = make(wire, rounds(wire, "a", "b"), reducing(MemoryBackend()))
         result = await agent.run("go")
@@ -202,7 +202,7 @@ def test_45_the_mark_is_on_the_turns_of_cleared_rounds(wire: str):
 
 
 @on_each_wire
-def test_46_r15_and_defect_7_with_both_phases_skipped_nothing_is_counted_or_called(wire: str):
+def test_with_both_phases_skipped_nothing_is_counted_or_called(wire: str):
     class Forbidden:
         def count(self, _message: Any) -> int:
             raise AssertionError("nobody should count")
@@ -220,7 +220,7 @@ def test_46_r15_and_defect_7_with_both_phases_skipped_nothing_is_counted_or_call
             clear_post_process=forbidden,
         )
         agent, model = make(wire, rounds(wire, "a", "b"), reduction)
-        events, result = await seen(agent.run("go"))
+        events, result = await seen(agent.stream("go"))
         assert said(wire, sent(model)) == whole("a", "b")
         assert rewrites(events) == []
         assert MARK not in str(list(result.messages))
@@ -230,7 +230,7 @@ def test_46_r15_and_defect_7_with_both_phases_skipped_nothing_is_counted_or_call
 
 @pytest.mark.parametrize("later", [False, True], ids=["plain", "async"])
 @on_each_wire
-def test_47_the_post_process_sees_the_cleared_state_and_only_then(wire: str, later: bool):
+def test_the_post_process_sees_the_cleared_state_and_only_then(wire: str, later: bool):
     states: list[ChatModelAgentState[Any]] = []
 
     async def awaited(state: ChatModelAgentState[Any]) -> None:
@@ -249,7 +249,7 @@ def test_47_the_post_process_sees_the_cleared_state_and_only_then(wire: str, lat
 
 
 @on_each_wire
-def test_47_the_error_of_a_post_process_ends_the_run_as_it_is(wire: str):
+def test_the_error_of_a_post_process_ends_the_run_as_it_is(wire: str):
     failure = RuntimeError("nobody listens")
 
     def failing(_state: Any) -> None:
@@ -268,7 +268,7 @@ def test_47_the_error_of_a_post_process_ends_the_run_as_it_is(wire: str):
 def test_the_event_says_what_was_cleared_and_never_what_it_said(wire: str):
     async def scene() -> None:
         agent, _ = make(wire, rounds(wire, "a", "b"), reducing(MemoryBackend()))
-        events, _ = await seen(agent.run("go"))
+        events, _ = await seen(agent.stream("go"))
         (event,) = rewrites(events)
         assert (event.middleware, event.turn, event.before, event.after) == ("ToolReduction", 3, 5, 5)
         assert event.report is not None
@@ -286,11 +286,11 @@ def test_the_event_says_what_was_cleared_and_never_what_it_said(wire: str):
 
 
 @on_each_wire
-def test_r20_and_defect_3_what_events_showed_is_not_changed_behind_their_readers_back(wire: str):
+def test_what_events_showed_is_not_changed_behind_their_readers_back(wire: str):
     async def scene() -> None:
         agent, _ = make(wire, rounds(wire, "a", "b", "c"), reducing(MemoryBackend()))
         shown: list[tuple[Any, Any]] = []
-        async for event in agent.run("go"):
+        async for event in agent.stream("go"):
             if isinstance(event, MessageFinished):
                 shown.append((event.message, copy.deepcopy(event.message)))
             if isinstance(event, ToolFinished):
@@ -302,7 +302,7 @@ def test_r20_and_defect_3_what_events_showed_is_not_changed_behind_their_readers
 
 
 @on_each_wire
-def test_defect_13_and_r16_a_tools_own_backend_is_used_and_can_be_read(wire: str):
+def test_a_tools_own_backend_is_used_and_can_be_read(wire: str):
     async def scene() -> None:
         shared, own = MemoryBackend(), MemoryBackend()
         config = {"look": ToolReductionConfig(backend=own)}
@@ -316,7 +316,7 @@ def test_defect_13_and_r16_a_tools_own_backend_is_used_and_can_be_read(wire: str
 
 
 @on_each_wire
-def test_r17_the_flag_of_a_tool_is_heard_although_it_has_a_handler(wire: str):
+def test_the_flag_of_a_tool_is_heard_although_it_has_a_handler(wire: str):
     def forbidden(_detail: ToolDetail) -> ClearResult:
         raise AssertionError("nobody should ask")
 

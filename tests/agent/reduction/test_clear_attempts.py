@@ -36,7 +36,7 @@ def test_a_turn_that_is_tried_again_is_cleared_once(wire: str):
         script = [asks(wire, "a"), LOST, asks(wire, "b"), LOST, LOST, asks(wire, "c"), LOST, "done"]
         retry = ModelRetryConfig(max_retries=3, backoff=lambda _attempt: 0)
         agent, model = make(wire, script, reducing(backend, token_counter=counter), model_retry_config=retry)
-        events, _ = await seen(agent.run("go"))
+        events, _ = await seen(agent.stream("go"))
         assert backend.written == ["/r/clear/a", "/r/clear/b"]
         assert [event.turn for event in rewrites(events)] == [3, 4]
         third, fourth = [sent(model, number) for number in (3, 4, 5)], [sent(model, number) for number in (6, 7)]
@@ -81,7 +81,7 @@ def test_another_model_that_takes_over_is_sent_the_same(wire: str):
         failover = ModelFailoverConfig(models=[spare])
         script = [asks(wire, "a"), asks(wire, "b"), LOST]
         agent, model = make(wire, script, reducing(backend), failover=failover)
-        events, _ = await seen(agent.run("go"))
+        events, _ = await seen(agent.stream("go"))
         assert sent(spare, 0) == sent(model)
         assert said(wire, sent(spare, 0)) == placed("a") | whole("b")
         assert said(wire, sent(spare, 1)) == placed("a", "b") | whole("c")
@@ -114,7 +114,7 @@ def of_kind(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"])
 @on_each_wire
-def test_4_5_what_was_streamed_is_whole_in_its_file(wire: str, kind: str):
+def test_what_was_streamed_is_whole_in_its_file(wire: str, kind: str):
     """eino#1090: streamed results were lost."""
 
     async def scene() -> None:
@@ -129,7 +129,7 @@ def test_4_5_what_was_streamed_is_whole_in_its_file(wire: str, kind: str):
 
 
 @on_each_wire
-def test_defect_14_what_was_truncated_when_it_came_is_cleared_to_the_file_that_is_there(wire: str):
+def test_what_was_truncated_when_it_came_is_cleared_to_the_file_that_is_there(wire: str):
     async def scene() -> None:
         backend = Counting()
         reduction = reducing(backend, skip_truncation=False, max_length_for_trunc=400, max_tokens_for_clear=0)
@@ -144,7 +144,7 @@ def test_defect_14_what_was_truncated_when_it_came_is_cleared_to_the_file_that_i
     play(scene())
 
 
-def test_69_entries_are_copied_so_that_a_later_change_changes_nothing():
+def test_entries_are_copied_so_that_a_later_change_changes_nothing():
     async def scene() -> None:
         entries = {"look": ToolReductionConfig(skip_clear=True)}
         excluded = ["peek"]

@@ -42,7 +42,7 @@ async def looked(wire: str, labels: str, **choices: Any) -> tuple[ScriptedModel[
     """Look all of these up, one round each; return the model and the events."""
     script = [*(asks(wire, label) for label in labels), "done"]
     agent, model = make(wire, script, reducing(MemoryBackend(), **choices))
-    events, _ = await seen(agent.run("go"))
+    events, _ = await seen(agent.stream("go"))
     return model, events
 
 
@@ -112,14 +112,14 @@ def test_a_placeholder_is_the_same_bytes_in_every_request_that_has_it(wire: str)
 
 
 @on_each_wire
-def test_4_5_a_threshold_out_of_reach_clears_each_result_once_and_no_more(wire: str):
+def test_a_threshold_out_of_reach_clears_each_result_once_and_no_more(wire: str):
     """A loop of compactions where the model is small; a placeholder that is taken for output again."""
 
     async def scene() -> None:
         backend = Counting()
         script = [asks(wire, "a"), asks(wire, "b"), *(asks(wire, f"p{n}", name="peek") for n in range(5)), "done"]
         agent, model = make(wire, script, reducing(backend, max_tokens_for_clear=1))
-        events, _ = await seen(agent.run("go"))
+        events, _ = await seen(agent.stream("go"))
         assert backend.written == ["/r/clear/a", "/r/clear/b"]
         small = {f"p{n}": f"ok p{n}" for n in range(5)}
         assert said(wire, sent(model)) == placed("a", "b") | small
@@ -130,7 +130,7 @@ def test_4_5_a_threshold_out_of_reach_clears_each_result_once_and_no_more(wire: 
 
 
 @on_each_wire
-def test_defect_12_results_that_would_not_get_smaller_stay_for_good(wire: str):
+def test_results_that_would_not_get_smaller_stay_for_good(wire: str):
     async def scene() -> None:
         backend = Counting()
         script = [*(asks(wire, f"p{n}", name="peek") for n in range(4)), "done"]
@@ -144,7 +144,7 @@ def test_defect_12_results_that_would_not_get_smaller_stay_for_good(wire: str):
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 5])
 @on_each_wire
-def test_r22_as_many_of_the_latest_rounds_are_whole_as_are_to_be_kept(wire: str, kept: int):
+def test_as_many_of_the_latest_rounds_are_whole_as_are_to_be_kept(wire: str, kept: int):
     async def scene() -> None:
         model, _ = await looked(wire, "abcd", clear_retention_suffix_limit=kept)
         for number, messages in enumerate(requests(model)):
@@ -155,7 +155,7 @@ def test_r22_as_many_of_the_latest_rounds_are_whole_as_are_to_be_kept(wire: str,
 
 
 @on_each_wire
-def test_r21_exactly_at_the_threshold_nothing_is_cleared(wire: str):
+def test_exactly_at_the_threshold_nothing_is_cleared(wire: str):
     async def scene() -> None:
         plain, _ = await looked(wire, "ab", max_tokens_for_clear=1_000_000, add_reading_tools=False)
         request = plain.requests[-1]

@@ -35,7 +35,7 @@ def rounds(wire: str, labels: Sequence[str] = LABELS) -> list[Any]:
 
 
 @on_each_wire
-def test_defect_17_while_nothing_is_cleared_each_message_is_counted_once_in_the_run(wire: str):
+def test_while_nothing_is_cleared_each_message_is_counted_once_in_the_run(wire: str):
     async def scene() -> None:
         counter = Letters()
         reduction = reducing(MemoryBackend(), token_counter=counter, max_tokens_for_clear=1_000_000)
@@ -47,7 +47,7 @@ def test_defect_17_while_nothing_is_cleared_each_message_is_counted_once_in_the_
 
 
 @on_each_wire
-def test_defect_17_a_turn_that_clears_nothing_looks_at_nothing_old(wire: str):
+def test_a_turn_that_clears_nothing_looks_at_nothing_old(wire: str):
     async def scene() -> None:
         counter, looked = Letters(), list[int]()
 
@@ -67,7 +67,7 @@ def test_defect_17_a_turn_that_clears_nothing_looks_at_nothing_old(wire: str):
 
 
 @on_each_wire
-def test_defect_17_with_clearing_no_message_is_counted_twice_either(wire: str):
+def test_with_clearing_no_message_is_counted_twice_either(wire: str):
     async def scene() -> None:
         counter = Letters()
         agent, model = make(wire, rounds(wire), reducing(MemoryBackend(), token_counter=counter))
@@ -80,7 +80,7 @@ def test_defect_17_with_clearing_no_message_is_counted_twice_either(wire: str):
 
 
 @on_each_wire
-def test_defect_17_an_unmet_minimum_does_not_count_everything_again_each_turn(wire: str):
+def test_an_unmet_minimum_does_not_count_everything_again_each_turn(wire: str):
     """The reference copies and counts the whole history at each turn then."""
 
     async def scene() -> None:
@@ -228,7 +228,7 @@ def test_two_runs_at_once_do_not_share_their_counts():
             return asks("message", f"{label}{number}") if number < 5 else "done"
 
         agent, _ = make("message", script, reduction)
-        results = await asyncio.gather(start(agent.run("one")), start(agent.run("two")))
+        results = await asyncio.gather(start(agent.stream("one")), start(agent.stream("two")))
         for label, result in zip(("one", "two"), results, strict=True):
             texts = said("message", result.messages)
             assert list(texts) == [f"{label}{number}" for number in range(5)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Maker]:
 
 
 @on_each_wire
-def test_r8_whichever_write_fails_history_and_files_are_as_they_were_and_the_next_attempt_succeeds(
+def test_whichever_write_fails_history_and_files_are_as_they_were_and_the_next_attempt_succeeds(
     wire: str, fresh: Maker
 ):
     async def attempt(number: int) -> None:
@@ -92,7 +92,7 @@ def test_r8_whichever_write_fails_history_and_files_are_as_they_were_and_the_nex
 
 
 @on_each_wire
-def test_r8_if_what_was_written_cannot_be_deleted_either_nothing_is_lost(wire: str, fresh: Maker):
+def test_if_what_was_written_cannot_be_deleted_either_nothing_is_lost(wire: str, fresh: Maker):
     """The files stay behind, named by nobody, and the next attempt finds its way around them or takes them."""
 
     async def scene() -> None:
@@ -115,7 +115,7 @@ def test_r8_if_what_was_written_cannot_be_deleted_either_nothing_is_lost(wire: s
 
 
 @on_each_wire
-def test_r8_a_pass_that_fails_takes_back_only_what_it_wrote_itself(wire: str, fresh: Maker):
+def test_a_pass_that_fails_takes_back_only_what_it_wrote_itself(wire: str, fresh: Maker):
     """The same history goes on twice: to write what is there already is fine, to delete it is not."""
 
     async def scene() -> None:
@@ -133,7 +133,7 @@ def test_r8_a_pass_that_fails_takes_back_only_what_it_wrote_itself(wire: str, fr
 
 
 @on_each_wire
-def test_r8_a_conversation_that_failed_is_resumed_once_there_is_room(wire: str, fresh: Maker):
+def test_a_conversation_that_failed_is_resumed_once_there_is_room(wire: str, fresh: Maker):
     async def scene() -> None:
         for number in range(1, len(OLD) + 1):
             backend = Faulty(fresh(), number)
@@ -149,7 +149,7 @@ def test_r8_a_conversation_that_failed_is_resumed_once_there_is_room(wire: str, 
 
 
 @on_each_wire
-def test_r8_a_failure_in_the_middle_of_a_run_keeps_what_the_run_has_so_far(wire: str):
+def test_a_failure_in_the_middle_of_a_run_keeps_what_the_run_has_so_far(wire: str):
     async def scene() -> None:
         backend = Faulty(MemoryBackend(), 2)
         script = [asks(wire, "a"), asks(wire, "b"), asks(wire, "c"), "done"]
@@ -171,9 +171,9 @@ def test_on_backend_error_continue_sends_everything_and_says_so(wire: str):
         backend = Faulty(MemoryBackend(), 1)
         script = [asks(wire, "a"), asks(wire, "b"), asks(wire, "c"), "done"]
         agent, model = make(wire, script, reducing(backend, on_backend_error="continue"))
-        events, _ = await seen(agent.run("go"))
-        told = [event for event in events if isinstance(event, Custom)]
-        assert [event.name for event in told] == ["tool_output_not_saved"]
+        events, _ = await seen(agent.stream("go"))
+        told = [event for event in events if isinstance(event, Custom) and event.name == "tool_output_not_saved"]
+        assert len(told) == 1
         assert "a" in str(told[0].data)
         assert [said(wire, request.messages) for request in model.requests[2:]] == [
             whole("a", "b"),
@@ -193,17 +193,17 @@ def test_a_run_that_is_cancelled_while_it_saves_has_changed_nothing(wire: str):
             self.reached = asyncio.Event()
             self.stuck = True
 
-        async def write(self, path: str, content: str | bytes) -> None:
+        async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
             if self.stuck and path.endswith("b"):
                 self.reached.set()
                 await asyncio.Event().wait()
-            await super().write(path, content)
+            return await super().write_stream(path, chunks)
 
     async def scene() -> None:
         backend = Stuck()
         agent, model = make(wire, ["done"], reducing(backend))
         messages = history(wire, *ALL)
-        run = agent.run(messages)
+        run = agent.stream(messages)
         waiting = start(run)
         await backend.reached.wait()
         result = await run.cancel()

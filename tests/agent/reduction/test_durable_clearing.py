@@ -57,7 +57,7 @@ def test_an_interrupted_run_goes_on_with_the_same_placeholders_and_clears_no_rou
         assert stopped.outcome == "interrupted"
         assert said(wire, stopped.messages) == at("a") | {"b": long("b")}
         again, second = cast(wire, backend, store, pause="c")
-        result = await again.resume("k", {stopped.interrupts[0].id: "yes"})
+        result = await again.resume("k", answers={stopped.interrupts[0].id: "yes"})
         assert said(wire, result.messages) == at("a", "b", "c") | {"asked": "yes", "d": long("d")}
         assert backend.written == ["/k/clear/a", "/k/clear/b", "/k/clear/c"]
         assert await originals(wire, result.messages, backend) == WHOLE | {"asked": "yes"}
@@ -75,7 +75,7 @@ def test_the_marks_are_there_after_a_resume(wire: str, store: Any):
         stopped = await agent.run("go", checkpoint_id="k")
         marks = [message.extra.get(MARK) for message in stopped.messages]
         assert marks == [None, True, None, None, None, None]
-        result = await agent.resume("k", {stopped.interrupts[0].id: "yes"})
+        result = await agent.resume("k", answers={stopped.interrupts[0].id: "yes"})
         turns = [message.extra.get(MARK) for message in result.messages if message.role == "assistant"]
         # What somebody answered was short: nothing of that round was cleared.
         assert turns == [True, True, None, True, None, None]
@@ -90,7 +90,7 @@ def test_after_a_resume_the_model_reads_what_was_cleared_before(wire: str, store
         agent, _ = cast(wire, backend, store, pause="d")
         stopped = await agent.run("go", checkpoint_id="k")
         again, model = cast(wire, backend, store, pause="d")
-        await again.resume("k", {stopped.interrupts[0].id: "yes"})
+        await again.resume("k", answers={stopped.interrupts[0].id: "yes"})
         await again.run("read /k/clear/a", checkpoint_id="k")
         assert long("a").splitlines()[0] in said(wire, sent(model))["reader"]
 

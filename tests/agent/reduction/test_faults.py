@@ -60,7 +60,7 @@ def reducing(backend: Any, **settings: Any) -> ToolReduction:
 @each_whole
 @each_broken
 @on_each_wire
-def test_defect_5_a_result_that_was_not_saved_stays_whole_and_the_run_fails_before_the_next_turn(
+def test_a_result_that_was_not_saved_stays_whole_and_the_run_fails_before_the_next_turn(
     wire: str, broken: str, kind: str
 ):
     make, _ = BROKEN[broken]
@@ -82,9 +82,7 @@ def test_defect_5_a_result_that_was_not_saved_stays_whole_and_the_run_fails_befo
 @each_whole
 @each_broken
 @on_each_wire
-def test_defect_5_asked_to_go_on_the_run_does_with_the_whole_result_and_an_event_tells(
-    wire: str, broken: str, kind: str
-):
+def test_asked_to_go_on_the_run_does_with_the_whole_result_and_an_event_tells(wire: str, broken: str, kind: str):
     make, _ = BROKEN[broken]
     seen = play(reducing(make(), on_backend_error="continue"), made(kind, LONG), wire=wire)
     assert seen.text == LONG
@@ -243,9 +241,7 @@ def test_what_a_handler_wanted_saved_and_was_not_leaves_the_tools_own_result(kin
 @each_broken
 @pytest.mark.parametrize("language", ["en", "zh"])
 @on_each_wire
-def test_catalogue_12_20_a_stream_that_was_not_saved_is_told_in_the_notice(
-    wire: str, language: str, broken: str, kind: str
-):
+def test_a_stream_that_was_not_saved_is_told_in_the_notice(wire: str, language: str, broken: str, kind: str):
     make, why = BROKEN[broken]
     pieces = [LONG[at : at + 50] for at in range(0, len(LONG), 50)]
     seen = play(reducing(make(), on_backend_error="continue"), made(kind, *pieces), wire=wire, language=language)

@@ -189,7 +189,7 @@ def test_a_run_that_was_interrupted_reads_what_it_has_saved_before(wire: str, ba
     async def main() -> RunResult[Any]:
         held = await agent_of(model, backend, dump, ask, checkpoint_store=store).run("go", checkpoint_id="k")
         other = agent_of(model, backend, dump, ask, checkpoint_store=store)
-        return await other.resume("k", {held.interrupts[0].id: "yes"})
+        return await other.resume("k", answers={held.interrupts[0].id: "yes"})
 
     check_read(wire, asyncio.run(main()))
 

@@ -45,7 +45,7 @@ def perhaps_async(rewriter: Rewriter, *, later: bool) -> Rewriter:
 
 @plain_or_async
 @on_each_wire
-def test_48_each_old_round_becomes_a_reminder(wire: str, later: bool):
+def test_each_old_round_becomes_a_reminder(wire: str, later: bool):
     async def scene() -> None:
         given: list[list[str]] = []
 
@@ -56,7 +56,7 @@ def test_48_each_old_round_becomes_a_reminder(wire: str, later: bool):
         backend = Counting()
         reduction = reducing(backend, clear_message_rewriter=perhaps_async(remind, later=later))
         agent, model = make(wire, [asks(wire, "a", "b"), asks(wire, "c"), asks(wire, "d"), "done"], reduction)
-        events, _ = await seen(agent.run("go"))
+        events, _ = await seen(agent.stream("go"))
         assert given == [["a", "b"], ["c"]]
         wanted = [user("go"), REMINDER, REMINDER, turn(call("d", "look")), result("d", long("d"), "look")]
         assert outline(wire, sent(model)) == outline(wire, render(wire, wanted).messages)
@@ -70,7 +70,7 @@ def test_48_each_old_round_becomes_a_reminder(wire: str, later: bool):
 
 @plain_or_async
 @on_each_wire
-def test_49_no_messages_remove_the_round(wire: str, later: bool):
+def test_no_messages_remove_the_round(wire: str, later: bool):
     async def scene() -> None:
         reduction = reducing(
             MemoryBackend(), clear_message_rewriter=perhaps_async(lambda _turn, _results: [], later=later)
@@ -85,7 +85,7 @@ def test_49_no_messages_remove_the_round(wire: str, later: bool):
 
 
 @on_each_wire
-def test_50_what_comes_back_is_cleared_by_the_usual_rules(wire: str):
+def test_what_comes_back_is_cleared_by_the_usual_rules(wire: str):
     """One tool is excluded, so what the rewriter kept of it stays; the other goes to its file."""
 
     async def scene() -> None:
@@ -111,7 +111,7 @@ def test_50_what_comes_back_is_cleared_by_the_usual_rules(wire: str):
 
 
 @on_each_wire
-def test_51_and_52_what_stands_between_rounds_stays_and_is_not_offered(wire: str):
+def test_what_stands_between_rounds_stays_and_is_not_offered(wire: str):
     async def scene() -> None:
         offered: list[Any] = []
 
@@ -142,7 +142,7 @@ def test_51_and_52_what_stands_between_rounds_stays_and_is_not_offered(wire: str
 
 @plain_or_async
 @on_each_wire
-def test_55_the_error_of_a_rewriter_ends_the_run_as_it_is_and_nothing_has_changed(wire: str, later: bool):
+def test_the_error_of_a_rewriter_ends_the_run_as_it_is_and_nothing_has_changed(wire: str, later: bool):
     async def scene() -> None:
         failure = RuntimeError("no reminder today")
 
@@ -154,12 +154,12 @@ def test_55_the_error_of_a_rewriter_ends_the_run_as_it_is_and_nothing_has_change
         backend = Counting()
         rewriter = perhaps_async(failing, later=later)
         agent, model = make(wire, ["done"], reducing(backend, clear_message_rewriter=rewriter))
-        run = agent.run(history(wire, "a", "b", "c"))
+        run = agent.stream(history(wire, "a", "b", "c"))
         with pytest.raises(RuntimeError) as caught:
-            await run
+            await run.result()
         assert caught.value is failure
-        assert run.result is not None
-        assert said(wire, run.result.messages) == whole("a", "b", "c")
+        assert run.final_result is not None
+        assert said(wire, run.final_result.messages) == whole("a", "b", "c")
         assert (backend.written, model.requests) == ([], [])
 
     play(scene())
@@ -179,7 +179,7 @@ def test_a_rewriter_that_gives_no_list_is_an_error(wrong: Any, later: bool):
 
 @pytest.mark.parametrize("patched", ["before", "after", "not at all"])
 @on_each_wire
-def test_r10_and_56_a_dangling_call_never_takes_the_user_message_behind_it(wire: str, patched: str):
+def test_a_dangling_call_never_takes_the_user_message_behind_it(wire: str, patched: str):
     async def scene() -> None:
         reduction = reducing(MemoryBackend(), clear_message_rewriter=lambda _turn, _results: [])
         middlewares = {
@@ -226,7 +226,7 @@ def test_a_round_is_offered_once_however_many_turns_follow(wire: str):
 
 
 @on_each_wire
-def test_53_if_it_gains_too_little_nothing_happens(wire: str):
+def test_if_it_gains_too_little_nothing_happens(wire: str):
     async def scene() -> None:
         def remind(_turn: Any, _results: Sequence[Any]) -> list[Any]:
             return [message(wire, REMINDER)]
@@ -234,7 +234,7 @@ def test_53_if_it_gains_too_little_nothing_happens(wire: str):
         reduction = reducing(MemoryBackend(), clear_message_rewriter=remind, clear_at_least_tokens=10_000)
         agent, model = make(wire, ["done"], reduction)
         messages = history(wire, "a", "b", "c")
-        events, _ = await seen(agent.run(messages))
+        events, _ = await seen(agent.stream(messages))
         assert sent(model) == messages
         assert rewrites(events) == []
 

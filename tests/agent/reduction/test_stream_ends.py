@@ -77,7 +77,7 @@ async def assert_nothing_is_left(backend: Any, directory: Path) -> None:
 @each_stream
 @each_backend
 @on_each_wire
-def test_r18_a_run_that_is_cancelled_while_it_streams_to_the_backend_leaves_no_file(
+def test_a_run_that_is_cancelled_while_it_streams_to_the_backend_leaves_no_file(
     tmp_path: Path, wire: str, where: str, kind: str
 ):
     async def use() -> None:
@@ -85,7 +85,7 @@ def test_r18_a_run_that_is_cancelled_while_it_streams_to_the_backend_leaves_no_f
         backend = backends(tmp_path)[where]
         model: ScriptedModel[Any] = ScriptedModel([asks(wire, ("c0", "dump")), "ok"], wire)
         reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
-        run = ChatModelAgent(model=model, tools=[source.tool], middlewares=[reduction]).run("go")
+        run = ChatModelAgent(model=model, tools=[source.tool], middlewares=[reduction]).stream("go")
         waiting = asyncio.ensure_future(run.__aiter__().__anext__())
         await source.waits.wait()
         result = await run.cancel()
@@ -102,69 +102,34 @@ def test_r18_a_run_that_is_cancelled_while_it_streams_to_the_backend_leaves_no_f
 
 
 class Leaves(ChatModelAgentMiddleware[Any]):
-    """Stands outside of ToolReduction; reads so many pieces, then closes the stream and says that it left."""
+    """Stands outside of ToolReduction; gives the call up once the tool hangs, and says so."""
 
-    def __init__(self, pieces: int, source: Source) -> None:
-        self.pieces = pieces
+    def __init__(self, source: Source) -> None:
         self.source = source
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def leaving(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            stream = endpoint(argument, **options)
-            for _ in range(self.pieces):
-                yield await anext(stream)
-            asked = asyncio.ensure_future(anext(stream))
-            if self.source.pieces[1:]:
-                await self.source.waits.wait()
-                asked.cancel()
-            with suppress(asyncio.CancelledError, StopAsyncIteration):
-                await asked
-            await stream.aclose()
-            yield ToolResult([TextPart("left")])
-
-        return leaving
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> ToolResult:
+        work = asyncio.ensure_future(proceed(call))
+        await self.source.waits.wait()
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+        return ToolResult([TextPart("left")])
 
 
 @each_stream
 @each_backend
-def test_r18_defect_4_a_consumer_that_leaves_while_it_streams_to_the_backend_closes_the_source(
-    tmp_path: Path, where: str, kind: str
+@pytest.mark.parametrize("pieces", [("begin", MEGABYTE, MEGABYTE), ("begin",)], ids=["past the limit", "before it"])
+def test_a_wrapper_that_gives_a_stream_up_closes_the_source_and_leaves_no_file(
+    tmp_path: Path, where: str, kind: str, pieces: tuple[str, ...]
 ):
     async def use() -> None:
-        source = Source(kind, "begin", MEGABYTE, MEGABYTE)
+        source = Source(kind, *pieces)
         backend = backends(tmp_path)[where]
         reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
-        seen = await drive([Leaves(2, source), reduction], [source.tool], [("c0", "dump")])
-        assert seen.text == "begin" + "m" * (LIMIT - 5) + "left"
+        seen = await drive([Leaves(source), reduction], [source.tool], [("c0", "dump")])
+        assert seen.text.endswith("left")
+        assert "persisted-output" not in seen.text
         assert source.closed == 1
-        await assert_nothing_is_left(backend, tmp_path)
-
-    asyncio.run(use())
-
-
-class ClosesEarly(ChatModelAgentMiddleware[Any]):
-    """Reads one piece, then closes the stream."""
-
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def closing_early(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            stream = endpoint(argument, **options)
-            first = await anext(stream)
-            await stream.aclose()
-            yield first
-
-        return closing_early
-
-
-@each_stream
-@each_backend
-def test_r18_a_consumer_that_leaves_before_the_limit_closes_the_source(tmp_path: Path, where: str, kind: str):
-    async def use() -> None:
-        source = Source(kind, "begin", MEGABYTE)
-        backend = backends(tmp_path)[where]
-        reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
-        seen = await drive([ClosesEarly(), reduction], [source.tool], [("c0", "dump")])
-        assert seen.text == "begin"
-        assert (source.given, source.closed) == (1, 1)
         await assert_nothing_is_left(backend, tmp_path)
 
     asyncio.run(use())
@@ -176,8 +141,8 @@ def test_a_consumer_that_leaves_while_text_is_held_back_closes_the_source(kind: 
         source = Source(kind, "b" * LIMIT, "held")
         backend = MemoryBackend()
         reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
-        seen = await drive([Leaves(1, source), reduction], [source.tool], [("c0", "dump")])
-        assert seen.text == "b" * LIMIT + "left"
+        seen = await drive([Leaves(source), reduction], [source.tool], [("c0", "dump")])
+        assert seen.text.endswith("left")
         assert source.closed == 1
         assert await backend.paths() == []
 
@@ -214,7 +179,7 @@ class HandlerError(Exception):
 
 @each_stream
 @pytest.mark.parametrize("drained", [0, 1])
-def test_defect_18_a_handler_that_fails_on_a_stream_leaves_no_source_open(kind: str, drained: int):
+def test_a_handler_that_fails_on_a_stream_leaves_no_source_open(kind: str, drained: int):
     async def use() -> None:
         source = Source(kind, "begin", "more", "more")
 
@@ -271,7 +236,7 @@ def test_a_cancelled_sibling_does_not_take_a_finished_file_with_it(kind: str, tm
         reduction = ToolReduction(backend, root_dir="/r", max_length_for_trunc=LIMIT)
         agent = ChatModelAgent(model=model, tools=[quick, hanging.tool], middlewares=[reduction])
         finished = asyncio.Event()
-        run = agent.run("go")
+        run = agent.stream("go")
 
         async def listen() -> None:
             async for event in run:

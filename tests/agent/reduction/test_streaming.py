@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from suture import ChatModelAgentMiddleware, ToolInfo, ToolResult, tool
+from suture import ChatModelAgentMiddleware, ToolInfo, ToolResult, replace, tool
 from suture.messages import AudioPart, ImagePart, TextPart
 from suture.middleware import ToolReduction, ToolReductionConfig, TruncResult
 from suture.stores import MemoryBackend
@@ -39,19 +39,32 @@ class Watching(ChatModelAgentMiddleware[Any]):
     def __init__(self, log: list[tuple[str, str]]) -> None:
         self.log = log
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def watching(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            async for piece in endpoint(argument, **options):
-                self.log.append(("got", said(piece)))
-                yield piece
-            self.log.append(("got", "the end"))
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> ToolResult:
+        result = await proceed(replace(call, sink=Watched(call.sink, self.log)))
+        self.log.append(("got", "the end"))
+        return result
 
-        return watching
+
+class Watched:
+    """Notes what is written to a sink."""
+
+    def __init__(self, outer: Any, log: list[tuple[str, str]]) -> None:
+        self.outer, self.log = outer, log
+
+    async def open(self) -> None:
+        await self.outer.open()
+
+    async def write(self, piece: ToolResult) -> None:
+        self.log.append(("got", said(piece)))
+        await self.outer.write(piece)
+
+    async def close(self) -> ToolResult:
+        return await self.outer.close()
 
 
 @each_stream
 @on_each_wire
-def test_catalogue_4_5_the_beginning_passes_at_once_then_nothing_until_the_end_then_the_notice(wire: str, kind: str):
+def test_the_beginning_passes_at_once_then_nothing_until_the_end_then_the_notice(wire: str, kind: str):
     log: list[tuple[str, str]] = []
     chunks = ["first chunk", "x" * 800, "tail"]
 
@@ -120,7 +133,7 @@ def test_empty_pieces_and_empty_streams_are_nothing(kind: str):
 
 @each_stream
 @on_each_wire
-def test_catalogue_8_16_a_path_maker_that_fails_is_told_in_the_notice(wire: str, kind: str):
+def test_a_path_maker_that_fails_is_told_in_the_notice(wire: str, kind: str):
     def no_path(_: Any) -> str:
         raise ValueError("path generation error")
 
@@ -155,7 +168,7 @@ BOOM = SourceError("the line went dead")
 
 @each_stream
 @on_each_wire
-def test_catalogue_7_15_an_error_before_the_limit_comes_out_as_it_is(wire: str, kind: str):
+def test_an_error_before_the_limit_comes_out_as_it_is(wire: str, kind: str):
     backend = MemoryBackend()
     failing = made(kind, "ok", error=BOOM)
     assert play(reducing(backend), failing, wire=wire).text == play([], failing, wire=wire).text
@@ -165,7 +178,7 @@ def test_catalogue_7_15_an_error_before_the_limit_comes_out_as_it_is(wire: str, 
 
 @each_stream
 @on_each_wire
-def test_catalogue_13_23_an_error_after_the_limit_saves_what_came_and_is_told(wire: str, kind: str):
+def test_an_error_after_the_limit_saves_what_came_and_is_told(wire: str, kind: str):
     """The reference gives everything again, without a limit, and saves nothing."""
     backend = MemoryBackend()
     failing = made(kind, "abc", LONG, "tail", error=BOOM)
@@ -237,7 +250,7 @@ class SameForEver:
 
 
 @pytest.mark.parametrize("chunks", [("ok",), (LONG,), (LONG, LONG)])
-def test_r19_defect_16_a_source_that_raises_the_same_error_for_ever_ends_the_call(chunks: tuple[str, ...]):
+def test_a_source_that_raises_the_same_error_for_ever_ends_the_call(chunks: tuple[str, ...]):
     async def use() -> None:
         source = SameForEver(*chunks)
         async with asyncio.timeout(60):
@@ -255,7 +268,7 @@ IMAGE = ImagePart(url="https://example.com/cat.png", detail="high")
 
 
 @on_each_wire
-def test_catalogue_21_22_media_always_pass_and_do_not_count(wire: str):
+def test_media_always_pass_and_do_not_count(wire: str):
     backend = MemoryBackend()
     dump = streaming([TextPart("ok"), SOUND], [TextPart(LONG), OTHER], [IMAGE], [TextPart("tail"), SOUND])
     seen = play(reducing(backend), dump, wire=wire)
@@ -269,7 +282,7 @@ def test_catalogue_21_22_media_always_pass_and_do_not_count(wire: str):
 
 
 @on_each_wire
-def test_catalogue_58_media_before_the_cut_stay_before_it(wire: str):
+def test_media_before_the_cut_stay_before_it(wire: str):
     seen = play(reducing(MemoryBackend()), streaming([IMAGE, TextPart(LONG[:40])], [TextPart(LONG[40:])]), wire=wire)
     seen.unharmed()
     first, *rest = seen.finished().parts
@@ -324,7 +337,7 @@ def test_what_a_piece_says_beside_its_text_holds_for_the_result_wherever_it_came
 
 @each_stream
 @on_each_wire
-def test_catalogue_24_a_handler_of_ones_own_that_declines_gives_the_pieces_and_the_error(wire: str, kind: str):
+def test_a_handler_of_ones_own_that_declines_gives_the_pieces_and_the_error(wire: str, kind: str):
     async def handler(_: Any) -> TruncResult:
         return TruncResult(need_trunc=False)
 

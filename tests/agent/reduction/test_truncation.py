@@ -48,9 +48,7 @@ def reducing(backend: Any, **settings: Any) -> ToolReduction:
 @pytest.mark.parametrize("kind", KINDS + THREADS)
 @pytest.mark.parametrize("language", ["en", "zh"])
 @on_each_wire
-def test_catalogue_1_3_10_18_a_long_output_is_saved_whole_and_replaced_by_the_exact_text(
-    wire: str, language: str, kind: str
-):
+def test_a_long_output_is_saved_whole_and_replaced_by_the_exact_text(wire: str, language: str, kind: str):
     backend = MemoryBackend()
     seen = play(reducing(backend), made(kind, LONG[:300], LONG[300:]), wire=wire, language=language)
     assert seen.text == cut(kind, LONG, language=language)
@@ -67,7 +65,7 @@ def test_the_text_is_the_same_where_the_run_chooses_the_language_or_does_not_str
 
 @each_kind
 @on_each_wire
-def test_catalogue_2_11_19_the_text_names_the_reading_tool(wire: str, kind: str):
+def test_the_text_names_the_reading_tool(wire: str, kind: str):
     backend = MemoryBackend()
     seen = play(reducing(backend, read_file_tool_name="cat_file"), made(kind, LONG), wire=wire)
     assert seen.text == cut(kind, LONG, reader="cat_file")
@@ -77,9 +75,7 @@ def test_catalogue_2_11_19_the_text_names_the_reading_tool(wire: str, kind: str)
 @each_kind
 @pytest.mark.parametrize("length", [0, 1, LIMIT - 1, LIMIT])
 @on_each_wire
-def test_catalogue_6_14_r4_defect_6_up_to_and_at_the_limit_nothing_changes_in_any_mode(
-    wire: str, length: int, kind: str
-):
+def test_up_to_and_at_the_limit_nothing_changes_in_any_mode(wire: str, length: int, kind: str):
     backend, text = MemoryBackend(), text_of(length)
     seen = play(reducing(backend), made(kind, text), wire=wire)
     assert seen.text == text
@@ -89,7 +85,7 @@ def test_catalogue_6_14_r4_defect_6_up_to_and_at_the_limit_nothing_changes_in_an
 
 @each_kind
 @on_each_wire
-def test_r4_over_the_limit_a_text_is_cut_as_soon_as_that_makes_it_shorter(wire: str, kind: str):
+def test_over_the_limit_a_text_is_cut_as_soon_as_that_makes_it_shorter(wire: str, kind: str):
     """The notice itself has a length; a text that would grow is left alone, a stream that ends within it passes."""
     lengths = range(LIMIT + 1, LIMIT + 300)
     cuts = [
@@ -103,7 +99,7 @@ def test_r4_over_the_limit_a_text_is_cut_as_soon_as_that_makes_it_shorter(wire: 
 
 
 @each_kind
-def test_defect_12_a_result_never_grows_by_being_truncated(kind: str):
+def test_a_result_never_grows_by_being_truncated(kind: str):
     for limit in (0, 1, 7, 100):
         for length in (1, 2, limit + 1, limit + 50, limit + 150, limit + 300):
             backend, text = MemoryBackend(), text_of(length)
@@ -135,7 +131,7 @@ def test_zero_means_zero(kind: str):
 
 
 @each_kind
-def test_catalogue_69_none_means_the_default_which_is_50_000(kind: str):
+def test_none_means_the_default_which_is_50_000(kind: str):
     given: list[dict[str, Any]] = [{}, {"max_length_for_trunc": None}]
     for settings in given:
         backend, at, over = MemoryBackend(), text_of(50_000), text_of(60_000)
@@ -149,7 +145,7 @@ def test_catalogue_69_none_means_the_default_which_is_50_000(kind: str):
 
 
 @each_kind
-def test_catalogue_69_a_run_with_a_checkpoint_keeps_its_output_under_that_name(kind: str):
+def test_a_run_with_a_checkpoint_keeps_its_output_under_that_name(kind: str):
     backend = MemoryBackend()
     reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
     seen = play(reduction, made(kind, LONG), choices={"checkpoint_id": "talk-1"}, checkpoint_store=MemoryStore())
@@ -160,7 +156,7 @@ def test_catalogue_69_a_run_with_a_checkpoint_keeps_its_output_under_that_name(k
 @each_kind
 @pytest.mark.parametrize("shelf", [Shelf, AsyncShelf])
 @on_each_wire
-def test_catalogue_60_a_backend_that_can_only_write_gets_the_whole_text(wire: str, shelf: type[Shelf], kind: str):
+def test_a_backend_that_can_only_write_gets_the_whole_text(wire: str, shelf: type[Shelf], kind: str):
     backend = shelf()
     seen = play(reducing(backend), made(kind, *(LONG[at : at + 100] for at in range(0, 5_000, 100))), wire=wire)
     assert seen.text == cut(kind, LONG)
@@ -172,7 +168,7 @@ def test_catalogue_60_a_backend_that_can_only_write_gets_the_whole_text(wire: st
 
 @each_kind
 @on_each_wire
-def test_catalogue_25_26_27_a_tool_on_the_list_is_left_alone_and_the_others_are_not(wire: str, kind: str):
+def test_a_tool_on_the_list_is_left_alone_and_the_others_are_not(wire: str, kind: str):
     backend = MemoryBackend()
     tools = [made(kind, LONG, name="important_tool"), made(kind, LONG)]
     reduction = reducing(backend, trunc_exclude_tools=["important_tool"])
@@ -185,7 +181,7 @@ def test_catalogue_25_26_27_a_tool_on_the_list_is_left_alone_and_the_others_are_
 @each_kind
 @pytest.mark.parametrize("name", ["read_file", "cat_file"])
 @on_each_wire
-def test_defect_14_what_the_reading_tool_gives_is_never_truncated(wire: str, name: str, kind: str):
+def test_what_the_reading_tool_gives_is_never_truncated(wire: str, name: str, kind: str):
     backend, longer = MemoryBackend(), text_of(300_000)
     reduction = reducing(backend, read_file_tool_name=name, max_length_per_turn=2_000)
     seen = play(reduction, made(kind, longer, name=name), [("c0", name)], wire=wire)
@@ -195,7 +191,7 @@ def test_defect_14_what_the_reading_tool_gives_is_never_truncated(wire: str, nam
 
 @each_kind
 @on_each_wire
-def test_catalogue_29_skipped_the_tool_is_called_once_as_if_nothing_were_there(wire: str, kind: str):
+def test_skipped_the_tool_is_called_once_as_if_nothing_were_there(wire: str, kind: str):
     backend = MemoryBackend()
     reduction = ToolReduction(backend, skip_truncation=True, max_length_for_trunc=10, max_length_per_turn=10)
     seen = play(reduction, made(kind, LONG[:300], LONG[300:]), wire=wire)
@@ -209,7 +205,7 @@ def test_catalogue_29_skipped_the_tool_is_called_once_as_if_nothing_were_there(w
 
 @each_kind
 @on_each_wire
-def test_catalogue_28_a_path_of_ones_own_is_used_and_its_maker_is_told_which_call(wire: str, kind: str):
+def test_a_path_of_ones_own_is_used_and_its_maker_is_told_which_call(wire: str, kind: str):
     for asynchronous in (False, True):
         asked: list[tuple[str, str, str]] = []
 
@@ -241,7 +237,7 @@ MEDIA = (
 
 
 @on_each_wire
-def test_defect_8_r13_media_and_found_tools_stay_as_they_are_beside_a_text_that_is_cut(wire: str):
+def test_media_and_found_tools_stay_as_they_are_beside_a_text_that_is_cut(wire: str):
     backend = MemoryBackend()
     found = ToolSearchPart(tools=(ToolInfo("weather", "Tell the weather.", {"type": "object"}),))
     given = (IMAGE, TextPart(LONG), *MEDIA[1:], found)
@@ -252,7 +248,7 @@ def test_defect_8_r13_media_and_found_tools_stay_as_they_are_beside_a_text_that_
     assert notice(LONG, PATH, LIMIT) in seen.sent()[0]
 
 
-def test_catalogue_72_one_text_is_saved_as_it_is_and_several_parts_as_json():
+def test_one_text_is_saved_as_it_is_and_several_parts_as_json():
     backend = MemoryBackend()
     words = "你好 <b>&</b> " * 300
     play(reducing(backend), giving(TextPart(LONG), TextPart(words), IMAGE))
@@ -266,7 +262,7 @@ def test_catalogue_72_one_text_is_saved_as_it_is_and_several_parts_as_json():
 
 
 @each_whole
-def test_defect_15_one_text_is_no_json(kind: str):
+def test_one_text_is_no_json(kind: str):
     backend = MemoryBackend()
     play(reducing(backend), made(kind, LONG))
     assert saved(backend, PATH) == as_bytes(LONG)
@@ -294,7 +290,7 @@ def test_the_sum_of_the_texts_decides_and_at_the_limit_it_stays():
 
 
 @on_each_wire
-def test_r5_more_texts_than_the_limit_has_characters_show_nothing_of_any(wire: str):
+def test_more_texts_than_the_limit_has_characters_show_nothing_of_any(wire: str):
     backend = MemoryBackend()
     texts = [text_of(2_000 + number) for number in range(20)]
     seen = play(reducing(backend, max_length_for_trunc=10), giving(*map(TextPart, texts)), wire=wire)
@@ -304,7 +300,7 @@ def test_r5_more_texts_than_the_limit_has_characters_show_nothing_of_any(wire: s
 
 
 @on_each_wire
-def test_r5_many_small_texts_do_not_become_as_many_notices(wire: str):
+def test_many_small_texts_do_not_become_as_many_notices(wire: str):
     backend = MemoryBackend()
     seen = play(reducing(backend, max_length_for_trunc=50), giving(*[TextPart("abc")] * 100), wire=wire)
     seen.unharmed()
@@ -313,7 +309,7 @@ def test_r5_many_small_texts_do_not_become_as_many_notices(wire: str):
 
 @on_each_wire
 @pytest.mark.parametrize("parts", [(), MEDIA, (TextPart(""),), (TextPart(""), IMAGE)])
-def test_catalogue_61_72_without_text_there_is_nothing_to_truncate(wire: str, parts: Any):
+def test_without_text_there_is_nothing_to_truncate(wire: str, parts: Any):
     backend = MemoryBackend()
     seen = play(reducing(backend, max_length_for_trunc=0), giving(*parts), wire=wire)
     seen.unharmed()
@@ -321,7 +317,7 @@ def test_catalogue_61_72_without_text_there_is_nothing_to_truncate(wire: str, pa
     assert paths(backend) == []
 
 
-def test_r7_r20_defect_3_the_tools_own_result_is_not_touched():
+def test_the_tools_own_result_is_not_touched():
     from suture import tool
 
     mine = ToolResult([TextPart(LONG), IMAGE], extra={"page": 1})
@@ -341,7 +337,7 @@ def test_r7_r20_defect_3_the_tools_own_result_is_not_touched():
 
 
 @on_each_wire
-def test_r20_a_history_that_somebody_holds_does_not_change_afterwards(wire: str):
+def test_a_history_that_somebody_holds_does_not_change_afterwards(wire: str):
     """Old requests are held while the run goes on; what they say is noted when they are sent."""
     backend = MemoryBackend()
     rounds = [[(f"r{number}", "dump")] for number in range(4)]

@@ -69,7 +69,7 @@ def expected(
 
 @each_kind
 @pytest.mark.parametrize(("excluded", "skip", "handler", "own", "skipped", "shared"), TABLE)
-def test_catalogue_68_r16_r17_defect_13_the_list_then_the_flag_then_the_handler_then_the_default(
+def test_the_list_then_the_flag_then_the_handler_then_the_default(
     kind: str, excluded: bool, skip: bool | None, handler: bool, own: bool, skipped: bool, shared: bool
 ):
     backends = {"own": MemoryBackend(), "shared": MemoryBackend()}
@@ -118,7 +118,7 @@ def test_an_entry_for_one_tool_says_nothing_about_another():
     assert (paths(mine), paths(shared)) == (["/r/trunc/a"], ["/r/trunc/b"])
 
 
-def test_catalogue_69_the_settings_are_read_when_it_is_made():
+def test_the_settings_are_read_when_it_is_made():
     backend = MemoryBackend()
     entries = {"dump": ToolReductionConfig(skip_truncation=True)}
     excluded = ["dump"]
@@ -151,7 +151,7 @@ def handling(handler: Any, backend: Any = None) -> ToolReduction:
 
 @each_kind
 @on_each_wire
-def test_catalogue_35_what_a_plain_handler_says_is_shown_and_saved(wire: str, kind: str):
+def test_what_a_plain_handler_says_is_shown_and_saved(wire: str, kind: str):
     backend = MemoryBackend()
     seen = play(handling(plain, backend), made(kind, LONG), wire=wire)
     assert seen.text == HANDLED
@@ -162,7 +162,7 @@ def test_catalogue_35_what_a_plain_handler_says_is_shown_and_saved(wire: str, ki
 
 @each_kind
 @on_each_wire
-def test_catalogue_3_35_what_an_async_handler_says_is_shown_and_saved(wire: str, kind: str):
+def test_what_an_async_handler_says_is_shown_and_saved(wire: str, kind: str):
     backend = MemoryBackend()
     seen = play(handling(offloads, backend), made(kind, LONG[:99], LONG[99:]), wire=wire)
     assert seen.text == HANDLED
@@ -184,9 +184,7 @@ def test_a_handler_is_told_the_call_and_its_arguments_and_is_asked_about_short_o
 
 @each_kind
 @on_each_wire
-def test_catalogue_33_a_handler_that_declines_leaves_the_whole_output_although_it_drained_its_copy(
-    wire: str, kind: str
-):
+def test_a_handler_that_declines_leaves_the_whole_output_although_it_drained_its_copy(wire: str, kind: str):
     async def handler(detail: Any) -> TruncResult:
         assert await whole(detail) == LONG
         return TruncResult(need_trunc=False)
@@ -222,7 +220,7 @@ class HandlerError(Exception):
 @each_kind
 @pytest.mark.parametrize("asynchronous", [False, True])
 @on_each_wire
-def test_catalogue_32_a_handlers_error_comes_out_as_it_is(wire: str, asynchronous: bool, kind: str):
+def test_a_handlers_error_comes_out_as_it_is(wire: str, asynchronous: bool, kind: str):
     def fails(_: Any) -> TruncResult:
         raise HandlerError("no idea")
 
@@ -238,7 +236,7 @@ def test_catalogue_32_a_handlers_error_comes_out_as_it_is(wire: str, asynchronou
 
 @each_kind
 @on_each_wire
-def test_catalogue_31_a_tool_that_fails_at_once_is_told_as_ever_and_the_handler_is_not_asked(wire: str, kind: str):
+def test_a_tool_that_fails_at_once_is_told_as_ever_and_the_handler_is_not_asked(wire: str, kind: str):
     asked: list[Any] = []
 
     async def handler(detail: Any) -> TruncResult:
@@ -258,7 +256,7 @@ def test_catalogue_31_a_tool_that_fails_at_once_is_told_as_ever_and_the_handler_
 
 @each_kind
 @on_each_wire
-def test_catalogue_30_a_handler_is_not_asked_about_a_tool_on_the_list(wire: str, kind: str):
+def test_a_handler_is_not_asked_about_a_tool_on_the_list(wire: str, kind: str):
     def never(_: Any) -> TruncResult:
         raise AssertionError("asked")
 
@@ -273,7 +271,7 @@ def test_catalogue_30_a_handler_is_not_asked_about_a_tool_on_the_list(wire: str,
 
 @each_kind
 @on_each_wire
-def test_catalogue_9_17_34_a_handler_that_saves_without_a_backend_is_told_so(wire: str, kind: str):
+def test_a_handler_that_saves_without_a_backend_is_told_so(wire: str, kind: str):
     reduction = ToolReduction(skip_truncation=True, tool_config={"dump": ToolReductionConfig(trunc_handler=plain)})
     error = play(reduction, made(kind, LONG), wire=wire, tool_errors="raise").error
     assert isinstance(error, ConfigError)
@@ -314,7 +312,7 @@ WRONG: dict[str, Any] = {
 
 @each_kind
 @pytest.mark.parametrize("wrong", WRONG)
-def test_defect_11_a_handler_that_gives_what_it_must_not_is_a_config_error_naming_it(kind: str, wrong: str):
+def test_a_handler_that_gives_what_it_must_not_is_a_config_error_naming_it(kind: str, wrong: str):
     seen = play(handling(lambda _: WRONG[wrong]), made(kind, LONG), tool_errors="raise")
     assert isinstance(seen.error, ConfigError)
     assert "trunc_handler" in str(seen.error)
@@ -346,7 +344,7 @@ NUMBERS = (
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("wrong", [-1, True, 1.5, "10"])
-def test_defect_11_a_number_that_is_none_is_refused_by_its_name(name: str, wrong: Any):
+def test_a_number_that_is_none_is_refused_by_its_name(name: str, wrong: Any):
     with pytest.raises(ConfigError, match=name):
         ToolReduction(MemoryBackend(), **{name: wrong})
 
@@ -361,7 +359,7 @@ def test_none_zero_and_one_are_numbers(name: str, right: Any):
     ToolReduction(MemoryBackend(), **{name: right})
 
 
-def test_catalogue_67_without_a_backend_only_clearing_is_possible():
+def test_without_a_backend_only_clearing_is_possible():
     with pytest.raises(ConfigError, match=r"^backend must be set when not skipping truncation"):
         ToolReduction()
     with pytest.raises(ConfigError, match=r"^backend must be set when not skipping truncation"):
@@ -379,7 +377,7 @@ def test_catalogue_67_without_a_backend_only_clearing_is_possible():
         {"backend": object()},
     ],
 )
-def test_defect_11_what_cannot_work_is_refused_when_it_is_made(wrong: dict[str, Any]):
+def test_what_cannot_work_is_refused_when_it_is_made(wrong: dict[str, Any]):
     with pytest.raises(ConfigError):
         ToolReduction(**{"backend": MemoryBackend(), **wrong})
 

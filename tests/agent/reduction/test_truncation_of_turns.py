@@ -2,19 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from suture import ChatModelAgent, ChatModelAgentMiddleware, ToolResult
+from suture import ChatModelAgent, ChatModelAgentMiddleware, ToolResult, replace
 from suture.messages import TextPart
 from suture.middleware import ToolReduction, ToolReductionConfig
 from suture.stores import MemoryBackend
 from suture.testing import ScriptedModel
 from tests.agent.reduction._backends import as_bytes, fetch, paths, saved
 from tests.agent.reduction._notices import TAG, notice, path_in, paths_in, stream_notice
-from tests.agent.reduction._tooling import WHOLE, asks, each_kind, made, on_each_wire, play, results, text_of
+from tests.agent.reduction._tooling import WHOLE, asks, each_kind, made, on_each_wire, play, results, said, text_of
 from tests.shapes.notation import call, turn
 from tests.shapes.wires import render
 
@@ -52,13 +51,9 @@ def test_a_tools_exception_of_a_megabyte_is_truncated_before_the_next_model_turn
 class Inflates(ChatModelAgentMiddleware[Any]):
     """Stands outside of ToolReduction and says much."""
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def inflating(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            async for piece in endpoint(argument, **options):
-                yield ToolResult([TextPart(text_of(30_000))])
-                yield piece
-
-        return inflating
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> ToolResult:
+        result = await proceed(call)
+        return replace(result, parts=[TextPart(text_of(30_000) + said(result))])
 
 
 @on_each_wire
@@ -193,7 +188,7 @@ def test_tools_that_are_not_truncated_are_not_cut_by_the_budget_either(wire: str
 
 @each_kind
 @on_each_wire
-def test_defect_14_results_that_were_truncated_are_not_saved_again(wire: str, kind: str):
+def test_results_that_were_truncated_are_not_saved_again(wire: str, kind: str):
     """One file each, and no notice in it that points to another one. What is shown may be less."""
     tools, calls, texts = tools_of(50_000, 50_000, kind=kind)
     backend = MemoryBackend()

@@ -69,7 +69,7 @@ def assert_readable(backend: Any, path: str, text: str) -> None:
 
 @each_kind
 @pytest.mark.parametrize("strange", HOSTILE)
-def test_r2_defect_2_a_strange_id_stays_inside_and_its_output_is_readable(tmp_path: Path, strange: str, kind: str):
+def test_a_strange_id_stays_inside_and_its_output_is_readable(tmp_path: Path, strange: str, kind: str):
     backend, before = inside(tmp_path)
     reduction = ToolReduction(backend, root_dir="/r", max_length_for_trunc=LIMIT)
     seen = play(reduction, made(kind, LONG), [(HOSTILE[strange], "dump")])
@@ -83,7 +83,7 @@ def test_r2_defect_2_a_strange_id_stays_inside_and_its_output_is_readable(tmp_pa
 
 @on_each_wire
 @pytest.mark.parametrize("kind", ["invokable", "streamable"])
-def test_r2_all_strange_ids_of_one_run_have_files_of_their_own(tmp_path: Path, kind: str, wire: str):
+def test_all_strange_ids_of_one_run_have_files_of_their_own(tmp_path: Path, kind: str, wire: str):
     backend, before = inside(tmp_path)
     reduction = ToolReduction(backend, root_dir="/r", max_length_for_trunc=LIMIT)
     tools = [made(kind, f"{number:03d}" + LONG, name=f"t{number}") for number in range(len(HOSTILE))]
@@ -99,7 +99,7 @@ def test_r2_all_strange_ids_of_one_run_have_files_of_their_own(tmp_path: Path, k
 
 @each_kind
 @pytest.mark.parametrize("safe", ["call_1", "c", "A-b_c.d", "x" * 64, "0", "toolu_01A09q90qw90lq917835lq9"])
-def test_catalogue_69_a_safe_id_stays_as_it_is(safe: str, kind: str):
+def test_a_safe_id_stays_as_it_is(safe: str, kind: str):
     backend = MemoryBackend()
     seen = play(ToolReduction(backend, root_dir="/r", max_length_for_trunc=LIMIT), made(kind, LONG), [(safe, "dump")])
     seen.unharmed()
@@ -109,7 +109,7 @@ def test_catalogue_69_a_safe_id_stays_as_it_is(safe: str, kind: str):
 
 @each_kind
 @on_each_wire
-def test_catalogue_69_an_empty_id_gets_a_name(wire: str, kind: str):
+def test_an_empty_id_gets_a_name(wire: str, kind: str):
     backend = MemoryBackend()
     reduction = ToolReduction(backend, root_dir="/r", max_length_for_trunc=LIMIT)
     seen = play(reduction, made(kind, LONG), [("", "dump")], wire=wire)
@@ -138,7 +138,7 @@ TWINS = {
 @pytest.mark.parametrize("kinds", [(a, b) for a in KINDS for b in KINDS])
 @pytest.mark.parametrize("twins", TWINS)
 @pytest.mark.parametrize("together", [True, False])
-def test_r3_calls_with_ids_that_meet_have_files_of_their_own(twins: str, kinds: tuple[str, str], together: bool):
+def test_calls_with_ids_that_meet_have_files_of_their_own(twins: str, kinds: tuple[str, str], together: bool):
     backend = MemoryBackend()
     first, second = "1" + LONG, "2" + LONG
     tools = [made(kinds[0], first, name="one"), made(kinds[1], second, name="two")]
@@ -156,7 +156,7 @@ def test_r3_calls_with_ids_that_meet_have_files_of_their_own(twins: str, kinds: 
 @pytest.mark.parametrize("make", ["local", "sqlite", "shelf"])
 @pytest.mark.parametrize("kind", ["invokable", "streamable"])
 @on_each_wire
-def test_r3_parallel_calls_with_one_id_have_files_of_their_own(tmp_path: Path, wire: str, kind: str, make: str):
+def test_parallel_calls_with_one_id_have_files_of_their_own(tmp_path: Path, wire: str, kind: str, make: str):
     async def use() -> None:
         shelf = Shelf()
         backend: Any = {
@@ -181,7 +181,7 @@ def test_r3_parallel_calls_with_one_id_have_files_of_their_own(tmp_path: Path, w
 
 @on_each_wire
 @pytest.mark.parametrize("kind", ["invokable", "streamable"])
-def test_r3_an_id_that_comes_again_in_twenty_rounds_has_twenty_files(kind: str, wire: str):
+def test_an_id_that_comes_again_in_twenty_rounds_has_twenty_files(kind: str, wire: str):
     async def use() -> None:
         backend = MemoryBackend()
         tools = [made(kind, f"{number:02d}" + LONG, name=f"t{number}") for number in range(20)]
@@ -248,9 +248,7 @@ def test_runs_that_go_on_at_once_with_one_root_do_not_overwrite_each_other(wire:
 
 @each_kind
 @pytest.mark.parametrize("checkpoint", ["../../etc", "a/b", "x" * 400, "line\nbreak", "..", "调用"])
-def test_defect_2_a_strange_checkpoint_id_stays_inside_and_the_output_is_readable(
-    tmp_path: Path, checkpoint: str, kind: str
-):
+def test_a_strange_checkpoint_id_stays_inside_and_the_output_is_readable(tmp_path: Path, checkpoint: str, kind: str):
     backend, before = inside(tmp_path)
     reduction = ToolReduction(backend, max_length_for_trunc=LIMIT)
     seen = play(reduction, made(kind, LONG), choices={"checkpoint_id": checkpoint}, checkpoint_store=MemoryStore())

@@ -88,7 +88,7 @@ def test_its_events_are_forwarded_with_their_own_path(forward: bool):
         writer = ChatModelAgent(name="writer", description="Writes.", model=ScriptedModel(["a poem"]))
         model = model_that(("writer", {"request": "x"}))
         outer = ChatModelAgent(name="editor", model=model, tools=[writer.as_tool(forward_events=forward)])
-        events = [event async for event in outer.run("hi")]
+        events = [event async for event in outer.stream("hi")]
         paths = [event.run_path for event in events if isinstance(event, MessageFinished)]
         inside = [("editor", "writer")] if forward else []
         assert paths == [("editor",), *inside, ("editor",)]
@@ -111,7 +111,7 @@ def test_an_interrupt_inside_it_is_resumed_through_the_outer_checkpoint(wire: st
         stopped = await outer.run("hi", checkpoint_id="c")
         (asked,) = stopped.interrupts
         assert (stopped.outcome, asked.info, asked.run_path) == ("interrupted", "well?", ("editor", "writer"))
-        finished = await outer.resume("c", {asked.id: "yes"})
+        finished = await outer.resume("c", answers={asked.id: "yes"})
         assert finished.output == "ok"
         assert texts(inner) == ["they say yes"]
         assert texts(model) == ["a poem"]

@@ -1,4 +1,4 @@
-"""Wrong arguments and unknown tools go back to the model, which is told what to mend; values are injected by type."""
+"""Wrong arguments and unknown tools go back to the model, which is told what to mend; the run passes in its own."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from suture import ChatModelAgent, ChatModelAgentMiddleware, ConfigError, Injected, ToolContext, ToolResult, tool
+from suture import ChatModelAgent, ChatModelAgentMiddleware, RunContext, ToolCallRequest, ToolContext, ToolResult, tool
 from suture.events import ToolFinished, ToolStarted
 from suture.messages import TextPart
 from tests.agent.tools.calling import calls, message, model_that, on_each_wire, run, texts, told
@@ -89,13 +89,10 @@ class Watches(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def wrap_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
-        async def watching(argument: Any, **options: Any) -> Any:
-            async for piece in endpoint(argument, **options):
-                self.seen.append((context, argument.text, piece.is_error))
-                yield piece
-
-        return watching
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+        result = await proceed(call)
+        self.seen.append((call.name, call.call_id, call.arguments, result.is_error))
+        return result
 
 
 def test_wrong_calls_pass_through_the_middlewares_like_any_other():
@@ -103,18 +100,16 @@ def test_wrong_calls_pass_through_the_middlewares_like_any_other():
     model = model_that(("search", {"limit": 1}), ("serach", {}))
     run(model, search, middlewares=[watches], sequential=True)
     assert watches.seen == [
-        (ToolContext("search", "c0"), '{"limit": 1}', True),
-        (ToolContext("serach", "c1"), "{}", True),
+        ("search", "c0", '{"limit": 1}', True),
+        ("serach", "c1", "{}", True),
     ]
 
 
 def test_a_middleware_may_answer_for_an_unknown_tool():
     class Answers(ChatModelAgentMiddleware[Any]):
-        def wrap_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
-            async def answering(argument: Any, **_: Any) -> Any:
-                yield ToolResult((TextPart(f"{context.name} is out of order: {argument.text}"),))
-
-            return answering if context.name == "serach" else endpoint
+        async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+            del proceed
+            return ToolResult((TextPart(f"{call.name} is out of order: {call.arguments}"),))
 
     model = model_that(("serach", {}))
     run(model, search, middlewares=[Answers()])
@@ -124,7 +119,7 @@ def test_a_middleware_may_answer_for_an_unknown_tool():
 def test_wrong_calls_emit_events_like_any_other():
     async def use() -> None:
         model = model_that(("search", {"limit": 1}), ("serach", {}))
-        events = [event async for event in ChatModelAgent(model=model, tools=[search]).run("hi")]
+        events = [event async for event in ChatModelAgent(model=model, tools=[search]).stream("hi")]
         assert sorted(e.call_id for e in events if isinstance(e, ToolStarted)) == ["c0", "c1"]
         ended = {e.call_id: e.result.is_error for e in events if isinstance(e, ToolFinished)}
         assert ended == {"c0": True, "c1": True}
@@ -140,40 +135,22 @@ class Database:
     url: str
 
 
-@dataclass(frozen=True)
-class Ledger(Database):
-    pass
-
-
 @tool
-async def count(table: str, database: Injected[Database], context: ToolContext) -> str:
+async def count(table: str, ctx: RunContext[Database], context: ToolContext) -> str:
     """Count the rows."""
-    return f"{table} at {database.url} for {context.name} {context.call_id}"
+    return f"{table} at {ctx.deps.url} for {context.name} {context.call_id} {ctx.call_id}"
 
 
 @on_each_wire
-def test_values_are_injected_by_type_and_never_shown(wire: str):
+def test_the_dependencies_of_the_run_are_passed_in_and_never_shown(wire: str):
     model = model_that(("count", {"table": "tides"}), wire=wire)
-    run(model, count, deps=[7, Database("db://one")])
-    assert texts(model) == ["tides at db://one for count c0"]
+    run(model, count, deps=Database("db://one"))
+    assert texts(model) == ["tides at db://one for count c0 c0"]
     (info,) = model.requests[0].tool_infos
     assert list((info.parameters or {})["properties"]) == ["table"]
 
 
-def test_a_subclass_will_do():
-    model = model_that(("count", {"table": "tides"}))
-    run(model, count, deps=[Ledger("db://two")])
-    assert texts(model) == ["tides at db://two for count c0"]
-
-
 def test_the_model_cannot_fill_in_what_is_injected():
-    model = model_that(("count", {"table": "tides", "database": {"url": "evil"}}))
-    run(model, count, deps=[Database("db://one")])
+    model = model_that(("count", {"table": "tides", "ctx": {"deps": {"url": "evil"}}}))
+    run(model, count, deps=Database("db://one"))
     assert "evil" not in texts(model)[0]
-
-
-def test_a_value_that_nobody_gave_ends_the_run_because_no_model_can_give_it():
-    model = model_that(("count", {"table": "tides"}))
-    with pytest.raises(ConfigError, match=r"Database.*deps="):
-        run(model, count)
-    assert len(model.requests) == 1

@@ -71,11 +71,11 @@ def test_an_exception_ends_the_run_if_asked_for(one_tool: Any):
     async def use() -> None:
         model = model_that(("look", {}), ("look", {}))
         agent = ChatModelAgent(model=model, tools=[one_tool], tool_errors="raise")
-        agent_run = agent.run("hi")
+        agent_run = agent.stream("hi")
         with pytest.raises(CloudsError, match="too cloudy"):
-            await agent_run
-        assert agent_run.result is not None
-        assert suture.check(list(agent_run.result.messages), wire="message").acceptable
+            await agent_run.result()
+        assert agent_run.final_result is not None
+        assert suture.check(list(agent_run.final_result.messages), wire="message").acceptable
         assert len(model.requests) == 1
 
     asyncio.run(use())
@@ -177,7 +177,7 @@ def test_a_stream_of_nothing_is_an_empty_result(wire: str, one_tool: Any):
     async def use() -> None:
         model = model_that(("look", {}), wire=wire)
         agent = ChatModelAgent(model=model, tools=[one_tool])
-        events = [event async for event in agent.run("hi")]
+        events = [event async for event in agent.stream("hi")]
         (ended,) = [event for event in events if isinstance(event, ToolFinished)]
         assert (ended.text, ended.result.is_error) == ("", False)
         sent = list(model.requests[1].messages)

@@ -130,7 +130,7 @@ def test_a_tool_that_wants_approval_waits_and_runs_once_it_has_it(wire: str, ans
         (asked,) = stopped.interrupts
         assert (stopped.outcome, asked.call_id, asked.name, SENT) == ("interrupted", "c0", "send", [])
         assert "hi" in str(asked.info)
-        finished = await agent.resume("c", {asked.id: answer})
+        finished = await agent.resume("c", answers={asked.id: answer})
         assert (finished.output, SENT, texts(model)) == ("ok", ["hi"], ["sent hi"])
 
     asyncio.run(use())
@@ -144,10 +144,10 @@ def test_of_two_calls_each_has_its_own_approval():
         agent = ChatModelAgent(model=model, tools=[send], checkpoint_store=MemoryStore())
         stopped = await agent.run("hi", checkpoint_id="c")
         first, second = sorted(stopped.interrupts, key=lambda asked: asked.call_id)
-        stopped = await agent.resume("c", {first.id: True})
+        stopped = await agent.resume("c", answers={first.id: True})
         assert [asked.id for asked in stopped.interrupts] == [second.id]
         assert SENT == ["one"]
-        await agent.resume("c", {second.id: False})
+        await agent.resume("c", answers={second.id: False})
         assert SENT == ["one"]
         assert texts(model) == ["sent one", "Tool call send with id c1 was not run - it was rejected."]
 
@@ -214,9 +214,9 @@ def test_a_result_that_is_returned_directly_ends_the_run_after_all_siblings(wire
 
     async def use() -> None:
         model = model_that((name, {}), ("slow", {}), wire=wire, then=[])
-        agent_run = ChatModelAgent(model=model, **WAYS[way]).run("hi")
+        agent_run = ChatModelAgent(model=model, **WAYS[way]).stream("hi")
         events = [event async for event in agent_run]
-        finished = await agent_run
+        finished = await agent_run.result()
         assert (finished.output, ORDER, len(model.requests)) == ("the last word", ["direct", "slow"], 1)
         ended = [(e.name, e.return_directly) for e in events if isinstance(e, ToolFinished)]
         assert ended == [("slow", False), (name, True)], "its event comes last"

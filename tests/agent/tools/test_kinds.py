@@ -101,7 +101,7 @@ def test_the_events_tell_of_the_call(wire: str, kind: str):
     async def use() -> None:
         model = model_that(("look", {"at": "a cat"}), wire=wire)
         agent = ChatModelAgent(model=model, tools=[KINDS[kind]])
-        events = [event async for event in agent.run("hi")]
+        events = [event async for event in agent.stream("hi")]
         seen = [event for event in events if isinstance(event, ToolStarted | ToolDelta | ToolFinished)]
         assert {(event.call_id, event.name, event.index, event.turn) for event in seen} == {("c0", "look", 0, 1)}
         (started,) = [event for event in seen if isinstance(event, ToolStarted)]
@@ -149,13 +149,10 @@ class Passes(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.parts: list[Any] = []
 
-    def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-        async def passing(argument: Any, **options: Any) -> AsyncIterator[ToolResult]:
-            async for piece in endpoint(argument, **options):
-                self.parts += piece.parts
-                yield piece
-
-        return passing
+    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> ToolResult:
+        result = await proceed(call)
+        self.parts += result.parts
+        return result
 
 
 def parts_sent(wire: str, messages: list[Any]) -> Any:

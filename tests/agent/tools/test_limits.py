@@ -51,13 +51,13 @@ def endless(wire: str) -> ScriptedModel:
 def test_beyond_the_last_turn_the_run_fails_and_its_history_is_whole(wire: str):
     async def use() -> None:
         model = endless(wire)
-        agent_run = ChatModelAgent(model=model, tools=[look], max_iterations=3).run("hi")
+        agent_run = ChatModelAgent(model=model, tools=[look], max_iterations=3).stream("hi")
         with pytest.raises(MaxIterationsExceeded) as error:
-            await agent_run
+            await agent_run.result()
         assert len(model.requests) == 3
-        assert error.value.result is agent_run.result
-        assert agent_run.result is not None
-        assert suture.check(list(agent_run.result.messages), wire=wire).acceptable
+        assert error.value.result is agent_run.final_result
+        assert agent_run.final_result is not None
+        assert suture.check(list(agent_run.final_result.messages), wire=wire).acceptable
 
     asyncio.run(use())
 
@@ -90,12 +90,12 @@ def test_a_last_turn_without_tools_that_calls_one_all_the_same_leaves_a_whole_hi
 
     async def use() -> None:
         agent = ChatModelAgent(model=model, tools=[look], max_iterations=1, on_max_iterations="answer")
-        agent_run = agent.run("hi")
+        agent_run = agent.stream("hi")
         with suppress(RunError):  # whether it fails or ends is not what this is about
-            await agent_run
+            await agent_run.result()
         assert len(model.requests) == 2
-        assert agent_run.result is not None
-        assert suture.check(list(agent_run.result.messages), wire=wire).acceptable
+        assert agent_run.final_result is not None
+        assert suture.check(list(agent_run.final_result.messages), wire=wire).acceptable
         assert RAN == ["ran"]
 
     asyncio.run(use())
@@ -149,12 +149,12 @@ def test_a_budget_of_money_is_counted_by_the_callers_prices():
 def test_a_budget_of_calls_lets_no_more_run_and_answers_the_rest(wire: str):
     async def use() -> None:
         model = model_that(("look", {}), ("look", {}), ("look", {}), wire=wire)
-        agent_run = ChatModelAgent(model=model, tools=[look], budget=Budget(tool_calls=2), sequential=True).run("hi")
+        agent_run = ChatModelAgent(model=model, tools=[look], budget=Budget(tool_calls=2), sequential=True).stream("hi")
         with pytest.raises(BudgetExceeded):
-            await agent_run
+            await agent_run.result()
         assert RAN == ["ran", "ran"]
-        assert agent_run.result is not None
-        assert suture.check(list(agent_run.result.messages), wire=wire).acceptable
+        assert agent_run.final_result is not None
+        assert suture.check(list(agent_run.final_result.messages), wire=wire).acceptable
 
     asyncio.run(use())
 

@@ -66,12 +66,12 @@ def test_a_wrong_answer_is_sent_back_once_with_what_is_wrong(wire: str, kind: An
 def test_an_answer_that_stays_wrong_is_an_error(kind: Any):
     async def use() -> None:
         agent = ChatModelAgent(model=ScriptedModel(lambda _: "at six"), output_type=kind)
-        agent_run = agent.run("hi")
+        agent_run = agent.stream("hi")
         with pytest.raises(OutputError) as error:
-            await agent_run
-        assert error.value.result is agent_run.result
-        assert agent_run.result is not None
-        assert suture.check(list(agent_run.result.messages), wire="message").acceptable
+            await agent_run.result()
+        assert error.value.result is agent_run.final_result
+        assert agent_run.final_result is not None
+        assert suture.check(list(agent_run.final_result.messages), wire="message").acceptable
 
     asyncio.run(use())
 

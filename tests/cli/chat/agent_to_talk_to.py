@@ -58,6 +58,14 @@ def block() -> str:
     return "never"
 
 
+@tool(thread=False)
+def hog() -> str:
+    """Wait for ever, in the event loop."""
+    tell("word")
+    threading.Event().wait()
+    return "never"
+
+
 @tool
 async def stubborn() -> str:
     """Take long to stop."""
@@ -155,6 +163,7 @@ CALLS = {
     "depth": ("depth", '{"fathoms": 3}'),
     "hold": ("hold", "{}"),
     "block": ("block", "{}"),
+    "hog": ("hog", "{}"),
     "stubborn": ("stubborn", "{}"),
     "later": ("later", "{}"),
     "buy": ("buy", '{"item": "ropes"}'),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.chat.harbour import Harbour
+from tests.cli.program import without
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,11 @@ def test_a_module_that_is_installed_is_not_hidden_by_one_in_the_current_director
     (harbour.directory / "paint.py").write_text("import colorsys\nfrom harbour import tides", encoding="utf-8")
     harbour.tools = "paint:tides"
     assert "It says: 06:12 in Dover\n" in harbour.pipe("tide\n").out
+
+
+@pytest.mark.parametrize("missing", ["prompt_toolkit", "rich"])
+def test_without_the_extra_a_chat_says_in_one_line_how_to_install_it(harbour: Harbour, missing: str):
+    told = (
+        "chat needs prompt_toolkit and rich, which are not both installed: pip install 'prompt_toolkit>=3' 'rich>=13'"
+    )
+    assert harbour.pipe("hello\n", **without(missing, harbour.directory / "hidden")) == (2, "", f"suture: {told}\n")

@@ -1,6 +1,7 @@
 """`suture chat` between pipes: lines in, answers out, and an exit status for a script."""
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,8 +11,6 @@ import pytest
 
 from tests.cli.chat.harbour import EVIL, Harbour
 from tests.cli.program import TIMEOUT, environment, run
-
-HINT = "(go on as you like, or take your message back with /undo)"
 
 
 def _hear_interrupts() -> None:
@@ -80,10 +79,10 @@ def test_the_exit_status_is_that_of_the_last_turn(harbour: Harbour):
     assert harbour.pipe("fail\n/check\n").status == 1
 
 
-def test_an_error_is_one_line_that_says_what_to_do(harbour: Harbour):
+def test_an_error_is_one_line(harbour: Harbour):
     done = harbour.pipe("fail\n", "--history", "talk.json")
     told = "\\x1b]0;owned\\x07\\x1b[31m\\x9b31m\\x7f\\u202egnp.exe\\x00"
-    assert done == (1, "", f"suture: ValueError: the model fell into the water {told} {HINT}\n")
+    assert done == (1, "", f"suture: ValueError: the model fell into the water {told}\n")
     assert harbour.kept() == [("user", "fail")]
 
 
@@ -95,12 +94,16 @@ def test_other_attempts_are_told(harbour: Harbour):
 
 @pytest.mark.parametrize(
     ("tool", "told"),
-    [("leave", "SystemExit: 3"), ("leave_at_once", "SystemExit: goodbye"), ("interrupt", "KeyboardInterrupt")],
+    [
+        ("leave", "the tool ended with exit code 3"),
+        ("leave_at_once", "the tool ended: goodbye"),
+        ("interrupt", "it tried to end the program (KeyboardInterrupt)"),
+    ],
 )
 def test_a_tool_that_would_end_the_program_has_failed_and_the_chat_goes_on(harbour: Harbour, tool: str, told: str):
     done = harbour.pipe(f"{tool}\nhello\n", "--tools", "harbour:rude", "--history", "talk.json")
     assert done.status == 0
-    assert f"RuntimeError: it tried to end the program ({told})\nYou said: hello\n" in done.out
+    assert f"RuntimeError: {told}\nYou said: hello\n" in done.out
     assert "Traceback" not in done.err
     assert [role for role, _ in harbour.kept()] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
@@ -108,7 +111,7 @@ def test_a_tool_that_would_end_the_program_has_failed_and_the_chat_goes_on(harbo
 @pytest.mark.parametrize(("said", "told"), [("quit", "SystemExit: 4"), ("kill", "KeyboardInterrupt")])
 def test_a_model_that_would_end_the_program_has_failed_and_the_chat_goes_on(harbour: Harbour, said: str, told: str):
     done = harbour.pipe(f"{said}\nhello\n", "--history", "talk.json")
-    assert done == (0, "You said: hello\n", f"suture: RuntimeError: it tried to end the program ({told}) {HINT}\n")
+    assert done == (0, "You said: hello\n", f"suture: RuntimeError: it tried to end the program ({told})\n")
     assert harbour.kept() == [("user", said), ("user", "hello"), ("assistant", "You said: hello")]
 
 
@@ -202,7 +205,7 @@ def test_a_reader_who_goes_away_ends_it_and_what_was_said_is_kept(harbour: Harbo
 
 
 def test_closed_streams_are_told_or_borne(harbour: Harbour):
-    command = " ".join(harbour.command())
+    command = shlex.join(harbour.command())
 
     def shell(script: str) -> tuple[int, str, str]:
         done = subprocess.run(

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import suture
-from suture.integrations._following import Following
 from suture.profiles import PROFILES
 from suture.wires import recognise
 from tests.guests.agent_framework.talking import flat, write
@@ -85,23 +84,6 @@ def _without_names(step: Step) -> Step:
         case ("mixed", results, text):
             return ("mixed", [(call_id, "", said) for call_id, _, said in results], text)
     return step
-
-
-@given(profile=profiles, history=histories, data=st.data())
-@thorough
-def test_following_a_history_gives_what_a_repair_gives_at_every_step(
-    profile: str, history: list[Step], data: st.DataObject
-):
-    following = Following("agent-framework")
-    messages = write(history)
-    length = 0
-    while length < len(messages):
-        length += data.draw(st.integers(1, len(messages) - length))
-        grown = messages[:length]
-        whole = suture.repair(grown, profile=profile)
-        mended = following.mend(grown, profile)
-        assert plain(mended) == plain(whole.messages)
-        assert (mended is grown) == (not whole.changed)
 
 
 @given(history=histories.filter(bool))

@@ -32,7 +32,10 @@ HISTORIES: dict[str, list[Step]] = {
 
 
 def canceled(call_id: str) -> Step:
-    said = f"Tool call tides with id {call_id} was canceled - another message came in before it could be completed."
+    said = (
+        f"Tool call tides with id {call_id} has no recorded result - it may or may not have run. "
+        "Check before running it again."
+    )
     return ("result", call_id, "tides", said)
 
 
@@ -127,4 +130,4 @@ def test_a_placeholder_is_an_error():
     asyncio.run(_given(Agent(client=wrap(client)), write(HISTORIES["A ends in a call"]), stream=False))
     placeholder = client.sent[0][2]
     assert placeholder.role == "tool"
-    assert placeholder.contents[0].exception == "interrupted"
+    assert placeholder.contents[0].exception == "unknown"

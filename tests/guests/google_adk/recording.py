@@ -24,7 +24,7 @@ Atom = tuple[Any, ...]
 class Recorder(BaseLlm):
     """A model that gives its replies one after the other, and keeps the requests."""
 
-    model: str = "recorder"
+    model: str = "gemini-recorder"
     replies: list[types.Content] = Field(default_factory=list)
     _requests: list[list[types.Content]] = PrivateAttr(default_factory=list)
     _streamed: list[bool] = PrivateAttr(default_factory=list)
@@ -90,7 +90,10 @@ def answers(name: str = "pay", **responses: Any) -> types.Content:
 
 
 def canceled(call_id: str, name: str = "pay") -> dict[str, str]:
-    text = f"Tool call {name} with id {call_id} was canceled - another message came in before it could be completed."
+    text = (
+        f"Tool call {name} with id {call_id} has no recorded result - it may or may not have run. "
+        "Check before running it again."
+    )
     return {"error": text}
 
 

@@ -19,7 +19,6 @@ from tests.guests.google_adk.recording import (
     Recorder,
     answers,
     asks,
-    canceled,
     event,
     keep,
     run,
@@ -27,6 +26,7 @@ from tests.guests.google_adk.recording import (
     said,
     sent,
     stored,
+    unknown,
 )
 
 # Releases before 2.13 say so of the way in which they describe a function to a model.
@@ -36,7 +36,7 @@ ASK = said("Pay Bo.", "user")
 MENDED = [
     ("user", [("text", "Pay Bo.")]),
     ("model", [("call", "pay", "a")]),
-    ("user", [("answer", "pay", "a", canceled("a")), ("text", "Go on.")]),
+    ("user", [("answer", "pay", "a", unknown("a")), ("text", "Go on.")]),
 ]
 
 
@@ -139,7 +139,7 @@ def test_an_agent_is_told_of_another_ones_call_and_its_answer_in_words():
     request = sent(events, [PatchToolCallsPlugin()], with_helper)
     words = "".join(text for _, atoms in request for kind, text, *_ in atoms if kind == "text")
     assert "[helper] called tool `pay`" in words
-    assert f"[helper] `pay` tool returned result:\n<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n{canceled('a')}" in words
+    assert f"[helper] `pay` tool returned result:\n<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n{unknown('a')}" in words
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # ADK would rather have workflows than these agents
@@ -155,7 +155,7 @@ def test_agents_that_run_side_by_side_see_the_calls_of_their_own_branch():
     one, two = asyncio.run(main())
     assert one == MENDED
     assert two[1] == ("model", [("call", "pay", "b")])
-    assert two[2][1] == [("answer", "pay", "b", canceled("b")), ("text", "Go on.")]
+    assert two[2][1] == [("answer", "pay", "b", unknown("b")), ("text", "Go on.")]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
@@ -171,5 +171,5 @@ def test_agents_that_run_one_after_the_other_each_get_what_they_can_send():
     assert turn == ("model", [("call", "pay", "a"), ("call", "pay", "b")])
     assert (role, atoms[:3]) == (
         "user",
-        [("answer", "pay", "a", {"result": "paid"}), ("answer", "pay", "b", canceled("b")), ("text", "Go on.")],
+        [("answer", "pay", "a", {"result": "paid"}), ("answer", "pay", "b", unknown("b")), ("text", "Go on.")],
     )

@@ -7,7 +7,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from suture.integrations.google_adk import PatchToolCallsPlugin
-from tests.guests.google_adk.recording import answers, asks, canceled, event, said, sent
+from tests.guests.google_adk.recording import answers, asks, event, said, sent, unknown
 
 ASK = said("Pay Bo.", "user")
 
@@ -54,7 +54,7 @@ def test_an_answer_beside_one_without_a_call_stays_an_answer(ids: str):
     """The first of them are lost, or the last, or those in the middle."""
     given = answers(z="lost", b="paid", **({"d": "paid"} if "d" in ids else {}))
     *real, (kind, text), go = sent([event(each) for each in (ASK, asks(*ids), given)], [PatchToolCallsPlugin()])[2][1]
-    assert real == [("answer", "pay", each, {"result": "paid"} if each in "bd" else canceled(each)) for each in ids]
+    assert real == [("answer", "pay", each, {"result": "paid"} if each in "bd" else unknown(each)) for each in ids]
     assert (kind, go) == ("text", ("text", "Go on."))
     assert "lost" in text
 
@@ -76,7 +76,7 @@ def test_an_answer_without_an_id_goes_by_the_name_of_a_call_without_one():
 
 
 def test_an_answer_without_a_call_that_only_says_that_there_is_none_is_left_to_adk():
-    stray = types.FunctionResponse(id="z", name="pay", response=canceled("z"))
+    stray = types.FunctionResponse(id="z", name="pay", response=unknown("z"))
     events = [event(ASK), event(types.Content(role="user", parts=[types.Part(function_response=stray)]))]
     assert sent(events, [PatchToolCallsPlugin()]) == sent(events, [PatchToolCallsPlugin(orphans="drop")])
 

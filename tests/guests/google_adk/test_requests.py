@@ -9,7 +9,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
-from suture import Cause, ConfigError, using_language
+from suture import Cause, using_language
 from suture.integrations.google_adk import PatchToolCallsPlugin
 from tests.guests.google_adk.recording import answers, asks, canceled, event, said, sent, told, unknown
 
@@ -100,7 +100,7 @@ def test_the_text_can_be_the_users_own():
     said_so = [atom[3]["error"] for _, atoms in request for atom in atoms if atom[0] == "answer"]
     assert said_so == [
         "no answer to pay a",
-        "Tool call pay with id b was canceled - another message came in before it could be completed.",
+        "Tool call pay with id b has no recorded result - it may or may not have run. Check before running it again.",
         "Tool call pay with id c has no recorded result - it may or may not have run. Check before running it again.",
     ]
 
@@ -112,7 +112,7 @@ def test_the_text_can_depend_on_the_cause():
     events = [event(ASK), event(asks("a")), event(asks("b"), long_running_tool_ids={"b"})]
     request = sent(events, [PatchToolCallsPlugin(generator=text)])
     said_so = [atom[3]["error"] for _, atoms in request for atom in atoms if atom[0] == "answer"]
-    assert said_so == ["pay a: interrupted", "pay b: unknown"]
+    assert said_so == ["pay a: unknown", "pay b: unknown"]
 
 
 @pytest.mark.parametrize("ambient", [False, True])
@@ -132,6 +132,23 @@ def test_by_the_structure_alone_neighbours_are_not_merged():
     assert [role for role, _ in request] == ["user", "model", "user", "user"]
 
 
-def test_a_profile_that_says_nothing_of_contents_is_refused():
-    with pytest.raises(ConfigError, match=r"the profile 'anthropic' says nothing of contents; these do: .*gemini"):
-        PatchToolCallsPlugin(profile="anthropic")
+LONG = "call_" + "x" * 45
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "limit"),
+    [
+        ("openai/gpt-9", {}, 40),
+        ("somebody/else", {}, 40),
+        ("mistral/large", {}, 9),
+        ("gemini-9", {"profile": "openai-chat"}, 40),
+        ("gemini-9", {}, 50),
+    ],
+)
+def test_ids_suit_the_model_that_is_called(model: str, options: Any, limit: int):
+    contents = [ASK, asks(LONG), answers(**{LONG: "paid"}), GO]
+    request = mended(contents, PatchToolCallsPlugin(**options), model=model)
+    ids = [atom[2] for content in request.contents for atom in told(content)[1] if atom[0] != "text"]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) <= limit
+    assert (ids[0] == LONG) is (limit >= len(LONG))

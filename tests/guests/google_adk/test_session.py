@@ -16,14 +16,13 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
-from suture.integrations._google_adk_view import Told, seen_whole
 from suture.integrations.google_adk import PatchToolCallsPlugin
+from suture.integrations.google_adk.view import Missing, seen_whole
 from tests.guests.google_adk.recording import (
     AGENT,
     Recorder,
     answers,
     asks,
-    canceled,
     event,
     keep,
     run,
@@ -32,6 +31,7 @@ from tests.guests.google_adk.recording import (
     sent,
     stored,
     told,
+    unknown,
 )
 
 # Releases before 2.13 say so of the way in which they describe a function to a model.
@@ -64,7 +64,7 @@ def test_nothing_is_written_into_the_session(services: Services):
         return model.requests[0], await stored(services())
 
     request, after = asyncio.run(main())
-    assert request[2][1][0] == ("answer", "pay", "a", canceled("a"))
+    assert request[2][1][0] == ("answer", "pay", "a", unknown("a"))
     assert [each.content for each in after] == [*(each.content for each in before), GO, said("Done.")]
 
 
@@ -77,7 +77,7 @@ def test_each_run_sees_the_same_even_after_a_restart(services: Services):
         return [model.requests[0] for model in models]
 
     first, second, third = asyncio.run(main())
-    assert first[2] == ("user", [("answer", "pay", "a", canceled("a")), ("text", "Go on.")])
+    assert first[2] == ("user", [("answer", "pay", "a", unknown("a")), ("text", "Go on.")])
     assert second[:3] == third[:3] == first
     assert third[:5] == second
 
@@ -113,7 +113,7 @@ def test_a_real_answer_that_comes_later_is_taken(services: Services, late: types
         await run(runner(teller(model), services(), [PatchToolCallsPlugin()]))
         return model.requests[0]
 
-    second = {"result": "paid, too"} if len(late.parts or ()) == 2 else canceled("b")
+    second = {"result": "paid, too"} if len(late.parts or ()) == 2 else unknown("b")
     assert asyncio.run(main())[2] == (
         "user",
         [("answer", "pay", "a", {"result": "paid"}), ("answer", "pay", "b", second), ("text", "Go on.")],
@@ -144,7 +144,7 @@ def test_a_call_that_was_only_slow_gets_its_real_answer():
         return model.requests
 
     _, meanwhile, _, afterwards = asyncio.run(main())
-    assert meanwhile[2] == ("user", [("answer", "pay", "a", canceled("a")), ("text", "Is it paid?")])
+    assert meanwhile[2] == ("user", [("answer", "pay", "a", unknown("a")), ("text", "Is it paid?")])
     assert afterwards[2] == ("user", [("answer", "pay", "a", {"result": "paid Bo"}), ("text", "Is it paid?")])
 
 
@@ -165,7 +165,7 @@ def test_a_tool_that_failed_its_run_is_told_of_when_the_next_message_comes(servi
     assert asyncio.run(main()) == [
         ("user", [("text", "Pay Bo.")]),
         ("model", [("call", "pay", "a")]),
-        ("user", [("answer", "pay", "a", canceled("a")), ("text", "Go on.")]),
+        ("user", [("answer", "pay", "a", unknown("a")), ("text", "Go on.")]),
     ]
 
 
@@ -251,7 +251,7 @@ def test_a_run_that_is_taken_up_again_is_told_what_was_broken_off_in_others_and_
         return model.requests[-1]
 
     told_of = [atom for _, atoms in asyncio.run(main()) for atom in atoms if atom[0] == "answer"]
-    assert told_of == [("answer", "pay", "b", canceled("b"))]
+    assert told_of == [("answer", "pay", "b", unknown("b"))]
 
 
 @pytest.mark.filterwarnings("ignore:.EXPERIMENTAL. ResumabilityConfig")  # as above
@@ -326,7 +326,7 @@ def test_a_session_that_is_in_order_is_seen_as_it_is(services: Services):
 
 def test_of_a_session_that_is_in_order_nothing_is_made():
     events = [event(each) for each in (ASK, asks("a", "b"), answers(a="paid", b="paid"), said("Done."), GO)]
-    assert seen_whole(events, "now", Told(answer=lambda name, call_id: f"{name} {call_id}")) is events
+    assert seen_whole(events, "now", Missing(answer=lambda name, call_id: f"{name} {call_id}")) is events
 
 
 def test_what_is_added_is_seen_where_its_call_is():
@@ -341,7 +341,7 @@ def test_what_is_added_is_seen_where_its_call_is():
     sent([event(ASK), asked, event(AND, isolation_scope="task")], [Looking()])
     added = seen[2]
     assert added.content is not None
-    assert told(added.content) == ("user", [("answer", "pay", "a", canceled("a"))])
+    assert told(added.content) == ("user", [("answer", "pay", "a", unknown("a"))])
     assert (added.author, added.invocation_id, added.branch, added.isolation_scope, added.timestamp) == (
         AGENT, "before", "bank.teller", "task", asked.timestamp,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from suture.integrations.google_adk import PatchToolCallsPlugin
-from tests.guests.google_adk.recording import answers, asks, canceled, event, said, sent
+from tests.guests.google_adk.recording import answers, asks, event, said, sent, unknown
 
 ASK, AND, GO = said("Pay Bo.", "user"), said("And?", "user"), said("Go on.", "user")
 
@@ -29,7 +29,7 @@ def paid(call_id: str, how: str = "paid") -> tuple[Any, ...]:
 
 
 def lost(call_id: str) -> tuple[Any, ...]:
-    return "answer", "pay", call_id, canceled(call_id)
+    return "answer", "pay", call_id, unknown(call_id)
 
 
 RETOLD = (

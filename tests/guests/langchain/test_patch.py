@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -20,14 +19,15 @@ from pydantic import SecretStr
 
 from suture import set_language
 from suture.errors import ConfigError
-from suture.integrations._langchain_models import ModelProfiles
-from suture.integrations._langchain_texts import is_known_placeholder
-from suture.integrations._providers import profile_of
+from suture.integrations.guest import profile_of
 from suture.integrations.langchain import PatchToolCallsMiddleware
+from suture.integrations.langchain.patch import ModelProfiles, is_known_placeholder
 from suture.repair import Cause, placeholder_text
 from tests.guests.langchain.recording import asks, call
 
 CANCELLED = "Tool call pay with id a was cancelled - another message came in before it could be completed."
+MALFORMED = "Tool call pay with id b could not be executed - arguments were malformed or truncated."
+UNKNOWN = "Tool call pay with id a has no recorded result - it may or may not have run. Check before running it again."
 BROKEN = [HumanMessage("hi", id="1"), asks(call("a")).model_copy(update={"id": "2"}), HumanMessage("go", id="3")]
 KEY = SecretStr("none")
 
@@ -63,20 +63,17 @@ def test_where_nothing_is_wrong_nothing_is_updated():
         middleware = PatchToolCallsMiddleware()
         assert middleware.before_agent({"messages": messages}, None) is None
         assert asyncio.run(middleware.abefore_agent({"messages": messages}, None)) is None
-        assert middleware.after_agent({"messages": messages}, None) is None
 
 
 def test_the_asynchronous_hooks_give_the_same():
     middleware = PatchToolCallsMiddleware()
     state = {"messages": BROKEN}
     assert asyncio.run(middleware.abefore_agent(state, None)) == middleware.before_agent(state, None)
-    ending = {"messages": BROKEN[:2]}
-    assert asyncio.run(middleware.aafter_agent(ending, None)) == middleware.after_agent(ending, None)
 
 
-def test_by_default_there_is_one_text_for_every_cause():
+def test_by_default_the_texts_are_the_references_and_langchains_own():
     messages = [*BROKEN[:2], HumanMessage("go"), AIMessage("", invalid_tool_calls=[cut("b")])]
-    assert placeholders(patched(messages)) == [CANCELLED, CANCELLED.replace("id a", "id b")]
+    assert placeholders(patched(messages)) == [CANCELLED, MALFORMED]
 
 
 def test_the_neutral_texts_are_those_of_deepagents():
@@ -254,25 +251,12 @@ def test_a_result_that_moves_back_over_the_cut_is_on_its_side():
     assert [message.text for message in update["messages"][1:][cutoff:]] == ["on"]
 
 
-def test_only_calls_that_are_open_at_the_end_are_answered_at_the_end():
-    middleware = PatchToolCallsMiddleware()
-    ending = [*BROKEN[:1], asks(call("a"), call("b")), ToolMessage("42", tool_call_id="b")]
-    update: Any = middleware.after_agent({"messages": ending}, None)
-    assert [(message.tool_call_id, message.content) for message in update["messages"]] == [("a", CANCELLED)]
-    assert middleware.after_agent({"messages": [*ending, *update["messages"]]}, None) is None
-    assert middleware.after_agent({"messages": BROKEN}, None) is None
-    leaving = PatchToolCallsMiddleware(answer_at_end=False)
-    assert leaving.after_agent({"messages": ending}, None) is None
-    assert asyncio.run(leaving.aafter_agent({"messages": ending}, None)) is None
-    assert middleware.after_agent({"messages": [HumanMessage("hi"), AIMessage("done")]}, None) is None
-
-
 def test_it_goes_by_the_name_of_deepagents_class_and_keeps_messages_out_of_traces():
     assert PatchToolCallsMiddleware().name == Theirs().name
     assert PatchToolCallsMiddleware.trace_policy == Theirs.trace_policy
     hooks = {name for name in dir(AgentMiddleware) if name.startswith(("before_", "after_", "wrap_"))}
     own = {name for name in hooks if name in vars(PatchToolCallsMiddleware)}
-    assert own == {"before_agent", "after_agent", "wrap_model_call"}
+    assert own == {"before_agent", "wrap_model_call"}
 
 
 def test_the_profile_is_that_of_the_provider():
@@ -315,21 +299,10 @@ def guarded(messages: list[Any]) -> Any:
     return held[0]
 
 
-def test_a_request_is_pickled_as_an_ordinary_one_with_messages_that_are_whole():
-    request = guarded(BROKEN)
-    twice: list[Any] = []
-    PatchToolCallsMiddleware().wrap_model_call(request, twice.append)
-    for each in (request, *twice):
-        loaded = pickle.loads(pickle.dumps(each))
-        assert type(loaded) is ModelRequest
-        assert [message.text for message in loaded.messages] == ["hi", "", CANCELLED, "go"]
-        assert (loaded.tools, loaded.model) == (request.tools, request.model)
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_the_messages_of_a_copied_request_are_whole_too(copied: Any):
     request = guarded(BROKEN)
     for each in (copied(request), copied(copied(request))):
         assert [message.text for message in each.messages] == ["hi", "", CANCELLED, "go"]
         cut_down = each.override(messages=each.messages[:2])
-        assert [message.text for message in cut_down.messages] == ["hi", "", CANCELLED]
+        assert [message.text for message in cut_down.messages] == ["hi", "", UNKNOWN]

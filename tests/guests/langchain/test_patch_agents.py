@@ -123,7 +123,7 @@ def test_a_thread_that_was_broken_before_is_healed(builder: str, tmp_path: Any):
 def test_deep_agents_take_it_in_the_place_of_their_own():
     agent, _ = built("create_deep_agent")
     nodes = [node for node in agent.nodes if "PatchToolCalls" in node]
-    assert nodes == ["PatchToolCallsMiddleware.before_agent", "PatchToolCallsMiddleware.after_agent"]
+    assert nodes == ["PatchToolCallsMiddleware.before_agent"]
     agent, model = built("create_deep_agent", middleware=[PatchToolCallsMiddleware(text="cause")])
     ask(agent, asks("a"), HumanMessage("go"))
     assert received(model)[1].response_metadata[MARK] == Cause.INTERRUPTED
@@ -323,17 +323,19 @@ class JumpToEnd(AgentMiddleware):
 
 @pytest.mark.parametrize("manner", ["invoke", "ainvoke"])
 @each_builder
-def test_calls_that_a_run_leaves_open_at_its_end_are_answered(builder: str, manner: str):
-    agent, _ = built(builder, [asks(call("a"), call("b"))], [PatchToolCallsMiddleware(), JumpToEnd()])
+def test_calls_that_a_run_leaves_open_at_its_end_are_answered_when_the_next_begins(builder: str, manner: str):
+    agent, model = built(builder, [asks(call("a"), call("b"))], [PatchToolCallsMiddleware(), JumpToEnd()])
     ask(agent, HumanMessage("hi"), manner=manner)
-    assert told(kept(agent)) == ["hi", "a+b", "-", "-"]
+    assert told(kept(agent)) == ["hi", "a+b"]
+    ask(agent, HumanMessage("go"), manner=manner)
+    assert told(received(model)) == ["hi", "a+b", "-", "-", "go"]
     assert is_acceptable(kept(agent))
 
 
 @pytest.mark.parametrize("manner", ["invoke", "ainvoke"])
 @each_builder
-def test_they_are_left_to_the_caller_where_that_is_wanted(builder: str, manner: str):
-    stack = [PatchToolCallsMiddleware(answer_at_end=False), JumpToEnd()]
+def test_till_then_the_caller_may_answer_them(builder: str, manner: str):
+    stack = [PatchToolCallsMiddleware(), JumpToEnd()]
     agent, model = built(builder, [asks(call("a"), call("b"))], stack)
     ask(agent, HumanMessage("hi"), manner=manner)
     assert told(kept(agent)) == ["hi", "a+b"]
@@ -379,3 +381,17 @@ def test_many_threads_share_one_middleware():
     for number, said in enumerate(asyncio.run(everyone())):
         turns = [(f"{number}-{text}", "-", text, "done") for text in ("one", "two", "three")]
         assert said == [word for turn in turns for word in turn]
+
+
+@pytest.mark.parametrize("manner", ["invoke", "ainvoke"])
+@each_builder
+def test_the_last_message_of_a_run_is_the_models_whatever_calls_it_could_not_make(builder: str, manner: str):
+    cut_off = [{"name": "pay", "args": '{"amount": ', "id": "a", "error": "cut", "type": "invalid_tool_call"}]
+    answers = [AIMessage("High tide is 06:12.", invalid_tool_calls=cut_off), AIMessage("At noon.")]
+    agent, model = built(builder, answers, [PatchToolCallsMiddleware()])
+    ask(agent, HumanMessage("tide?"), manner=manner)
+    assert kept(agent)[-1].text == "High tide is 06:12."
+    ask(agent, HumanMessage("low tide?"), manner=manner)
+    assert is_acceptable(received(model))
+    [placeholder] = [message for message in kept(agent) if isinstance(message, ToolMessage)]
+    assert "arguments were malformed or truncated" in placeholder.text

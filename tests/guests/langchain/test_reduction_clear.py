@@ -13,7 +13,7 @@ from suture import ConfigError, OffloadError
 from suture.integrations.langchain import ToolReductionMiddleware
 from suture.messages import ToolArgument
 from suture.middleware import ClearResult, ToolReductionConfig
-from suture.reduction import PROCESSED
+from suture.reduction.draft import PROCESSED
 from suture.stores import MemoryBackend
 from suture.tokens import CharacterCounter, Tally, UsageCounter
 from tests.guests.langchain.reducing import (
@@ -206,7 +206,7 @@ class TestCounting:
             middleware = ToolReductionMiddleware(MemoryBackend())
             made, model = agent([], [middleware], tools=tools)
             invoke(way, made, say("go"))
-            infos = middleware._turns._infos_of(model.tools)
+            infos = middleware._counts.infos_of(model.tools)
             totals.append(Tally("langchain", CharacterCounter()).total([], infos))
         assert totals[0] + 100 < totals[1] < totals[2] - 100
 

@@ -12,12 +12,15 @@ from langchain.agents.middleware import (
     ClearToolUsesEdit,
     ContextEditingMiddleware,
     ModelRetryMiddleware,
+    SummarizationMiddleware,
 )
 from langchain.agents.middleware.types import ModelRequest
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.stores import InMemoryByteStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
 from pydantic import BaseModel
 
 from suture.integrations.langchain import PatchToolCallsMiddleware, ToolReductionMiddleware
@@ -276,3 +279,48 @@ def test_one_agent_serves_many_tasks_at_once():
 
     assert asyncio.run(main()) == [["cleared"] * 4 + ["5"]] * 8
     assert len(saved_in(backend)) == 32
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_a_very_long_result_no_more_is_left_than_a_deep_agent_leaves_itself(way):
+    left: list[int] = []
+    for middleware in ([], [ToolReductionMiddleware(MemoryBackend())]):
+        model = RecordingModel(replies=[reads(10_000)])
+        made = create_deep_agent(model, [log], middleware=middleware, checkpointer=InMemorySaver())
+        [answer] = results(invoke(way, made, say("go")))
+        left.append(len(text_of(answer)))
+    assert left[1] <= left[0] < 2_000
+
+
+def a_place(kind: str) -> Any:
+    return {"memory": MemoryBackend, "graph store": InMemoryStore, "key-value store": InMemoryByteStore}[kind]()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["memory", "graph store", "key-value store"])
+def test_what_was_saved_can_be_read_when_a_summary_has_taken_its_place(way, kind):
+    """LangChain's summary removes the messages whose marks say what was saved; the thread's own folder is still its."""
+    model, backend = RecordingModel(replies=[reads(2_000)]), a_place(kind)
+    short = SummarizationMiddleware(
+        RecordingModel(replies=["a summary"]), trigger=("messages", 5), keep=("messages", 1)
+    )
+    reduction = ToolReductionMiddleware(backend, max_length_for_trunc=1_000)
+    made = create_agent(model, [log], middleware=[short, reduction], checkpointer=InMemorySaver())
+    path = path_in(results(invoke(way, made, say("go")))[0])
+    invoke(way, made, say("on"))
+    model.replies[:] = [
+        asks(call("one", "read_file", path=path, offset=1_500, limit=3)),
+        asks(call("two", "ls")),
+        asks(call("three", "grep", pattern="01234 day")),
+    ]
+    messages = invoke(way, made, say("read it"))
+    assert not [each for each in results(messages) if each.tool_call_id == "call_1"]
+    given = {each.tool_call_id: text_of(each) for sent in model.sent for each in sent if isinstance(each, ToolMessage)}
+    read, listed, found = given["one"], given["two"], given["three"]
+    assert log_of(2_000).split("\n")[1_499] in read
+    assert path in listed
+    assert "01234 day 1" in found
+    model.replies[:] = [asks(call("four", "read_file", path=path.replace("thread-1", "thread-2")))]
+    invoke(way, made, say("and of others?"))
+    [refused] = [each for each in model.sent[-1] if isinstance(each, ToolMessage) and each.tool_call_id == "four"]
+    assert "no output of this conversation was saved" in text_of(refused)

@@ -15,7 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from suture.integrations.langchain import ToolReductionMiddleware
 from suture.messages import TextPart, ToolResult
 from suture.middleware import ToolReductionConfig, TruncResult
-from suture.reduction import SAVED, Saved, mark_saved
+from suture.reduction import Saved
+from suture.reduction.draft import SAVED, mark_saved
 from suture.stores import MemoryBackend
 from tests.guests.langchain.recording import RecordingModel, asks, call
 from tests.guests.langchain.reducing import (

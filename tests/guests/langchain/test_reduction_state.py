@@ -9,9 +9,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command
 
 from suture import ConfigError
-from suture.integrations._langchain_reduction_book import Conversations
-from suture.integrations._langchain_reduction_state import result_messages, state_update, with_messages
-from suture.reduction import Settings
+from suture.integrations.langchain.state import result_messages, state_update, with_messages
 from tests.guests.langchain.recording import asks
 
 LONG = ToolMessage("long", tool_call_id="a", id="t")
@@ -103,15 +101,6 @@ def test_a_round_that_cannot_be_compared_with_what_the_state_holds_stays_whole()
     before = with_arrays()
     assert [message.id for message in state_update(before, changed(before), deepcopy(before))] == ["a2", "t2"]
     assert state_update(before, changed(before), before) == changed(before)[1:]
-
-
-def test_a_conversation_whose_messages_cannot_be_compared_is_begun_anew():
-    conversations, before = Conversations(Settings()), with_arrays()
-    begun = conversations.take(before, before)
-    conversations.put_back(begun)
-    assert conversations.take([*deepcopy(before[:-1]), before[-1], OTHER], before) is not begun
-    conversations.put_back(begun)
-    assert conversations.take([*before, OTHER], before) is begun
 
 
 def test_messages_that_the_state_does_not_hold_are_not_added_to_it():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterable
 from typing import Annotated, Any
 
 import pytest
@@ -17,7 +18,7 @@ from suture import OffloadError
 from suture.integrations.langchain import PatchToolCallsMiddleware, ToolReductionMiddleware
 from suture.messages import TextPart
 from suture.middleware import ToolReductionConfig, TruncResult
-from suture.reduction import SAVED
+from suture.reduction.draft import SAVED
 from suture.stores import MemoryBackend
 from tests.guests.langchain.recording import RecordingModel, asks, call
 from tests.guests.langchain.reducing import (
@@ -227,10 +228,10 @@ class TestOutputThatCannotBeSaved:
 
     def test_a_failed_write_deletes_what_was_written_for_the_same_plan(self, way):
         class Half(MemoryBackend):
-            async def write(self, path: str, content: str | bytes) -> None:
+            async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
                 if path.endswith("c1"):
                     raise OSError("no space left on device")
-                await super().write(path, content)
+                return await super().write_stream(path, chunks)
 
         backend = Half()
         turn = asks(*[call(f"c{number}", "log", lines=100) for number in range(3)])

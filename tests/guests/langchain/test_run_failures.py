@@ -52,6 +52,14 @@ Middleware = AgentMiddleware[Any, Any, Any]
 
 
 def _placeholder(name: str, identity: str) -> str:
+    return (
+        f"Tool call {name} with id {identity} has no recorded result - it may or may not have run. "
+        "Check before running it again."
+    )
+
+
+def _cancelled_by(name: str, identity: str) -> str:
+    """Return the placeholder of a call behind which a message came in, where nothing says that its tool failed."""
     return f"Tool call {name} with id {identity} was cancelled - another message came in before it could be completed."
 
 
@@ -105,7 +113,7 @@ def test_e1_a_call_that_dangles_inside_of_the_run_is_answered(builder: str, mann
     talk = _asked_again(builder, PatchToolCallsMiddleware(), manner, place, word)
     assert len(talk.model.sent) == 2
     assert _faults(talk.received) == []
-    assert _answers(talk.received) == {"pay": _placeholder("pay", "a")}
+    assert _answers(talk.received) == {"pay": (_cancelled_by if word else _placeholder)("pay", "a")}
     first, second = talk.model.sent
     assert [each.text for each in second[: len(first)]] == [each.text for each in first]
     talk.say("And now?")
@@ -166,11 +174,11 @@ SHOPPING = asks(call("a", "pay"), call("b", "ship"))
 PAID = "paid 1 euro, receipt 4711"
 
 
-def _check_shop(talk: Talk, shop: Shop) -> None:
+def _check_shop(talk: Talk, shop: Shop, placeholder: Callable[[str, str], str] = _placeholder) -> None:
     """Check that the model knows what was paid, and that nothing was paid twice."""
     assert shop.paid == ["1 euro"]
     assert _faults(talk.received) == []
-    assert _answers(talk.received) == {"pay": PAID, "ship": _placeholder("ship", "b")}
+    assert _answers(talk.received) == {"pay": PAID, "ship": placeholder("ship", "b")}
     statuses = {each.name: each.status for each in talk.received if isinstance(each, ToolMessage)}
     assert statuses == {"pay": "success", "ship": "error"}
 
@@ -360,7 +368,7 @@ def _asking(builder: str) -> tuple[Talk, Shop]:
 def test_e4_what_finished_before_a_question_that_nobody_answered_is_not_reported_as_undone(builder: str):
     talk, shop = _asking(builder)
     talk.say("Never mind.")
-    _check_shop(talk, shop)
+    _check_shop(talk, shop, _cancelled_by)
 
 
 @each_builder
@@ -437,7 +445,7 @@ def _arriving(builder: str, patch: Middleware, manner: str = "sync", way: str = 
 @each_builder
 def test_e7_a_real_result_takes_the_place_of_its_placeholder(builder: str, manner: str, way: str):
     talk = _arriving(builder, PatchToolCallsMiddleware(), manner, way)
-    assert _answers(talk.model.sent[1]) == {"pay": _placeholder("pay", "a")}
+    assert _answers(talk.model.sent[1]) == {"pay": _cancelled_by("pay", "a")}
     assert _faults(talk.received) == []
     assert _answers(talk.received) == {"pay": "real 1"}
     assert [each.status for each in talk.received if isinstance(each, ToolMessage)] == ["success"]
@@ -547,15 +555,15 @@ def _ended(builder: str, patch: Middleware, manner: str = "sync", place: str = "
 @each_place
 @each_manner
 @each_builder
-def test_e12_a_run_that_jumps_to_its_end_gives_back_a_valid_history(builder: str, manner: str, place: str):
+def test_e12_after_a_run_that_jumped_to_its_end_the_next_has_a_valid_history(builder: str, manner: str, place: str):
     talk, given = _ended(builder, PatchToolCallsMiddleware(), manner, place)
-    expected = [_placeholder("pay", "a"), _placeholder("pay", "b")]
-    assert [each.text for each in given if isinstance(each, ToolMessage)] == expected
-    assert _faults(given) == []
-    assert message_faults(talk.kept) == []
+    assert not [each for each in given if isinstance(each, ToolMessage)]
     talk.say("And now?")
     assert _faults(talk.received) == []
-    assert [each.text for each in talk.received if isinstance(each, ToolMessage)] == expected
+    texts = [each.text for each in talk.received if isinstance(each, ToolMessage)]
+    made = (_placeholder, _cancelled_by)
+    assert texts in [[say("pay", "a"), say("pay", "b")] for say in made]
+    assert message_faults(talk.kept) == []
 
 
 # Without it

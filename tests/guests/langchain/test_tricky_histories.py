@@ -28,18 +28,10 @@ from pydantic import SecretStr
 
 from suture.integrations.langchain import PatchToolCallsMiddleware
 from tests.guests.langchain.broken_histories import HISTORIES, Broken, human
-from tests.guests.langchain.judges import (
-    anthropic_faults,
-    calls_of,
-    groups,
-    joined,
-    kinds,
-    message_faults,
-    openai_chat_faults,
-    responses_faults,
-)
+from tests.guests.langchain.judges import calls_of, groups, joined, kinds, message_faults
 from tests.guests.langchain.provider_server import ProviderServer, provider_server
 from tests.guests.langchain.recording import RecordingModel, asks
+from tests.guests.strict_provider import anthropic_faults, openai_chat_faults, responses_faults
 
 BUILDERS: dict[str, Callable[..., Any]] = {"create_agent": create_agent, "create_deep_agent": create_deep_agent}
 THREADS = count()
@@ -149,10 +141,14 @@ def _pairs(messages: Sequence[BaseMessage]) -> list[tuple[str, ToolMessage]]:
 
 def _is_default_text(text: Any, ids: Sequence[Any], name: str) -> bool:
     """Tell whether this is the placeholder of a call: it names the call's own id, or the one that the model sees."""
-    end = " was cancelled - another message came in before it could be completed."
+    ends = (
+        " was cancelled - another message came in before it could be completed.",
+        " could not be executed - arguments were malformed or truncated.",
+        " has no recorded result - it may or may not have run. Check before running it again.",
+    )
     if all(ids) and name:
-        return text in {f"Tool call {name} with id {each}{end}" for each in ids}
-    return text.startswith(f"Tool call {name}") and text.endswith(end)
+        return text in {f"Tool call {name} with id {each}{end}" for each in ids for end in ends}
+    return text.startswith(f"Tool call {name}") and text.endswith(ends)
 
 
 @each_manner

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 import suture
 from suture.errors import InputError
-from suture.integrations._langchain_wire import WIRE
+from suture.integrations.langchain.wire import WIRE
 from suture.messages import ImagePart, TextPart
 from suture.repair.texts import media_note
 from suture.wires import MARK, Call, CallEdit, RawPart, ResultEdit

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import suture
-from suture.integrations._langchain_wire import WIRE
+from suture.integrations.langchain.wire import WIRE
 from suture.messages import History
 from suture.profiles import PROFILES, get_profile
 from suture.repair import Follower

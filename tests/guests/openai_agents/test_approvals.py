@@ -10,7 +10,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import arun, sent
-from tests.guests.openai_agents.written import asks, canceled, shape, user
+from tests.guests.openai_agents.written import asks, shape, unknown, user
 
 REJECTED = "Tool execution was not approved."
 with_and_without = pytest.mark.parametrize("patched", [False, True], ids=["without Suture", "with Suture"])
@@ -113,7 +113,7 @@ def test_a_message_may_come_in_while_calls_wait_and_they_still_run(as_json: bool
         office = Office(patched=True, as_json=as_json, replies=3)
         paused = await office.run("tidy up")
         await office.run("what is the time?")
-        waiting = [canceled(each, "delete") for each in ("a", "b")]
+        waiting = [unknown(each, "delete") for each in ("a", "b")]
         assert shape(sent(office.model)) == ["tidy up", "a?", "b?", *waiting, "what is the time?"]
         state = await office.state(paused)
         for each in state.get_interruptions():
@@ -177,7 +177,7 @@ def test_a_broken_history_is_behind_a_call_that_waits(patched: bool):
             await office.run(state)
         await office.run(await office.again(state))
         assert office.deleted == ["a", "b"]
-        answered = ["x?", canceled("x", "delete")] if patched else []
+        answered = ["x?", unknown("x", "delete")] if patched else []
         rest = ["tidy up", "a?", "b?", "a=a is gone", "b=b is gone"]
         assert shape(sent(office.model)) == ["hi", *answered, *rest]
 
@@ -192,7 +192,7 @@ def test_of_an_input_list_the_sdk_itself_drops_open_calls_when_a_run_is_resumed(
         office = Office(patched=patched, as_json=True)
         given = [user("hi"), asks("x"), user("tidy up")]
         paused = await arun(office.agent, given, model_filter=office.filter)
-        first = ["hi", "x?", *([canceled("x")] if patched else []), "tidy up"]
+        first = ["hi", "x?", *([unknown("x")] if patched else []), "tidy up"]
         assert shape(sent(office.model)) == first
         state = await office.state(paused)
         for each in state.get_interruptions():

@@ -56,13 +56,14 @@ histories = st.lists(single, max_size=9).map(numbered)
 
 def complaints(items: list[Any]) -> list[str]:
     """Return what a provider of either kind would say."""
+    items = [{**item, "arguments": item["arguments"] or "{}"} if "arguments" in item else item for item in items]
     messages: list[Any] = list(Converter.items_to_messages(items))
     return responses(items) + chat(messages)
 
 
-def mended(items: list[Any], patch: PatchToolCalls | None = None) -> list[Any]:
+def mended(items: list[Any], patch: PatchToolCalls | None = None, model: Any = None) -> list[Any]:
     model_data = ModelInputData(input=items, instructions=None)
-    data = CallModelData(model_data=model_data, agent=Agent(name="assistant"), context=None)
+    data = CallModelData(model_data=model_data, agent=Agent(name="assistant", model=model), context=None)
     made = (patch or PatchToolCalls(stateful=False))(data)
     assert isinstance(made, ModelInputData)
     return list(made.input)

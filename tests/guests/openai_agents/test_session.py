@@ -21,7 +21,7 @@ from suture.errors import ConfigError
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from suture.repair import Cause
 from tests.guests.openai_agents.running import Shelf, in_memory, run, scripted, sent, stored
-from tests.guests.openai_agents.written import Item, asks, canceled, gives, says, shape, thinks, user
+from tests.guests.openai_agents.written import Item, asks, gives, says, shape, thinks, unknown, user
 
 DANGLING = [user("ask"), asks("a"), user("stop"), says("ok")]
 
@@ -77,7 +77,7 @@ def test_a_session_may_be_one_that_does_not_wait():
             self.items.extend(items)
 
     quick = Quick(DANGLING)
-    assert shape(told(PatchedSession(quick))) == ["ask", "a?", canceled("a"), "stop", "ok", "next"]
+    assert shape(told(PatchedSession(quick))) == ["ask", "a?", unknown("a"), "stop", "ok", "next"]
     assert shape(quick.items)[-2:] == ["next", "done"]
 
 
@@ -112,7 +112,7 @@ def test_it_offers_compaction_where_the_session_does():
     client = AsyncOpenAI(api_key="none")
     compacting = PatchedSession(OpenAIResponsesCompactionSession("conversation", in_memory(DANGLING), client=client))
     assert is_openai_responses_compaction_aware_session(compacting)
-    assert shape(told(compacting)) == ["ask", "a?", canceled("a"), "stop", "ok", "next"]
+    assert shape(told(compacting)) == ["ask", "a?", unknown("a"), "stop", "ok", "next"]
     asyncio.run(client.close())
 
 
@@ -124,7 +124,7 @@ def test_it_reads_what_an_encrypted_session_keeps():
     session = PatchedSession(EncryptedSession("conversation", store, "a key that nobody guesses, and nobody can"))
     asyncio.run(session.add_items(DANGLING))  # pyright: ignore[reportArgumentType]
     assert "function_call" not in str(stored(store))
-    assert shape(told(session)) == ["ask", "a?", canceled("a"), "stop", "ok", "next"]
+    assert shape(told(session)) == ["ask", "a?", unknown("a"), "stop", "ok", "next"]
 
 
 def test_a_session_that_the_sdk_knows_by_its_class_is_refused():
@@ -158,7 +158,7 @@ def test_a_result_without_a_call_is_no_reason_to_think_that_a_service_has_the_ca
 def test_a_real_result_takes_the_place_of_a_placeholder_when_it_comes():
     shelf = Shelf(DANGLING)
     session = PatchedSession(shelf)
-    assert read(session) == ["ask", "a?", canceled("a"), "stop", "ok"]
+    assert read(session) == ["ask", "a?", unknown("a"), "stop", "ok"]
     shelf.items.append(gives("a"))
     assert read(session) == ["ask", "a?", "a=42", "stop", "ok"]
 
@@ -166,7 +166,7 @@ def test_a_real_result_takes_the_place_of_a_placeholder_when_it_comes():
 def test_reasoning_stays_with_the_call_that_it_produced():
     history = [user("ask"), thinks("rs_1"), asks("a")]
     assert shape(told(Shelf(history))) == ["ask", "next"]
-    assert shape(told(PatchedSession(Shelf(history)))) == ["ask", "reasoning", "a?", canceled("a"), "next"]
+    assert shape(told(PatchedSession(Shelf(history)))) == ["ask", "reasoning", "a?", unknown("a"), "next"]
 
 
 def test_a_generator_is_told_that_a_message_came_in():
@@ -177,8 +177,8 @@ def test_a_generator_is_told_that_a_message_came_in():
         return "" if call_id == "b" else f"{name} was skipped"
 
     session = PatchedSession(Shelf([user("ask"), asks("a"), asks("b")]), generator=text)
-    assert read(session) == ["ask", "a?", "b?", "a=search was skipped", canceled("b")]
-    assert set(causes) == {Cause.INTERRUPTED}
+    assert read(session) == ["ask", "a?", "b?", "a=search was skipped", unknown("b")]
+    assert set(causes) == {Cause.UNKNOWN}
     plain = PatchedSession(Shelf([asks("a")]), generator=lambda name, call_id: f"{name} {call_id}")
     assert read(plain) == ["a?", "a=search a"]
 
@@ -191,8 +191,8 @@ def test_a_generator_that_gives_no_text_is_told_so():
 
 def test_it_takes_the_settings_of_the_filter():
     history = [gives("ghost"), asks("a"), user("stop")]
-    assert read(PatchedSession(Shelf(history), orphans="drop")) == [START, "a?", canceled("a"), "stop"]
-    assert "已被取消" in read(PatchedSession(Shelf(history), language="zh"))[2]
+    assert read(PatchedSession(Shelf(history), orphans="drop")) == [START, "a?", unknown("a"), "stop"]
+    assert "没有记录到结果" in read(PatchedSession(Shelf(history), language="zh"))[2]
     waits = [asks("a"), gives("a", "(pending)"), user("so?"), gives("a")]
     session = PatchedSession(Shelf(waits), is_placeholder=lambda text: text == "(pending)")
     assert read(session) == ["a?", "a=42", "so?"]
@@ -214,8 +214,8 @@ def test_a_callback_that_puts_history_and_input_together_is_given_good_order():
 
     shelf = Shelf(DANGLING)
     items = told(PatchedSession(shelf), config={"session_input_callback": together})
-    assert seen == [["ask", "a?", canceled("a"), "stop", "ok"]]
-    assert shape(items) == ["a?", canceled("a"), "stop", "ok", "next"]
+    assert seen == [["ask", "a?", unknown("a"), "stop", "ok"]]
+    assert shape(items) == ["a?", unknown("a"), "stop", "ok", "next"]
     assert shelf.items[:4] == DANGLING
     assert shape(shelf.items[4:]) == ["next", "done"]
 
@@ -260,7 +260,7 @@ def test_a_limit_that_is_set_holds_and_a_call_at_the_end_is_answered(whose: str)
         config["session_settings"] = settings
     else:
         session.session_settings = settings
-    assert shape(told(session, config=config)) == ["ok", "b?", canceled("b"), "next"]
+    assert shape(told(session, config=config)) == ["ok", "b?", unknown("b"), "next"]
 
 
 # --- all kinds of calls -------------------------------------------------------------------------

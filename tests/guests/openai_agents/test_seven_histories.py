@@ -10,7 +10,7 @@ from agents.testing import function_call
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import WAYS, Shelf, in_memory, run, scripted, sent, stored
-from tests.guests.openai_agents.written import Item, asks, canceled, gives, renamed, says, shape, unknown, user
+from tests.guests.openai_agents.written import Item, asks, gives, renamed, says, shape, unknown, user
 
 HISTORIES: dict[str, list[Item]] = {
     "a call at the end": [user("ask"), asks("a")],
@@ -40,13 +40,13 @@ SESSION = LIST | {
 }
 """What it sends of a session: there it drops calls without results, too."""
 WITH = {
-    "a call at the end": ["ask", "a?", canceled("a"), "next"],
-    "a call without a result": ["ask", "a?", canceled("a"), "stop", "ok", "next"],
+    "a call at the end": ["ask", "a?", unknown("a"), "next"],
+    "a call without a result": ["ask", "a?", unknown("a"), "stop", "ok", "next"],
     "a result without a call": ["ask", "(retold)", "ok", "next"],
     "a result twice": ["ask", "a?", "a=42", "ok", "next"],
     "two results": ["ask", "a?", "a=42", "ok", "next"],
     "a late result": ["ask", "a?", "a=42", "stop", "ok", "well", "next"],
-    "an id used again": ["ask", "a?", "a=42", "ok", "new?", canceled("new"), "stop", "well", "next"],
+    "an id used again": ["ask", "a?", "a=42", "ok", "new?", unknown("new"), "stop", "well", "next"],
     "half answered": ["ask", "a?", "b?", unknown("a"), "b=42", "ok", "next"],
 }
 

@@ -31,11 +31,6 @@ def thinks(item_id: str) -> Item:
     return {"type": "reasoning", "id": item_id, "summary": []}
 
 
-def canceled(call_id: str, name: str = "search") -> str:
-    """Return how a call without a result is answered, as `shape` shows it."""
-    return f"{call_id}={placeholder_text(Cause.INTERRUPTED, name, call_id, 'en')}"
-
-
 def unknown(call_id: str, name: str = "search") -> str:
     """Return how a call is answered of which nobody knows what became of it."""
     return f"{call_id}={placeholder_text(Cause.UNKNOWN, name, call_id, 'en')}"

@@ -271,7 +271,7 @@ def test_a_generator_is_told_the_cause_and_asked_once():
 
     first = run(agent, "next", message_history=[user("ask"), asks("a")])
     run(agent, "more", message_history=first.all_messages())
-    assert asked == [("search", "a", Cause.INTERRUPTED)]
+    assert asked == [("search", "a", Cause.UNKNOWN)]
     assert all(shape(sent)[2][0] == "a=search did not run (interrupted)" for sent in model.requests)
 
 

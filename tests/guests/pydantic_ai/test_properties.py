@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import suture
-from suture.integrations._following import Following
 from suture.profiles import PROFILES
 from tests.guests.pydantic_ai.written import atoms, write
 from tests.histories import Step, flat
@@ -59,20 +58,3 @@ def test_it_is_paired_like_sutures_own_messages(history: list[Step]):
     assert [atom for atom in atoms(mine.messages) if atom[1:] != ("assistant", "hm")] == flat(native.messages)
     problems = [[(each.index, each.problem) for each in fixed.report.findings] for fixed in (mine, native)]
     assert problems[0] == problems[1]
-
-
-@given(profile=profiles, history=histories, data=st.data())
-@thorough
-def test_following_a_history_gives_what_a_repair_gives_at_every_step(
-    profile: str, history: list[Step], data: st.DataObject
-):
-    following = Following("pydantic-ai")
-    messages = write(history)
-    length = 0
-    while length < len(messages):
-        length += data.draw(st.integers(1, len(messages) - length))
-        grown = messages[:length]
-        whole = suture.repair(grown, wire="pydantic-ai", profile=profile)
-        mended = following.mend(grown, profile)
-        assert list(mended) == list(whole.messages)
-        assert (mended is grown) == (not whole.changed)

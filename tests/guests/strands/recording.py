@@ -15,7 +15,7 @@ from strands.types.streaming import StreamEvent
 History = Sequence[dict[str, Any]]
 
 
-class Recorder(Model):
+class AnyRecorder(Model):
     """A model that gives its replies one after the other, and keeps the messages that it is sent."""
 
     def __init__(self, *replies: Any, stateful: bool = False) -> None:
@@ -58,6 +58,17 @@ class Recorder(Model):
         }
 
 
+class Recorder(AnyRecorder):
+    """One of Bedrock's."""
+
+
+Recorder.__name__ = "BedrockRecorder"
+
+
+class OpenAIRecorder(AnyRecorder):
+    """One of OpenAI's."""
+
+
 def text(words: str) -> dict[str, Any]:
     return {"text": words}
 
@@ -79,7 +90,10 @@ def said(*content: Any) -> dict[str, Any]:
 
 
 def canceled(call_id: str, name: str = "pay") -> dict[str, Any]:
-    words = f"Tool call {name} with id {call_id} was canceled - another message came in before it could be completed."
+    words = (
+        f"Tool call {name} with id {call_id} has no recorded result - it may or may not have run. "
+        "Check before running it again."
+    )
     return result(call_id, words, "error")
 
 

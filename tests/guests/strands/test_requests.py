@@ -10,9 +10,11 @@ from pydantic import BaseModel
 from strands import Agent, Plugin, tool
 from strands.middleware import InvokeModelContext, InvokeModelStage
 
-from suture import Cause, ConfigError, using_language
+from suture import Cause, using_language
 from suture.integrations.strands import PatchToolCalls
 from tests.guests.strands.recording import (
+    AnyRecorder,
+    OpenAIRecorder,
     Recorder,
     canceled,
     interrupted,
@@ -216,7 +218,8 @@ def test_the_text_can_depend_on_the_cause():
     def text(name: str, call_id: str, cause: Cause) -> str:
         return f"{name} {call_id}: {cause.value}"
 
-    assert told(PatchToolCalls(generator=text)) == ["pay a: interrupted", "pay b: malformed"]
+    assert told(PatchToolCalls(generator=text)) == ["pay a: unknown", "pay b: malformed"]
+    assert told(PatchToolCalls(generator=text, cause="interrupted")) == ["pay a: interrupted", "pay b: malformed"]
 
 
 @pytest.mark.parametrize("ambient", [False, True])
@@ -226,8 +229,26 @@ def test_the_text_can_be_in_chinese(ambient: bool):
     assert [text[:4] for text in told(plugin)] == ["工具调用", "工具调用"]
 
 
-def test_a_profile_that_says_nothing_of_these_messages_is_refused():
-    with pytest.raises(
-        ConfigError, match=r"the profile 'anthropic' says nothing of Bedrock's form; these do: .*bedrock"
-    ):
-        PatchToolCalls(profile="anthropic")
+LONG = "call_" + "x" * 45
+LONG_TALK = [ASK, said(use(LONG)), user(result(LONG, "paid")), SEEN]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "limit"),
+    [
+        (OpenAIRecorder, {}, 40),
+        (AnyRecorder, {}, 40),
+        (Recorder, {"profile": "openai-chat"}, 40),
+        (Recorder, {"profile": "mistral"}, 9),
+        (Recorder, {}, 64),
+    ],
+    ids=["OpenAI", "unknown", "as OpenAI", "as Mistral", "Bedrock"],
+)
+def test_ids_suit_the_model_that_is_called(kind: type[AnyRecorder], options: Any, limit: int):
+    model = kind()
+    teller(model, PatchToolCalls(**options), messages=LONG_TALK)("Go on.")
+    [[_, turn, answer, *_]] = model.requests
+    sent = turn["content"][0]["toolUse"]["toolUseId"]
+    assert len(sent) <= limit
+    assert answer == user(result(sent, "paid"))
+    assert (sent == LONG) is (limit >= len(LONG))

@@ -13,7 +13,6 @@ from strands.storage import LocalFileStorage
 from suture.integrations.strands import PatchToolCalls
 from tests.guests.strands.recording import (
     Recorder,
-    canceled,
     interrupted,
     load,
     plain,
@@ -21,6 +20,7 @@ from tests.guests.strands.recording import (
     said,
     store,
     teller,
+    unknown,
     use,
     user,
 )
@@ -155,5 +155,5 @@ def test_a_person_who_was_asked_is_waited_for_after_a_call_that_was_lost(tmp_pat
     lost = [ASK, CALL, AND, said(use("b", "approve"))]
     store(tmp_path, lost)
     agent = teller(Recorder(), PatchToolCalls(), session_manager=load(tmp_path), tools=[approve])
-    assert plain(agent.messages) == [ASK, CALL, user(canceled("a")), *lost[2:]]
+    assert plain(agent.messages) == [ASK, CALL, user(unknown("a")), *lost[2:]]
     assert agent().stop_reason == "interrupt"

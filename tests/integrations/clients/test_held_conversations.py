@@ -1,5 +1,7 @@
 """Where the service keeps what came before, a result may belong to a call that is not in the list."""
 
+import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from tests.histories import flat, write
 from tests.integrations.clients.sending import FIELDS, plain_client, send, talk, wrap
 from tests.models.loopback import Loopback, json_answer
-from tests.models.providers import call_reply, text_reply, whole
+from tests.models.providers import call_reply, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 RESULT, MORE = ("result", "held", "tides", "06:12"), ("user", "Go on.")
@@ -151,3 +153,110 @@ def test_each_request_of_a_batch_is_mended(beta: bool, asynchronous: bool):
     assert first == {"model": "m", "max_tokens": 9, "messages": fine}
     assert [atom[0] for atom in flat(second["messages"])] == ["text", "call", "result", "text"]
     assert FIELDS["anthropic"] in second
+
+
+FIRST: dict[str, Callable[[Any], Any]] = {
+    "create": lambda c: c.responses.create(model="m", input="tide?"),
+    "create stream": lambda c: c.responses.create(model="m", input="tide?", stream=True),
+    "stream": lambda c: c.responses.stream(model="m", input="tide?"),
+    "parse": lambda c: c.responses.parse(model="m", input="tide?"),
+    "raw": lambda c: c.responses.with_raw_response.create(model="m", input="tide?"),
+}
+
+
+async def take(given: Any) -> None:
+    """Take all that a request gives, as a program would."""
+
+    def take_now(given: Any) -> None:
+        if hasattr(given, "__enter__"):
+            with given as opened:
+                list(opened)
+        elif hasattr(given, "parse"):
+            given.parse()
+
+    given = await given if inspect.isawaitable(given) else given
+    if hasattr(given, "__aenter__"):
+        async with given as opened:
+            _ = [event async for event in opened]
+    else:
+        await asyncio.to_thread(take_now, given)
+
+
+def gone_on(first: Callable[[Any], Any], second: dict[str, Any], *, asynchronous: bool, conversation: str = "") -> Any:
+    """Make a request that is answered with two calls, and another one that goes on with it; return its payload."""
+    reply = call_reply(("call_1", "pay", '{"eur": 5}'), ("call_2", "pay", '{"eur": 7}'))
+
+    def answer(asked: Any) -> Any:
+        stream = bool(asked.payload.get("stream"))
+        whole_reply = json.loads(whole("openai-responses", reply).pieces[0])
+        if conversation:
+            return json_answer({**whole_reply, "conversation": {"id": conversation}})
+        return streamed("openai-responses", reply) if stream else json_answer(whole_reply)
+
+    async def use(server: Loopback) -> None:
+        async with plain_client("openai-responses", server.url, asynchronous=asynchronous) as client:
+            wrapped = wrap(client)
+            await take(await asyncio.to_thread(first, wrapped) if not asynchronous else first(wrapped))
+            again = wrapped.with_options(max_retries=0)
+            await send(again, lambda c, _: c.responses.create(model="m", **second), None)
+
+    return talk("openai-responses", use, answer)[-1].payload
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+def test_calls_that_the_service_keeps_are_answered(first: Callable[[Any], Any], asynchronous: bool):
+    known = json.loads(whole("openai-responses", call_reply(("call_1", "pay", "{}"))).pieces[0])["id"]
+    payload = gone_on(first, {"previous_response_id": known, "input": "Never mind."}, asynchronous=asynchronous)
+    outputs = [(item["type"], item["call_id"]) for item in payload["input"][:2]]
+    assert outputs == [("function_call_output", "call_1"), ("function_call_output", "call_2")]
+    assert "may or may not have run" in payload["input"][0]["output"]
+    assert payload["input"][2:] == [{"role": "user", "content": "Never mind."}]
+
+
+def test_a_call_that_the_request_answers_itself_is_left_to_it():
+    known = json.loads(whole("openai-responses", call_reply(("call_1", "pay", "{}"))).pieces[0])["id"]
+    paid = {"type": "function_call_output", "call_id": "call_2", "output": "paid"}
+    payload = gone_on(FIRST["create"], {"previous_response_id": known, "input": [paid]}, asynchronous=False)
+    assert [item["call_id"] for item in payload["input"]] == ["call_1", "call_2"]
+    assert payload["input"][1] == paid
+
+
+@pytest.mark.parametrize("given", ["conv_1", {"id": "conv_1"}], ids=["id", "object"])
+def test_calls_in_a_conversation_that_the_service_keeps_are_answered(given: Any):
+    payload = gone_on(
+        lambda c: c.responses.create(model="m", input="tide?", conversation="conv_1"),
+        {"conversation": given, "input": "Never mind."},
+        asynchronous=False,
+        conversation="conv_1",
+    )
+    assert [item.get("call_id") for item in payload["input"]] == ["call_1", "call_2", None]
+
+
+def test_a_response_that_nobody_saw_is_gone_on_with_as_it_was_asked():
+    payload = gone_on(FIRST["create"], {"previous_response_id": "resp_x", "input": "Go on."}, asynchronous=False)
+    assert payload["input"] == "Go on."
+
+
+def test_an_output_whose_call_was_answered_in_its_absence_is_told_as_text():
+    """The user talked of something else while an approval was pending; then it was given, and the tool ran."""
+    said = json.loads(whole("openai-responses", text_reply()).pieces[0])
+    called = json.loads(whole("openai-responses", call_reply(("call_1", "pay", "{}"))).pieces[0])
+    paid = {"type": "function_call_output", "call_id": "call_1", "output": "paid"}
+
+    async def use(server: Loopback) -> None:
+        async with plain_client("openai-responses", server.url) as client:
+            wrapped = wrap(client)
+            await send(wrapped, lambda c, i: c.responses.create(model="m", input=i), "Pay.")
+            for known, items in (("resp_1", "And the tide?"), ("resp_2", [paid])):
+                await send(
+                    wrapped,
+                    lambda c, i, known=known: c.responses.create(model="m", input=i, previous_response_id=known),
+                    items,
+                )
+
+    answers = [json_answer({**reply, "id": f"resp_{n}"}) for n, reply in ((1, called), (2, said), (3, said))]
+    _, talk_on, approved = [asked.payload["input"] for asked in talk("openai-responses", use, answers)]
+    assert [item.get("call_id") for item in talk_on] == ["call_1", None]
+    assert [atom[0] for atom in flat(approved)] == ["text"]
+    assert "paid" in str(approved)

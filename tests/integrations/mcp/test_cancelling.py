@@ -24,7 +24,7 @@ def test_a_cancelled_run_cancels_its_call_at_the_server_and_the_connection_lives
     async def main(server: MCPServer, notes: Any) -> list[str]:
         async with server:
             pid = await pid_of(server)
-            run = ChatModelAgent(model=model_that(("wait", '{"mark": "fog"}')), tools=server.tools).run("hi")
+            run = ChatModelAgent(model=model_that(("wait", '{"mark": "fog"}')), tools=server.tools).stream("hi")
             async with run:
                 assert await notes.next() == "fog started"
                 assert (await run.cancel()).outcome is Outcome.CANCELLED

@@ -116,8 +116,7 @@ def test_a_missing_sdk_is_named_with_the_command_that_installs_it():
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.stderr.splitlines()[-1] == (
-        "suture.errors.ConfigError: an MCPServer needs the package mcp, which is not installed: "
-        "pip install 'suture[mcp]'"
+        "suture.errors.ConfigError: an MCPServer needs the package mcp, which is not installed: pip install 'mcp>=2.3'"
     )
 
 
@@ -309,10 +308,10 @@ def test_tool_errors_can_end_the_run():
     async def main() -> Outcome:
         async with odd("refusing") as server:
             agent = ChatModelAgent(model=model_that(("echo", "{}")), tools=server.tools, tool_errors="raise")
-            run = agent.run("hi")
+            run = agent.stream("hi")
             with pytest.raises(MCPServerError, match="refused echo"):
-                await run
-            assert run.result is not None
-            return run.result.outcome
+                await run.result()
+            assert run.final_result is not None
+            return run.final_result.outcome
 
     assert asyncio.run(main()) is Outcome.FAILED

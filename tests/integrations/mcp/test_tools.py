@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suture import ChatModelAgent, ConfigError, Tool
-from suture.integrations._mcp_names import safe_names
 from suture.integrations.mcp import MCPServer
+from suture.integrations.mcp.targets import safe_names
 from tests.integrations.mcp.calling import model_that, odd, results, sound, texts
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from suture import ChatModelAgent, Message, ToolResult, tool
@@ -106,6 +107,24 @@ def test_what_the_agent_redacts_is_not_recorded():
     told = everything(recorded(capture_content=True, redact=redact))
     assert "***" in told
     assert [word for word in ("Dover", "06:12") if word in told] == []
+
+
+def test_errors_and_instructions_are_redacted_like_all_else():
+    def redact(value: Any) -> Any:
+        return value.replace("gate 7", "***").replace("brief", "***") if isinstance(value, str) else value
+
+    recorder = recorded(capture_content=True, redact=redact)
+    assert recorder.one("execute_tool sink").status.description == "*** is closed"
+    (said_before,) = json.loads(recorder.requests()[0]["gen_ai.system_instructions"])
+    assert said_before["content"] == "Be ***."
+    assert "Be ***." in recorder.attributes("invoke_agent harbour")["gen_ai.system_instructions"]
+
+    failing = Recorder(capture_content=True)
+    model = ScriptedModel([PermissionError("gate 7 needs a key")])
+    agent = ChatModelAgent(name="harbour", model=model, middlewares=[failing.telemetry], redact=redact)
+    with pytest.raises(PermissionError):
+        agent.run_sync("When?")
+    assert failing.one("chat ScriptedModel").status.description == "*** needs a key"
 
 
 def test_content_that_cannot_be_written_harms_nobody():

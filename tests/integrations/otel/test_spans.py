@@ -315,7 +315,7 @@ def test_an_interrupted_run_ends_its_spans_and_a_resumed_one_has_its_own():
 
     async def main() -> None:
         waiting = await agent.run("hi", checkpoint_id="talk")
-        await agent.resume("talk", {waiting.interrupts[0].id: "yes"})
+        await agent.resume("talk", answers={waiting.interrupts[0].id: "yes"})
 
     asyncio.run(main())
     assert recorder.names() == [
@@ -350,7 +350,7 @@ def test_a_cancelled_run_ends_its_spans_without_an_error(where: str):
     agent = harbour(recorder, *([forever] if where == "model" else [calls(("wait", "{}"))]), tools=[wait])
 
     async def main() -> None:
-        run = agent.run("hi")
+        run = agent.stream("hi")
         async with run:
             await begun.wait()
             await run.cancel()

@@ -66,31 +66,23 @@ def test_without_anybody_who_takes_it_a_piece_of_a_reply_costs_nothing_more():
 
 @pytest.mark.parametrize("provider", [None, TracerProvider(sampler=ALWAYS_OFF)], ids=["no sdk", "not sampled"])
 def test_without_anybody_who_takes_it_model_and_tool_are_left_as_they_are(provider: TracerProvider | None):
-    seen: list[Any] = []
+    sinks: list[Any] = []
 
-    class Watching(ChatModelAgentMiddleware):
-        """Inside of telemetry, so that what it gives is what telemetry was given."""
+    class Around(ChatModelAgentMiddleware):
+        """What telemetry is given, and what it passes on."""
 
-        def wrap_model(self, model: Any, model_context: Any) -> Any:
-            seen.append(model)
-            return model
+        async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
+            sinks.append(request.sink)
+            return await proceed(request)
 
-        def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-            seen.append(endpoint)
-            return endpoint
+        async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
+            sinks.append(call.sink)
+            return await proceed(call)
 
-    class Outside(Telemetry):
-        def wrap_model(self, model: Any, model_context: Any) -> Any:
-            assert super().wrap_model(model, model_context) is model is seen[-1]
-            return model
-
-        def wrap_tool_call(self, endpoint: Any, context: Any) -> Any:
-            found = super().wrap_tool_call(endpoint, context)
-            assert found is endpoint
-            return found
-
-    agent([Outside(tracer_provider=provider), Watching()], 3).run_sync("hi")
-    assert len(seen) == 3
+    agent([Around(), Telemetry(tracer_provider=provider), Around()], 3).run_sync("hi")
+    given, passed = sinks[::2], sinks[1::2]
+    assert len(given) == 3
+    assert all(old is new for old, new in zip(given, passed, strict=True))
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
@@ -132,7 +124,7 @@ def test_a_missing_api_is_named_with_the_command_that_installs_it():
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.stderr.splitlines()[-1] == (
         "suture.errors.ConfigError: Telemetry needs the package opentelemetry-api, which is not installed: "
-        "pip install 'suture[otel]'"
+        "pip install 'opentelemetry-api>=1.37'"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from suture.messages import Delta, Message, ToolInfo
 from suture.models import LocalModel, ModelRequest, closing
-from suture.models._local_engine import _PROCESSES
+from suture.models.local import _RUNNING
 from tests.cli.program import environment
 
 needs_model = pytest.mark.skipif(
@@ -56,9 +56,7 @@ async def ask(
 
 def process_id(model: LocalModel[Any]) -> int:
     """Return the id of the process that holds the model."""
-    child = _PROCESSES.get(model.settings)._child
-    assert child is not None
-    return child.pid
+    return _RUNNING[model._loading][0].pid
 
 
 def start(program: str) -> "subprocess.Popen[str]":

@@ -62,7 +62,7 @@ def test_two_runs_at_once_take_turns_and_each_gets_its_own_answer():
 
 def test_events_call_the_model_by_its_weights():
     async def main() -> list[str]:
-        async with ChatModelAgent(model=LocalModel(options={"max_tokens": 1})).run("Hi.") as run:
+        async with ChatModelAgent(model=LocalModel(options={"max_tokens": 1})).stream("Hi.") as run:
             return [event.model async for event in run if isinstance(event, ModelStarted)]
 
     assert asyncio.run(main()) == ["local:SmolLM2-135M-Instruct.Q4_1"]
@@ -73,7 +73,7 @@ def test_a_run_that_is_cancelled_in_the_middle_of_a_text_keeps_it_and_frees_the_
         model = LocalModel()
         agent = ChatModelAgent(model=model)
         said = ""
-        async with agent.run("Go.", options={"output_schema": ENDLESS, "max_tokens": 6000}) as run:
+        async with agent.stream("Go.", options={"output_schema": ENDLESS, "max_tokens": 6000}) as run:
             async for event in run:
                 if isinstance(event, MessageDelta):
                     said += event.text
@@ -125,7 +125,7 @@ def test_a_tool_that_is_interrupted_leaves_a_history_that_can_be_gone_on_with(wi
 
     async def main() -> None:
         agent: Any = ChatModelAgent(model=LocalModel(wire=wire, options={"max_tokens": 8}), tools=[forecast])
-        async with agent.run("Rain in Hull?", options={"tool_choice": "required"}) as run:
+        async with agent.stream("Rain in Hull?", options={"tool_choice": "required"}) as run:
             async for event in run:
                 if isinstance(event, ToolStarted):
                     break

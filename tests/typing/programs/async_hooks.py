@@ -1,8 +1,7 @@
 """A middleware with every hook as an async function, typed for `AgenticMessage`; some answer nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, assert_type
 
 from suture import (
     AgenticMessage,
@@ -12,14 +11,19 @@ from suture import (
     ChatModelAgentState,
     Model,
     ModelContext,
+    ModelRequest,
     Outcome,
-    ToolArgument,
+    Sink,
+    ToolCallRequest,
     ToolContext,
     ToolResult,
+    replace,
     tool,
 )
 from suture.messages import FunctionToolCall
 from suture.middleware import (
+    AskModel,
+    CallTool,
     EnhancedInvokableEndpoint,
     EnhancedStreamableEndpoint,
     InvokableEndpoint,
@@ -32,6 +36,26 @@ from suture.testing import ScriptedModel
 async def tides(port: str) -> str:
     """Look up the tides."""
     return f"06:12 in {port}"
+
+
+class Counted:
+    """A sink that counts the pieces of a stream."""
+
+    def __init__(self, outer: Sink) -> None:
+        self.outer = outer
+        self.pieces = 0
+
+    async def open(self) -> None:
+        self.pieces = 0
+        await self.outer.open()
+
+    async def write(self, piece: ToolResult) -> None:
+        self.pieces += 1
+        await self.outer.write(piece)
+
+    async def close(self) -> ToolResult:
+        whole: ToolResult = await self.outer.close()
+        return whole
 
 
 class Watching(ChatModelAgentMiddleware[AgenticMessage]):
@@ -78,14 +102,15 @@ class Watching(ChatModelAgentMiddleware[AgenticMessage]):
     ) -> EnhancedStreamableEndpoint:
         return endpoint
 
-    async def wrap_tool_call(
-        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext
-    ) -> EnhancedStreamableEndpoint:
-        def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            self.seen.append(argument.text)
-            return endpoint(argument, **options)
+    async def wrap_model_call(self, request: ModelRequest[AgenticMessage], proceed: AskModel) -> AgenticMessage:
+        reply: AgenticMessage = await proceed(replace(request, instruction=f"{request.instruction} Be brief."))
+        return reply
 
-        return call
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        self.seen.append(call.arguments)
+        result = await proceed(replace(call, sink=Counted(call.sink)) if call.sink is not None else call)
+        assert_type(result, ToolResult)
+        return result
 
     async def after_agent(self, state: ChatModelAgentState[AgenticMessage], outcome: Outcome) -> None:
         self.seen.append(outcome)

@@ -54,7 +54,7 @@ def make(*names: str) -> ChatModelAgent:
 
 
 async def finished(run: Run) -> RunResult:
-    return await run
+    return await run.result()
 
 
 def changed(fixed: Repaired) -> bool:
@@ -62,7 +62,7 @@ def changed(fixed: Repaired) -> bool:
 
 
 def main() -> None:
-    result = asyncio.run(finished(make("Ada", "Grace").run("hi")))
+    result = asyncio.run(finished(make("Ada", "Grace").stream("hi")))
     assert result.output == "hello"
     assert not changed(repair([Message.user("hi")]))
     assert again(RetryContext(attempt=1, messages=[], error=TimeoutError())).retry

@@ -19,7 +19,7 @@ from suture import (
     tool,
 )
 from suture.testing import ScriptedModel
-from suture.tools import ToolArgumentsError, ToolDependencyError
+from suture.tools import ToolArgumentsError
 
 
 @tool
@@ -70,7 +70,7 @@ def problems(error: SutureError) -> list[str]:
         return [f"{finding.index}: {finding.problem}" for finding in error.unresolved]
     if isinstance(error, ToolArgumentsError):
         return list(error.problems)
-    if isinstance(error, ToolDependencyError | UnregisteredTypeError):
+    if isinstance(error, UnregisteredTypeError):
         return [str(error)]
     return []
 

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from suture import (
     ChatModelAgent,
-    Injected,
     Message,
+    RunContext,
     Tool,
     ToolArgument,
     ToolCall,
@@ -58,14 +58,33 @@ async def look(place: Place, unit: Literal["C", "F"] = "C") -> dict[str, Any]:
 @tool(thread=False)
 def count(
     key: Annotated[str, Meta(description="What to count.")],
-    database: Injected[Database],
+    ctx: RunContext[Database],
     context: ToolContext,
-    cache: Injected[dict[str, int]] | None = None,
+    bare: RunContext,
 ) -> str:
     """Count rows."""
-    assert_type(database, Database)
+    assert_type(ctx.deps, Database)
+    assert_type(bare.deps, Any)
     assert_type(context.call_id, str)
-    return f"{context.name}: {database.rows[key]}, {cache}"
+    return f"{context.name}: {ctx.deps.rows[key]}, {bare is ctx}"
+
+
+class Fleet:
+    """Its methods are tools, too."""
+
+    def __init__(self, *ships: str) -> None:
+        self.ships = ships
+
+    @tool
+    def size(self, port: str) -> int:
+        """Count the ships in a port."""
+        return self.ships.count(port)
+
+    @tool(timeout=10)
+    async def list_ships(self, ctx: RunContext[Database], limit: int = 3) -> list[str]:
+        """List ships."""
+        assert_type(self.size(port="Kiel"), int)
+        return [*self.ships[:limit], *ctx.deps.rows]
 
 
 @tool
@@ -106,6 +125,11 @@ def delete(path: str) -> None:
     print("deleted", path)
 
 
+class Index:
+    def __call__(self, query: str) -> int:
+        return len(query)
+
+
 def plain(text: str) -> str:
     """Not decorated: an agent takes it as it is."""
     return text.upper()
@@ -115,7 +139,10 @@ async def called_in_python() -> None:
     assert_type(double(4), int)
     assert_type(await search("pairing", limit=2), list[str])
     assert_type(await look(Place("Kiel")), dict[str, Any])
-    assert_type(count("a", Database({"a": 1}), ToolContext("count", "call_1")), str)
+    assert_type(Fleet("Kiel").size("Kiel"), int)
+    bound: Tool[[str], int] = Fleet("Kiel").size
+    assert_type(bound("Kiel"), int)
+    assert_type(Fleet.size(Fleet("Kiel"), "Kiel"), int)
     assert_type(rows("boats"), Iterator[str])
     assert_type(delete("a.txt"), None)
     async for line in lines("a.txt"):
@@ -128,6 +155,7 @@ def described() -> None:
     assert_type(double.name, str)
     assert_type(double.info, ToolInfo)
     assert_type(tool(plain)("a"), str)
+    assert_type(tool(Index(), retry=1)("abc"), int)
     assert_type(exit_tool()("done"), str)
     approved = tool(plain, name="shout", requires_approval=True)
     assert approved.requires_approval
@@ -151,11 +179,14 @@ async def main() -> None:
             "done",
         ]
     )
+    fleet = Fleet("Kiel", "Dover")
     everything: list[Tool[..., Any]] = [double, search, look, count, lines, rows, picture, parts, frames, delete]
-    agent = ChatModelAgent(name="worker", model=model, tools=[*everything, plain, exit_tool("finish")])
-    result = await agent.run("work", deps=[Database({"a": 7})])
+    agent = ChatModelAgent(
+        name="worker", model=model, tools=[*everything, plain, fleet.size, fleet.list_ships, exit_tool("finish")]
+    )
+    result = await agent.run("work", deps=Database({"a": 7}))
     results = [message.content for message in result.messages if message.role == "tool"]
-    assert results[:2] == ["8", "count: 7, None"], results
+    assert results[:2] == ["8", "count: 7, True"], results
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar, assert_type
 
 from suture import (
-    AgenticMessage,
     ChatModelAgent,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
@@ -74,7 +73,7 @@ async def main() -> None:
         model=ScriptedModel(["hello"]),
         middlewares=[PatchToolCalls(), EventSenderModelWrapper(), EventSenderToolWrapper(), Logged(), keep],
     )
-    assert_type(chat, ChatModelAgent[Message])
+    assert_type(chat, ChatModelAgent[str])
     result = await chat.run([Message.user("a"), Message.assistant("b"), Message.user("c")])
     assert [message.content for message in result.messages] == ["b", "c", "hello"]
     assert keep.pieces == 1
@@ -82,7 +81,7 @@ async def main() -> None:
     agentic = ChatModelAgent(
         name="agentic", model=ScriptedModel(["hello"], wire="agentic"), middlewares=[KeepLast(2), Logged()]
     )
-    assert_type(agentic, ChatModelAgent[AgenticMessage])
+    assert_type(agentic, ChatModelAgent[str])
     await agentic.run("hi")
 
 

@@ -1,7 +1,7 @@
 """Asking somebody outside, and going on with the answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict, assert_type
 
 from suture import (
@@ -13,15 +13,14 @@ from suture import (
     ResumeError,
     Run,
     RunResult,
-    ToolArgument,
     ToolCall,
-    ToolContext,
+    ToolCallRequest,
     ToolResult,
     interrupt,
     interrupt_state,
     tool,
 )
-from suture.middleware import EnhancedStreamableEndpoint
+from suture.middleware import CallTool
 from suture.stores import MemoryStore, Store
 from suture.testing import ScriptedModel
 
@@ -56,17 +55,13 @@ def pay(euros: int) -> str:
 
 
 class Guard(ChatModelAgentMiddleware[Message]):
-    def wrap_tool_call(self, endpoint: EnhancedStreamableEndpoint, context: ToolContext) -> EnhancedStreamableEndpoint:
-        async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            if context.name == "book" and not await interrupt(f"May it {context.name}?", expects=bool):
-                raise PermissionError(context.name)
-            async for result in endpoint(argument, **options):
-                yield result
-
-        return call
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        if call.name == "book" and not await interrupt(f"May it {call.name}?", expects=bool):
+            raise PermissionError(call.name)
+        return await proceed(call)
 
 
-def make(store: Store) -> ChatModelAgent[Message]:
+def make(store: Store | None) -> ChatModelAgent:
     calls = [
         ToolCall("1", "ask_user", '{"question": "Where to?"}'),
         ToolCall("2", "book", '{"seats": 2}'),
@@ -94,16 +89,27 @@ async def main() -> None:
         for asked in result.interrupts:
             assert_type(asked.id, str)
             assert_type(asked.run_path, tuple[str, ...])
-        going_on = agent.resume("trip-7", answers)
-        assert_type(going_on, Run[Message])
-        result = await going_on
-        assert_type(result, RunResult[Message])
+        going_on = agent.stream(resume="trip-7", answers=answers)
+        assert_type(going_on, Run[str])
+        result = await going_on.result()
+        assert_type(result, RunResult[str])
     assert result.output == "done"
+
+    memory = make(None)
+    asking = await memory.run("Book it.")
+    while asking.outcome is Outcome.INTERRUPTED:
+        first = asking.interrupts[0]
+        if len(asking.interrupts) == 1:
+            asking = await memory.resume(asking, answer_for(first.name, first.info))
+        else:
+            asking = await memory.resume(asking, answers={first.call_id: answer_for(first.name, first.info)})
+        assert_type(asking, RunResult[str])
+    assert asking.output == "done"
 
     other = make(MemoryStore())
     await other.run("Book it.", checkpoint_id="trip-8")
     try:
-        await other.resume("trip-8", {"clerk/9/9/tool/0": False}, deps=(), options={"temperature": 0})
+        await other.resume("trip-8", answers={"clerk/9/9/tool/0": False}, deps=(), options={"temperature": 0})
     except ResumeError as error:
         print(error)
 

@@ -83,12 +83,12 @@ async def main() -> None:
         budget=Budget(cost=0.5, cost_of=lambda usage: usage.total_tokens / 1000, tool_calls=1),
         callbacks=Callbacks(on_end=lambda component, value: print(component.kind, value)),
     )
-    run = poor.run("work")
+    run = poor.stream("work")
     try:
-        await run
+        await run.result()
     except BudgetExceeded:
-        assert run.result is not None
-        assert run.result.messages[0].content == "work"
+        assert run.final_result is not None
+        assert run.final_result.messages[0].content == "work"
 
 
 if __name__ == "__main__":

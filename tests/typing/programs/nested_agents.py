@@ -33,10 +33,10 @@ async def main() -> None:
         tools=[as_tool, with_schema],
         sequential=True,
     )
-    run = editor.run("write")
+    run = editor.stream("write")
     paths = [event.run_path async for event in run if isinstance(event, RunStarted)]
     assert_type(paths, list[tuple[str, ...]])
-    result = await run
+    result = await run.result()
     assert paths == [("editor",), ("editor", "writer"), ("editor", "writer")]
     assert [message.content for message in result.messages if message.role == "tool"] == ["a poem", "another"]
 

@@ -1,24 +1,21 @@
 """The older form of a middleware, and wrappers given with the tools: records of functions."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 from suture import (
     AgentMiddleware,
     ChatModelAgent,
     ChatModelAgentState,
     Message,
-    ToolArgument,
     ToolCall,
-    ToolContext,
+    ToolCallRequest,
     ToolResult,
     ToolsConfig,
     replace,
     tool,
 )
 from suture.messages import TextPart
-from suture.middleware import EnhancedStreamableEndpoint
+from suture.middleware import CallTool
 from suture.testing import ScriptedModel
 
 
@@ -36,12 +33,9 @@ async def note(state: ChatModelAgentState[Message]) -> None:
     print(state.messages[-1].content)
 
 
-def loud(endpoint: EnhancedStreamableEndpoint, context: ToolContext) -> EnhancedStreamableEndpoint:
-    async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-        async for result in endpoint(argument, **options):
-            yield replace(result, parts=[*result.parts, TextPart(f"({context.name})")])
-
-    return call
+async def loud(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+    result = await proceed(call)
+    return replace(result, parts=(*result.parts, TextPart(f"({call.name})")))
 
 
 async def main() -> None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import assert_type
 
 from suture import ChatModelAgent, Message
-from suture.stores import MemoryStore, SQLiteStore, Store, StoreConflictError
+from suture.stores import Entry, Lease, LeaseError, MemoryStore, SQLiteStore, Store, StoreConflictError
 from suture.testing import ScriptedModel, StoreContract
 
 
@@ -18,16 +18,30 @@ class DictStore:
     def __init__(self) -> None:
         self.journals: dict[str, list[bytes]] = {}
         self.changed: dict[str, float] = {}
+        self.keys: dict[tuple[str, str], int] = {}
+        self.owners: dict[str, str] = {}
 
-    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
+    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        if owner is not None and self.owners.get(run, owner) != owner:
+            raise LeaseError(run, owner, self.owners[run])
         journal = self.journals.setdefault(run, [])
         if first != len(journal):
             raise StoreConflictError(run, given=first, expected=len(journal))
         journal.extend(records)
         self.changed[run] = time.time()
 
-    async def load(self, run: str) -> list[bytes]:
-        return list(self.journals.get(run, []))
+    async def claim(self, run: str, key: str, record: bytes) -> Entry:
+        length = len(self.journals.get(run, []))
+        number = self.keys.setdefault((run, key), length)
+        if number == length:
+            await self.append(run, number, [record])
+        return Entry(number, self.journals[run][number])
+
+    async def load(self, run: str, first: int = 0) -> list[bytes]:
+        return self.journals.get(run, [])[first:]
+
+    async def fork(self, run: str, position: int, new_run: str) -> None:
+        await self.append(new_run, 0, self.journals[run][:position])
 
     async def delete(self, run: str) -> None:
         for each in [each for each in self.journals if each == run or each.startswith(f"{run}/")]:
@@ -42,6 +56,19 @@ class DictStore:
             await self.delete(run)
         return len(old)
 
+    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
+        return self.owners.setdefault(run, owner) == owner
+
+    async def renew(self, run: str, owner: str, seconds: float) -> bool:
+        return self.owners.get(run) == owner
+
+    async def release(self, run: str, owner: str) -> None:
+        if self.owners.get(run) == owner:
+            del self.owners[run]
+
+    async def lease(self, run: str) -> Lease | None:
+        return Lease(self.owners[run], 1.0) if run in self.owners else None
+
 
 class ExplicitStore(Store):
     """One that says so, and passes everything on."""
@@ -49,11 +76,17 @@ class ExplicitStore(Store):
     def __init__(self, inner: Store) -> None:
         self.inner = inner
 
-    async def append(self, run: str, first: int, records: Sequence[bytes]) -> None:
-        await self.inner.append(run, first, records)
+    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        await self.inner.append(run, first, records, owner=owner)
 
-    async def load(self, run: str) -> list[bytes]:
-        return await self.inner.load(run)
+    async def claim(self, run: str, key: str, record: bytes) -> Entry:
+        return await self.inner.claim(run, key, record)
+
+    async def load(self, run: str, first: int = 0) -> list[bytes]:
+        return await self.inner.load(run, first)
+
+    async def fork(self, run: str, position: int, new_run: str) -> None:
+        await self.inner.fork(run, position, new_run)
 
     async def delete(self, run: str) -> None:
         await self.inner.delete(run)
@@ -63,6 +96,18 @@ class ExplicitStore(Store):
 
     async def expire(self, seconds: float) -> int:
         return await self.inner.expire(seconds)
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
+        return await self.inner.acquire(run, owner, seconds)
+
+    async def renew(self, run: str, owner: str, seconds: float) -> bool:
+        return await self.inner.renew(run, owner, seconds)
+
+    async def release(self, run: str, owner: str) -> None:
+        await self.inner.release(run, owner)
+
+    async def lease(self, run: str) -> Lease | None:
+        return await self.inner.lease(run)
 
 
 class TestDictStore(StoreContract):
@@ -78,6 +123,10 @@ async def use(store: Store) -> None:
     assert_type(await store.load("c1"), list[bytes])
     assert_type(await store.runs(), list[str])
     assert_type(await store.expire(3600), int)
+    assert_type(await store.claim("c1", "key", b"record"), Entry)
+    assert_type(await store.lease("c1"), Lease | None)
+    await store.fork("c1", 1, "c2")
+    await store.delete("c2")
     await store.delete("c1")
     assert await store.runs() == []
 

@@ -38,7 +38,8 @@ class Texts:
 async def said(patch: PatchToolCalls) -> str:
     agent = ChatModelAgent(name="patched", model=ScriptedModel(["fine"]), middlewares=[patch])
     result = await agent.run(BROKEN)
-    return result.messages[2].content
+    answer: Message = result.messages[2]
+    return answer.content
 
 
 async def main() -> None:

@@ -19,6 +19,7 @@ from suture import (
     Tool,
     ToolArgument,
     ToolCall,
+    ToolCallRequest,
     ToolContext,
     ToolInfo,
     ToolResult,
@@ -27,6 +28,7 @@ from suture import (
 )
 from suture.messages import TextPart
 from suture.middleware import (
+    CallTool,
     EnhancedInvokableEndpoint,
     EnhancedStreamableEndpoint,
     InvokableEndpoint,
@@ -130,16 +132,10 @@ class Everything(ChatModelAgentMiddleware[Message]):
 
         return call
 
-    def wrap_tool_call(self, endpoint: EnhancedStreamableEndpoint, context: ToolContext) -> EnhancedStreamableEndpoint:
-        async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            if context.name == "forbidden":
-                yield ToolResult([TextPart("You may not.")], is_error=True)
-                return
-            async with closing(endpoint(argument, **options)) as pieces:
-                async for piece in pieces:
-                    yield piece
-
-        return call
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        if call.name == "forbidden":
+            return ToolResult([TextPart("You may not.")], is_error=True)
+        return await proceed(call)
 
     def after_agent(self, state: ChatModelAgentState[Message], outcome: Outcome) -> None:
         self.seen.append(f"after_agent {outcome}")

@@ -23,7 +23,7 @@ def blocks() -> int:
     return len(last.content_blocks)
 
 
-def others() -> ChatModelAgent[Message]:
+def others() -> ChatModelAgent:
     spare: Model[Message] = get_model("local")
     failover = ModelFailoverConfig(models=[spare, LocalModel(threads=1)])
     return ChatModelAgent(model=OpenAIResponsesModel("gpt-5"), failover=failover)

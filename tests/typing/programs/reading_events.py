@@ -21,7 +21,9 @@ from suture.events import (
     RunStarted,
     ToolDelta,
     ToolFinished,
+    ToolRetried,
     ToolStarted,
+    ToolWaiting,
 )
 from suture.testing import ScriptedModel
 
@@ -44,6 +46,10 @@ def tell(event: AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each
             return event.text
         case ToolStarted(name=name, arguments=arguments):
             return name + arguments
+        case ToolWaiting(name=name):
+            return f"may {name} run?"
+        case ToolRetried():
+            return "anew"
         case ToolDelta() | ToolFinished():
             assert_type(event.result, ToolResult)
             return event.call_id
@@ -100,7 +106,7 @@ async def main() -> None:
     told: list[str] = []
     tools: set[str] = set()
     last: Event = Event()
-    async for event in agent.run("dig"):
+    async for event in agent.stream("dig"):
         told.append(tell(event))
         if (name := tool_of(event)) is not None:
             tools.add(name)

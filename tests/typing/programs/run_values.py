@@ -13,14 +13,13 @@ from suture import (
     Message,
     ModelContext,
     NotInRunError,
+    RunContext,
     ToolCall,
+    current_run,
     delete_run_local_value,
     get_run_local_value,
-    get_session_value,
     register_type,
-    run_scratch,
     set_run_local_value,
-    set_session_value,
     tool,
 )
 from suture.testing import ScriptedModel
@@ -43,6 +42,11 @@ register_type("example.Place", Place, encode=lambda place: place.name, decode=Pl
 
 
 @dataclass
+class Host:
+    greeting: str
+
+
+@dataclass
 class Cache:
     pages: dict[str, str]
 
@@ -52,30 +56,28 @@ def new_cache() -> Cache:
 
 
 @tool
-async def visit(page: str) -> str:
+async def visit(page: str, ctx: RunContext[Host]) -> str:
     """Visit a page."""
     value, found = get_run_local_value("visit")
     assert_type(found, bool)
     before: Visit = value if found else Visit(page, 0)
     set_run_local_value("visit", Visit(page, before.count + 1))
-    set_session_value("last", uuid4())
-    cache = run_scratch(new_cache)
-    assert_type(cache, Cache)
-    cache.pages[page] = "text"
+    ctx.session["last"] = uuid4()
+    cache: Cache = ctx.cache.setdefault(Cache, new_cache())
+    cache.pages[page] = ctx.deps.greeting
     return f"{before.count + 1} visits"
 
 
 class Counting(ChatModelAgentMiddleware[Any]):
     def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext) -> None:
-        counts = run_scratch(Counter[str])
-        assert_type(counts, Counter[str])
-        counts["turns"] += 1
-        names = run_scratch(list[str])
-        assert_type(names, list[str])
-        names.append(model_context.wire)
-        user, found = get_session_value("user")
-        if found:
-            set_run_local_value("user", user)
+        run = current_run()
+        assert_type(run, RunContext[Any])
+        assert_type(run.run_id, str)
+        assert_type(run.turn, int)
+        counts: Counter[str] = run.cache.setdefault("counts", Counter[str]())
+        counts[model_context.wire] += 1
+        if "user" in run.session:
+            run.values["user"] = run.session["user"]
         delete_run_local_value("missing")
 
 
@@ -84,7 +86,7 @@ async def main() -> None:
     agent = ChatModelAgent(
         name="visitor", model=ScriptedModel([*calls, "done"]), tools=[visit], middlewares=[Counting()]
     )
-    result = await agent.run("visit", session={"user": "ada"})
+    result = await agent.run("visit", session={"user": "ada"}, deps=Host("text"))
     assert result.messages[-2].content == "2 visits"
     assert isinstance(result.session["last"], UUID)
     try:

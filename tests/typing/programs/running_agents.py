@@ -51,23 +51,23 @@ async def ask(question: str) -> str:
 
 async def events() -> list[AnyEvent]:
     seen: list[AnyEvent] = []
-    async with agent.run("one two") as run:
-        assert_type(run, Run[Message])
+    async with agent.stream("one two") as run:
+        assert_type(run, Run[str])
         async for event in run:
             assert_type(event, AnyEvent)
             seen.append(event)
         assert_type(run.run_id, str)
-        assert_type(await run, RunResult[Message])
-    assert_type(run.result, RunResult[Message] | None)
+        assert_type(await run.result(), RunResult[str])
+    assert_type(run.final_result, RunResult[str] | None)
     return seen
 
 
 async def texts() -> str:
     said = ""
-    async for text in agent.run("one two").text():
+    async for text in agent.stream("one two").text():
         assert_type(text, str)
         said += text
-    async with aclosing(agent.run("three four").text()) as pieces:
+    async with aclosing(agent.stream("three four").text()) as pieces:
         async for piece in pieces:
             said += piece
             break
@@ -76,12 +76,12 @@ async def texts() -> str:
 
 async def several() -> None:
     first, second = await asyncio.gather(agent.run("a"), agent.run("b"))
-    assert_type(first, RunResult[Message])
+    assert_type(first, RunResult[str])
     assert (first.output, second.output) == ("a", "b")
     await asyncio.wait_for(agent.run("c"), timeout=10)
 
 
-def show(result: RunResult[Message]) -> None:
+def show(result: RunResult[str]) -> None:
     assert_type(result.outcome, Outcome)
     assert_type(result.usage, TokenUsage)
     assert_type(result.usage.total_tokens, int)
@@ -110,7 +110,7 @@ async def choices() -> None:
     await agent.run(
         "hello",
         streaming=False,
-        deps=[Tide("Dover", "06:12")],
+        deps=Tide("Dover", "06:12"),
         session={"user": "ada"},
         options={"temperature": 0},
         tool_options={"verbose": True},
@@ -126,8 +126,10 @@ def begin(instruction: str, messages: Sequence[Message]) -> list[Message]:
 async def structured() -> Tide:
     reader = ChatModelAgent(name="reader", model=Parrot(), output_type=Tide, input_builder=begin, output_key="tide")
     result = await reader.run('{"port": "Dover", "time": "06:12"}')
-    tide: Tide = result.output
-    return tide
+    assert_type(reader, ChatModelAgent[Tide])
+    assert_type(result, RunResult[Tide])
+    assert_type(result.output, Tide)
+    return result.output
 
 
 def main() -> None:
@@ -138,7 +140,7 @@ def main() -> None:
     asyncio.run(choices())
     assert asyncio.run(structured()).port == "Dover"
     result = agent.run_sync("hello", streaming=False, session={"user": "ada"})
-    assert_type(result, RunResult[Message])
+    assert_type(result, RunResult[str])
     show(result)
     assert_type(agent.describe(), str)
 

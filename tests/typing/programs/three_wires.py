@@ -1,4 +1,4 @@
-"""One agent for each message type: what comes out is of the type that the model speaks."""
+"""One agent for each message type: its messages are of the type that the model speaks, its output is a text."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -43,13 +43,13 @@ class DictEcho:
 
 async def chat() -> None:
     agent = ChatModelAgent(name="chat", model=ChatEcho())
-    assert_type(agent, ChatModelAgent[Message])
-    run = agent.run("hello")
-    assert_type(run, Run[Message])
-    result = await run
-    assert_type(result, RunResult[Message])
-    assert_type(result.messages, Sequence[Message])
-    assert [message.content for message in result.messages] == ["hello", "hello"]
+    assert_type(agent, ChatModelAgent[str])
+    run = agent.stream("hello")
+    assert_type(run, Run[str])
+    result = await run.result()
+    assert_type(result, RunResult[str])
+    messages: Sequence[Message] = result.messages
+    assert [message.content for message in messages] == ["hello", "hello"]
 
     history = [Message.user("one"), Message.assistant("two")]
     await agent.run([*history, Message.user("three")])
@@ -62,9 +62,9 @@ async def chat() -> None:
 
 async def agentic() -> None:
     agent = ChatModelAgent(name="agentic", model=AgenticEcho())
-    assert_type(agent, ChatModelAgent[AgenticMessage])
+    assert_type(agent, ChatModelAgent[str])
     result = await agent.run([AgenticMessage.user("hello")])
-    assert_type(result, RunResult[AgenticMessage])
+    assert_type(result, RunResult[str])
     for block in result.messages[-1].content_blocks:
         if isinstance(block, AssistantGenText):
             assert_type(block.text, str)
@@ -74,9 +74,9 @@ async def agentic() -> None:
 
 async def dicts() -> None:
     agent = ChatModelAgent(name="dicts", model=DictEcho())
-    assert_type(agent, ChatModelAgent[dict[str, Any]])
+    assert_type(agent, ChatModelAgent[str])
     result = await agent.run([{"role": "user", "content": "hello"}])
-    assert_type(result, RunResult[dict[str, Any]])
+    assert_type(result, RunResult[str])
     assert result.messages[-1]["content"] == "hello"
     await agent.run({"role": "user", "content": "a message by itself"})
     await agent.run([{"type": "text", "text": "a part"}])

@@ -1,6 +1,6 @@
 """Wrong ways to make an agent, to run it, and to read what came of it."""
 
-from suture import AgenticMessage, ChatModelAgent, Message, Run
+from suture import ChatModelAgent, Message, Run
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 
@@ -22,30 +22,40 @@ ChatModelAgent(model=model, format_tool_error=len)  # wrong: it gives a number
 
 agent = ChatModelAgent(model=model)
 agent.name = "another"  # wrong: an agent does not change
-agent.run()  # wrong: no input
-agent.run(42)  # wrong: a number is no input
-agent.run([1, 2])  # wrong: numbers are no messages
-agent.run([AgenticMessage.user("hi")])  # wrong: messages of another wire
-agent.run(AgenticMessage.user("hi"))  # wrong: a message of another wire
-agent.run("hi", stream=True)  # wrong: it is called streaming
-agent.run("hi", deps=7)  # wrong: a number is no list of dependencies
+agent.run_sync()  # wrong: no input
+agent.stream("hi", "there")  # wrong: one input
+agent.stream("hi", history=7)  # wrong: a number is no history
+agent.run_sync("hi", answers={})  # wrong: nothing was asked yet
+agent.stream(resume=7)  # wrong: a number is no run
+agent.stream("hi", stream=True)  # wrong: it is called streaming
 agent.run_sync("hi", stream=True)  # wrong: it is called streaming
 agent.run_sync("hi", streaming="no")  # wrong: a text is no flag
-agent.resume("c1", ["yes"])  # wrong: answers go by the ids of interrupts
+agent.stream(resume="c1", answers=["yes"])  # wrong: answers go by the ids of interrupts
 agent.as_tool("writer")  # wrong: a name is given by name
 
 
-async def read(run: Run[Message]) -> None:
-    result = await run
+async def read(run: Run[str]) -> None:
+    result = await run.result()
+    number: int = result.output  # wrong: the output is a text
     result.text  # wrong: it is called output  # noqa: B018
-    result.messages[0].contents  # wrong: it is called content  # noqa: B018
     result.messages.append(Message.user("hi"))  # wrong: a result does not change
     result.outcome = "finished"  # wrong: a result does not change
-    first: AgenticMessage = result.messages[0]  # wrong: a message of another wire
     tokens: str = result.usage.total_tokens  # wrong: a number is no text
     async for text in run.text():
         print(text + 1, tokens)  # wrong: texts and numbers do not add up
-    print(first, list(run))  # wrong: a run is iterated with async for
+    print(number, list(run))  # wrong: a run is iterated with async for
     await run.cancel(at="later")  # wrong: no such point
     await run.cancel(timeout="5")  # wrong: a text is no number of seconds
-    run.result.output  # wrong: there may be no result yet  # noqa: B018
+    run.final_result.output  # wrong: there may be no result yet  # noqa: B018
+    await run  # wrong: its result is awaited
+
+
+class City:
+    pass
+
+
+async def typed() -> None:
+    other: ChatModelAgent[str] = ChatModelAgent(model=model, output_type=City)  # wrong: it gives a city
+    city = (await ChatModelAgent(model=model, output_type=City).run("hi")).output
+    print(other, city.name)  # wrong: a city has no name
+    agent.run("hi").output  # wrong: a run is awaited  # noqa: B018

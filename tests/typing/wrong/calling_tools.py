@@ -1,6 +1,6 @@
 """Wrong ways to make tools, and to call them."""
 
-from suture import Injected, Tool, ToolContext, ToolResult, exit_tool, tool
+from suture import RunContext, Tool, ToolContext, ToolResult, exit_tool, tool
 from suture.messages import TextPart
 
 
@@ -15,8 +15,16 @@ async def search(query: str, limit: int = 5) -> list[str]:
 
 
 @tool(timeout=10)
-async def count(key: str, database: Injected[dict[str, int]]) -> int:
-    return database[key]
+async def count(key: str, ctx: RunContext[dict[str, int]]) -> int:
+    ctx.deps.rows  # wrong: the dependencies are a dict  # noqa: B018
+    text: str = ctx.deps[key]  # wrong: a number is no text
+    return len(text)
+
+
+class Fleet:
+    @tool
+    def size(self, port: str) -> int:
+        return len(port)
 
 
 async def called() -> None:
@@ -26,7 +34,9 @@ async def called() -> None:
     text: str = double(4)  # wrong: a number is no text
     found: list[int] = await search("a")  # wrong: texts are no numbers
     search("a").upper()  # wrong: it was not awaited
-    await count("a")  # wrong: called in Python, it is given its database by hand
+    await count("a")  # wrong: called in Python, it is given its context by hand
+    Fleet().size(3)  # wrong: a number is no port
+    Fleet().size()  # wrong: the port is missing
     print(text, found, exit_tool()(7))  # wrong: the final result is a text
 
 

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from suture import (
     Approval,
+    current_run,
     get_run_local_value,
     interrupt,
     register_type,
-    run_scratch,
     send_event,
     set_run_local_value,
 )
@@ -40,10 +40,10 @@ async def keep() -> str:
     set_run_local_value(7, "seven")  # wrong: a key is a text
     value = get_run_local_value("seven")
     print(value + 1)  # wrong: it is a pair: the value, and whether there is one
-    scratch: set[str] = run_scratch(list[str])  # wrong: a list is no set
+    session: set[str] = current_run().session  # wrong: a mapping is no set
     register_type("example.UUID", UUID, encode=str, decode=7)  # wrong: a number is no function
     register_type(UUID, "example.UUID")  # wrong: the name comes first
     sure: bool = interrupt("Sure?", expects=bool)  # wrong: it was not awaited
     number: int = await interrupt("How many?", expects=str)  # wrong: a text is no number
     Approval("yes")  # wrong: a text is no yes
-    return f"{scratch} {sure} {number}"
+    return f"{session} {sure} {number}"

@@ -56,7 +56,7 @@ ModelWrapper("gpt")  # wrong: a name is no model
 Delta(txt="hi")  # wrong: it is called text
 
 ScriptedModel([42])  # wrong: a number is no reply
-chat: ChatModelAgent[Message] = ChatModelAgent(model=ScriptedModel(["hi"], wire="agentic"))  # wrong: another wire
+speaks: ScriptedModel[Message] = ScriptedModel(["hi"], wire="agentic")  # wrong: another wire
 ScriptedModel(["hi"], chunk=3)  # wrong: it is called chunk_size
 
 

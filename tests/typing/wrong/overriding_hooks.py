@@ -1,6 +1,5 @@
 """Wrong hooks and wrappers."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 from suture import (
@@ -13,10 +12,11 @@ from suture import (
     ModelContext,
     Outcome,
     ToolArgument,
+    ToolCallRequest,
     ToolContext,
     ToolResult,
 )
-from suture.middleware import EnhancedStreamableEndpoint, InvokableEndpoint, PatchToolCalls
+from suture.middleware import CallTool, EnhancedStreamableEndpoint, InvokableEndpoint, PatchToolCalls
 
 
 class WrongTypes(ChatModelAgentMiddleware[Message]):
@@ -33,6 +33,11 @@ class WrongTypes(ChatModelAgentMiddleware[Message]):
         return f"{state} {outcome}"
 
 
+class NoCoroutine(ChatModelAgentMiddleware[Any]):
+    def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:  # wrong: it must be async
+        raise NotImplementedError
+
+
 class WrongMessages(ChatModelAgentMiddleware[Message]):
     def after_model_rewrite_state(self, state: ChatModelAgentState[AgenticMessage], model_context: ModelContext) -> None:  # wrong: messages of another wire  # noqa: E501  # fmt: skip
         print(state, model_context)
@@ -46,13 +51,13 @@ class WrongWrappers(ChatModelAgentMiddleware[Any]):
 
         return call  # wrong: it cannot be awaited
 
-    def wrap_tool_call(self, endpoint: EnhancedStreamableEndpoint, context: ToolContext) -> EnhancedStreamableEndpoint:
-        async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
-            async for result in endpoint(argument.text, **options):  # wrong: it takes the argument, not its text
-                yield result
-            yield context.name  # wrong: a text is no result
-
-        return call
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        result = await proceed(call.arguments)  # wrong: it takes the call
+        call.arguments = "{}"  # wrong: a call does not change
+        call.argument  # wrong: it is called arguments  # noqa: B018
+        if result.is_error:
+            return result.text  # wrong: a text is no result
+        return proceed(call)  # wrong: it is awaited
 
     def wrap_enhanced_streamable_tool_call(
         self, endpoint: EnhancedStreamableEndpoint, context: ToolContext

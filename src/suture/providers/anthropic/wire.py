@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from suture.wires.blocks import BlockWire
 from suture.wires.fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires.parts import Form, Telling, text_block, typed_text
 from suture.wires.values import (
@@ -24,7 +25,6 @@ from suture.wires.values import (
     is_sendable,
     iterate,
 )
-from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "AnthropicWire"]
 
@@ -242,6 +242,10 @@ class AnthropicWire(BlockWire):
             elif kind.endswith("_tool_result") and get(block, "tool_use_id") not in used:
                 return None
         return message
+
+    def is_boundary(self, message: Any) -> bool:
+        """Tell whether a block of `message` is the service's own compaction."""
+        return any(word(block, "type") == "compaction" for block in self.blocks(message))
 
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is thinking that the provider signed or encrypted."""

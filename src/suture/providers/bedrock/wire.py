@@ -5,6 +5,7 @@ from functools import cached_property
 from operator import is_
 from typing import Any
 
+from suture.wires.blocks import BlockWire
 from suture.wires.fields import (
     check_value,
     get,
@@ -39,7 +40,6 @@ from suture.wires.values import (
     is_plain_object,
     is_sendable,
 )
-from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "BedrockWire"]
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from suture.messages import Part, TextPart
+from suture.wires.blocks import BlockWire
 from suture.wires.fields import (
     check_value,
     get,
@@ -43,7 +44,6 @@ from suture.wires.values import (
     is_plain_object,
     is_sendable,
 )
-from suture.wires.wire import BlockWire
 
 __all__ = ["WIRE", "GeminiWire"]
 

@@ -83,6 +83,7 @@ _ROLES = {
 _OLD, _CUSTOM = "function", "custom"
 """The kinds of a call of the older form, and of a custom tool."""
 _QUIET = frozenset(("user", "system", "developer"))
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
 _KINDS = {
     "text": TEXT,
@@ -321,6 +322,20 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def speak(self, role: str, text: str) -> Any:
         """Return a new message that says `text`."""
         return {"role": role, "content": text}
+
+    def without_thinking(self, message: Any) -> Any | None:
+        """Return `message` without its reasoning; `None` if nothing is left."""
+        if word(message, "role") != "assistant" or not any(get(message, field) is not None for field in _THOUGHTS):
+            return message
+        for field in _THOUGHTS:
+            message = without(message, field) if get(message, field) is not None else message
+        return None if self.view(message).empty else message
+
+    def with_text(self, message: Any, text: str) -> Any:
+        """Return `message` with `text` as its content, and its media."""
+        content = get(message, "content")
+        media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
+        return put(message, content=[{"type": "text", "text": text}, *media] if media else text)
 
     def as_role(self, message: Any, role: str) -> Any:
         """Return `message` as one of `role`."""

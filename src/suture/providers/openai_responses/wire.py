@@ -445,6 +445,26 @@ class OpenAIResponsesWire(ItemWire):
         """Return the item as one that the service has not stored."""
         return without(message, "id")
 
+    def without_thinking(self, message: Any) -> Any | None:
+        """Return nothing for reasoning; what came of it must not be known by an id then."""
+        kind = word(message, "type") or "message"
+        if kind == "reasoning":
+            return None
+        return self.without_item_id(message) if kind in _PREFIXES and self.item_id(message) else message
+
+    def with_text(self, message: Any, text: str) -> Any:
+        """Return a message with `text` as its content, and its media; any other item as it is."""
+        if (word(message, "type") or "message") != "message":
+            return message
+        content = get(message, "content")
+        media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
+        kind = "output_text" if word(message, "role") == "assistant" else "input_text"
+        return put(message, content=[{"type": kind, "text": text}, *media] if media else text)
+
+    def is_boundary(self, message: Any) -> bool:
+        """Tell whether the item is the service's own compaction."""
+        return word(message, "type") in {"compaction", "compaction_summary"}
+
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item is reasoning that the service knows by its id."""
         return word(message, "type") == "reasoning" and bool(get(message, "id"))

@@ -1,0 +1,587 @@
+"""`ChatModelAgent`: a model that uses tools until it has an answer."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Generic, Literal, TypedDict, Unpack, cast
+
+import msgspec
+
+from suture._aio import run_blocking
+from suture.errors import ConfigError
+from suture.kernel import (
+    NOTHING,
+    AgentMiddleware,
+    Begin,
+    Budget,
+    Callbacks,
+    ChatModelAgentMiddleware,
+    Checkpoint,
+    Execution,
+    Go,
+    JournalStore,
+    Model,
+    ModelFailoverConfig,
+    ModelRetryConfig,
+    Out,
+    Run,
+    RunResult,
+    RunState,
+    Spec,
+    Standing,
+    ToolsConfig,
+    Work,
+    advance,
+    compile_ring,
+    compile_rings,
+    compile_stack,
+    drive,
+    fork_run,
+    make_output_rule,
+    new_run_id,
+    read_checkpoints,
+    read_input,
+    run_nested,
+)
+from suture.language import resolve_language
+from suture.messages import ToolInfo
+from suture.models import get_model
+from suture.profiles import get_profile
+from suture.sessions import Session
+from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
+from suture.wires import get_chat_wire
+
+__all__ = ["ChatModelAgent"]
+
+_REQUEST = {
+    "type": "object",
+    "properties": {"request": {"type": "string", "description": "What the agent is to do."}},
+    "required": ["request"],
+    "additionalProperties": False,
+}
+_WORDS = {"on_max_iterations": ("raise", "answer"), "tool_errors": ("result", "raise")}
+_KINDS: dict[str, Any] = {
+    "budget": Budget,
+    "model_retry_config": ModelRetryConfig,
+    "failover": ModelFailoverConfig,
+    "callbacks": (Callbacks, Sequence),
+    **dict.fromkeys(("input_builder", "redact", "format_tool_error"), Callable),
+}
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run`, `stream` and `run_sync` take beside the input."""
+
+    history: Sequence[Any]
+    """Messages that went before; broken or not."""
+    deps: Any
+    """What tools and hooks find as `RunContext.deps`."""
+    checkpoint_id: str | None
+    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
+    session: Mapping[str, Any] | None
+    """Values shared by this run and the agents inside it."""
+    streaming: bool
+    """Whether pieces of messages and results are sent as events."""
+    options: Mapping[str, Any] | None
+    """Passed on to the model."""
+    tool_options: Mapping[str, Any] | None
+    """Passed on to the tools' endpoints."""
+    after_tool_calls: Callable[[Any], Any] | None
+    """Called with the state after each turn's calls; may return a changed one."""
+    callbacks: Callbacks | Sequence[Callbacks]
+    """More callbacks, for this run."""
+    key: str
+    """What this input is known by: a session does not run the same one twice."""
+    language: str | None
+    """Of the texts that Suture writes, for this run."""
+
+
+class ResumeOptions(TypedDict, total=False):
+    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
+
+    deps: Any
+    session: Mapping[str, Any] | None
+    options: Mapping[str, Any] | None
+    tool_options: Mapping[str, Any] | None
+    after_tool_calls: Callable[[Any], Any] | None
+    callbacks: Callbacks | Sequence[Callbacks]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ChatModelAgent(Generic[Out]):
+    """A model that uses tools until it has an answer. Immutable: any number of runs go on at once.
+
+    `ChatModelAgent[City]` gives a `City`: the type of `result.output` is that of `output_type`, `str` if none is given.
+
+    Args:
+        model: speaks the wire that all messages of this agent are of; or its name, such as `"openai:gpt-5-mini"`.
+        name: its name in events, and the tool's name where the agent is a tool.
+        description: what it is for, for other models where the agent is a tool.
+        instruction: what the model is told before everything else; never part of the messages, never formatted.
+        tools: functions, `Tool`s, other agents' `as_tool()`, or a `ToolsConfig`.
+        middlewares: what surrounds turns and calls, the first outermost.
+        repair: whether the history is repaired before each turn. `False` leaves that out; what is sent is still fitted.
+        max_iterations: how many model turns a run may take.
+        on_max_iterations: what then: an error, or one last turn without tools. Budgets end a run the same way.
+        budget: tokens, cost and tool calls that a run may use up.
+        return_directly: names of tools whose result ends the run.
+        sequential: whether the calls of a turn run one after another.
+        model_retry_config: when a model turn is tried again.
+        failover: other models for when one fails.
+        tool_errors: whether a tool's exception is told to the model, or ends the run.
+        format_tool_error: what the model is told of a tool's exception.
+        output_key: the session value that the final text is kept under.
+        output_type: the type of the final answer; it is asked for, checked and read.
+        input_builder: `(instruction, messages) -> messages` that a run starts with.
+        checkpoint_store: keeps runs that are given a `checkpoint_id`, so that they can be resumed.
+        callbacks: called when agent, model and tools start, end and fail.
+        redact: called with each message, `Delta`, `ToolResult`, text of arguments or error, and `info` of an interrupt
+            before it goes into an event or a store; what it returns goes there instead.
+        language: of the texts that Suture writes; the one in force if not given.
+
+    >>> from suture.testing import ScriptedModel
+    >>> ChatModelAgent(model=ScriptedModel(["hello"])).run_sync("hi").output
+    'hello'
+    """
+
+    model: Model[Any] | str
+    name: str = "agent"
+    description: str = ""
+    instruction: str = ""
+    tools: Sequence[AnyTool] | ToolsConfig = ()
+    middlewares: Sequence[ChatModelAgentMiddleware[Any] | AgentMiddleware] = ()
+    repair: bool = True
+    max_iterations: int = 20
+    on_max_iterations: Literal["raise", "answer"] = "raise"
+    budget: Budget | None = None
+    return_directly: Sequence[str] | AbstractSet[str] = ()
+    sequential: bool = False
+    model_retry_config: ModelRetryConfig | None = None
+    failover: ModelFailoverConfig | None = None
+    tool_errors: Literal["result", "raise"] = "result"
+    format_tool_error: Callable[[Exception], str] | None = None
+    output_key: str | None = None
+    output_type: type[Out] = str  # pyright: ignore[reportAssignmentType]
+    input_builder: Callable[[str, Sequence[Any]], Any] | None = None
+    checkpoint_store: JournalStore | None = None
+    callbacks: Callbacks | Sequence[Callbacks] | None = None
+    redact: Callable[[Any], Any] | None = None
+    language: str | None = None
+    _parts: "_Parts" = field(init=False)
+
+    def __post_init__(self) -> None:
+        model: Model[Any] = get_model(self.model) if isinstance(self.model, str) else self.model
+        object.__setattr__(self, "model", model)
+        _check_settings(self)
+        object.__setattr__(self, "_parts", _Parts(_make_spec(self, model)))
+
+    def __repr__(self) -> str:
+        return f"<ChatModelAgent {self.name!r}>"
+
+    @property
+    def spec(self) -> Spec:
+        """The agent as the kernel takes it: for sessions, recovery and engines outside."""
+        return self._parts.ready(self)
+
+    async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
+        """Run to the end and return the result.
+
+        `input` is a text, content parts, or messages (a whole history, broken or not); with `history=`, it comes behind
+        that. See `RunOptions` for the rest.
+
+        >>> import asyncio
+        >>> from suture.testing import ScriptedModel
+        >>> asyncio.run(ChatModelAgent(model=ScriptedModel(["hello"])).run("hi")).output
+        'hello'
+        """
+        return await self.stream(input, **options).result()
+
+    def run_sync(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002
+        """Run to the end from plain code, also inside a running event loop; takes what `run` takes.
+
+        >>> from suture.testing import ScriptedModel
+        >>> ChatModelAgent(model=ScriptedModel(["hello"])).run_sync("hi").outcome.value
+        'finished'
+        """
+        return run_blocking(self.run(input, **options))
+
+    async def resume(
+        self,
+        run: str | RunResult[Any],
+        answer: Any = NOTHING,
+        /,
+        *,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[ResumeOptions],
+    ) -> RunResult[Out]:
+        """Go on with a run from its checkpoint id, or from its result; return the result.
+
+        A run that waits for one thing takes its answer; `answers` has several, by interrupt id or call id. Interrupts
+        that are not answered are raised again. Without a store the result holds where the run stood: resuming it twice
+        forks. It streams as it did, in the language that it had.
+        """
+        return await self.stream(resume=run, answer=answer, answers=answers, **options).result()
+
+    def stream(
+        self,
+        input: Any = NOTHING,  # noqa: A002 - the word for it
+        /,
+        *,
+        resume: str | RunResult[Any] | None = None,
+        answer: Any = NOTHING,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Run[Out]:
+        """Return the live run, for an input or (`resume=`) from where it stood: `async with agent.stream(…) as run`.
+
+        >>> from suture.testing import ScriptedModel
+        >>> ChatModelAgent(model=ScriptedModel(["hello"])).stream("hi")  # doctest: +ELLIPSIS
+        <Run ...: not begun>
+        """
+        return Run(self._work(input, resume, answer, answers, options))
+
+    async def advance(
+        self,
+        run: str,
+        input: Any = NOTHING,  # noqa: A002 - the word for it
+        /,
+        *,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Standing:
+        """Do what comes next in a stored run, and no more; return where it stands then.
+
+        One step is a model turn, the hooks after it, or all calls of a turn. With an `input` the run begins; an engine
+        that keeps runs going by itself calls this until `phase` is `end`. A run that waits for an answer raises
+        nothing: its phase stays, and `resume` answers it.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> from suture.testing import ScriptedModel
+        >>> agent = ChatModelAgent(model=ScriptedModel(["hello"]), checkpoint_store=MemoryStore())
+        >>> asyncio.run(agent.advance("job-1", "hi")).phase
+        'after'
+        >>> asyncio.run(agent.advance("job-1")).phase
+        'end'
+        """
+        begins = input is not NOTHING
+        options = cast("RunOptions", {**options, "checkpoint_id": run})
+        work = self._work(input, None if begins else run, NOTHING, answers, options, advance)
+        task = work.begin(listens=False)
+        await asyncio.wait([task])
+        task.result()
+        if work.result is not None and work.result.error is not None:
+            raise work.result.error
+        return work.standing
+
+    def session(self, session_id: str, *, busy: Literal["wait", "refuse"] = "wait") -> "Session[Out]":
+        """Return a conversation over many runs and processes, kept in the agent's store.
+
+        `await session.run("…")` starts it, goes on with it, or resumes what a dead process left. One process writes at
+        a time: others wait, or are refused (`busy="refuse"`).
+
+        >>> from suture.stores import MemoryStore
+        >>> from suture.testing import ScriptedModel
+        >>> agent = ChatModelAgent(model=ScriptedModel(["hello"]), checkpoint_store=MemoryStore())
+        >>> agent.session("user-42")
+        <Session 'user-42'>
+        """
+        if self.checkpoint_store is None:
+            raise ConfigError("a session needs an agent with a checkpoint_store")
+        return Session(self, session_id, busy)
+
+    async def checkpoints(self, run: str, /) -> list[Checkpoint]:
+        """Return the places of a stored run that `fork` can go back to, in order."""
+        return await read_checkpoints(self.spec, run)
+
+    async def fork(self, run: str, position: int, new_run: str, /) -> None:
+        """Let `new_run` go on from where `run` stood at a checkpoint's position; `run` stays as it is.
+
+        `resume` goes on with it where the checkpoint stands inside a run, `run` with a new input behind its end.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> from suture.testing import ScriptedModel
+        >>> agent = ChatModelAgent(model=ScriptedModel(["one", "two"]), checkpoint_store=MemoryStore())
+        >>> async def go_back():
+        ...     await agent.run("hi", checkpoint_id="a")
+        ...     await agent.fork("a", (await agent.checkpoints("a"))[0].position, "b")
+        ...     return (await agent.resume("b")).output
+        >>> asyncio.run(go_back())
+        'two'
+        """
+        await fork_run(self.spec, run, position, new_run)
+
+    def as_tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        forward_events: bool = True,
+    ) -> Tool[..., Any]:
+        """Return this agent as a tool for another one.
+
+        Its run is part of the outer run: its events are forwarded with their own run path, its interrupts are
+        resumed through the outer run, session values are shared. Without `input_schema` it takes one text,
+        `request`; with one, the JSON text of the arguments becomes its user message.
+
+        >>> from suture.testing import ScriptedModel
+        >>> ChatModelAgent(name="writer", description="Writes.", model=ScriptedModel([])).as_tool().name
+        'writer'
+        """
+        purpose = description or self.description
+        if not purpose:
+            raise ConfigError(f"agent {self.name!r} needs a description to be a tool: other models choose by it")
+
+        async def call(arguments: str, **_: Any) -> str:
+            spec = self._parts.ready(self)
+            text = arguments if input_schema is not None else _read_request(arguments)
+            output = await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events)
+            return output if isinstance(output, str) else msgspec.json.encode(output).decode()
+
+        info = ToolInfo(name or self.name, purpose, input_schema or _REQUEST)
+        made: Tool[..., Any] = Tool(info=info, kind="invokable", endpoint=call, idempotent=True)
+        return as_tools([made])[0]
+
+    def describe(self) -> str:
+        """Return what surrounds a model turn and a tool call, outermost first, and the tools that the model is told of.
+
+        >>> from suture.testing import ScriptedModel
+        >>> print(ChatModelAgent(name="greeter", model=ScriptedModel([]), repair=False).describe())
+        greeter: ScriptedModel (wire message, profile pairing)
+          model turn: event sender > fit > callbacks > ScriptedModel
+          tool call:  event sender > callbacks > tool
+          tools:      none
+        """
+        spec = self._parts.ready(self)
+        stack, own = spec.stack, type(spec.model).__name__
+        policies = [word for word, on in (("failover", spec.failover), ("retry", spec.retry)) if on is not None]
+        turn = [
+            *(f"{hook.name}.{hook.method}" for hook in stack.before_model),
+            *policies,
+            *([] if stack.sends_model_events else ["event sender"]),
+            *(f"{hook.name}.{hook.method}" for hook in stack.around_model),
+            "fit",
+            "callbacks",
+            own,
+            *(f"{hook.name}.{hook.method}" for hook in stack.after_model),
+        ]
+        hooks = {(hook.at, hook.owner, hook.method): hook for ring in stack.around_tools.values() for hook in ring}
+        around = [f"{hook.name}.{hook.method}" for _, hook in sorted(hooks.items(), key=_place_in_ring)]
+        sends = [] if stack.sends_tool_events else ["event sender"]
+        added = [tool.name for item in self.middlewares for tool in getattr(item, "tools", ())]
+        names = [*(tool.name for tool in spec.tools), *added]
+        profile = getattr(spec.model.profile, "name", spec.model.profile)
+        return (
+            f"{spec.name}: {own} (wire {spec.wire.name}, profile {profile})\n"
+            f"  model turn: {' > '.join(turn)}\n"
+            f"  tool call:  {' > '.join([*sends, *around, 'callbacks', 'tool'])}\n"
+            f"  tools:      {', '.join(names) or 'none'}"
+        )
+
+    def _work(
+        self,
+        given: Any,
+        resumed: str | RunResult[Any] | None,
+        answer: Any,
+        answers: Mapping[str, Any] | None,
+        options: RunOptions,
+        go: Go = drive,
+    ) -> Work:
+        """Return the work of one run, not begun."""
+        if (given is NOTHING) == (resumed is None):
+            raise ConfigError("a run begins with an input, or with resume=: one of the two")
+        if given is NOTHING and options.get("history"):
+            raise ConfigError("history= goes with an input; a run that is resumed has its own")
+        _check_options(options, answers)
+        spec = self._parts.ready(self)
+        more = _as_callbacks(options.get("callbacks"))
+        if more:
+            spec = spec._replace(callbacks=(*spec.callbacks, *more))
+        language = resolve_language(options.get("language") or self.language)
+        state = RunState(
+            run_id=new_run_id(),
+            agent=spec.name,
+            wire=spec.wire.name,
+            language=language,
+            streaming=options.get("streaming", True),
+            session=dict(options.get("session") or {}),
+            key=options.get("key", ""),
+        )
+        run = Execution(spec, state)
+        run.language, run.deps = language, options.get("deps")
+        run.options, run.tool_options = options.get("options") or {}, options.get("tool_options") or {}
+        run.after_tool_calls = options.get("after_tool_calls")
+        run.checkpoint_id = options.get("checkpoint_id")
+        if resumed is None:
+            before = read_input(spec.wire, list(options.get("history", ())))
+            return Work(run, Begin([*before, *read_input(spec.wire, given)]), go)
+        start = Begin(resumes=True, answer=answer, answers=answers or {})
+        if isinstance(resumed, str):
+            run.checkpoint_id = resumed
+        elif resumed.checkpoint_id is not None:
+            run.checkpoint_id = resumed.checkpoint_id
+        elif resumed.snapshot is None:
+            raise ConfigError(f"this run cannot be resumed: it {resumed.outcome.value}")
+        else:
+            start = start._replace(snapshot=resumed.snapshot)
+        return Work(run, start, go)
+
+
+class _Parts:
+    """What an agent is compiled to. The default repair is added on first use: an import does not pay for it."""
+
+    __slots__ = ("_ready", "spec")
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self._ready = spec, cast("Spec | None", None)
+
+    def ready(self, agent: ChatModelAgent[Any]) -> Spec:
+        """Return the agent as the kernel takes it."""
+        if self._ready is None:
+            listed: Sequence[Any] = agent.middlewares
+            spec, own = self.spec, next((item for item in listed if hasattr(item, "fit_options")), None)
+            if own is not None:
+                spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
+            elif agent.repair:
+                from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
+
+                patch, stack = PatchToolCalls(), spec.stack
+                hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
+                older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
+                stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
+                spec = spec._replace(stack=stack, fit_options=patch.fit_options)
+            else:
+                spec = spec._replace(repairs=False)
+            own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
+            self._ready = spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
+        return self._ready
+
+
+def _shorten(*refused: Any) -> Any:
+    """Answer a provider that says too long, for an agent without a `Compaction`: one is made when it is needed."""
+    return import_module("suture.middleware.compaction").Compaction().shorten(*refused)
+
+
+def _make_spec(agent: ChatModelAgent[Any], model: Model[Any]) -> Spec:
+    config = agent.tools if isinstance(agent.tools, ToolsConfig) else ToolsConfig(tools=agent.tools)
+    stack = compile_stack(agent.middlewares, config.tool_call_middlewares)
+    older = [item for item in agent.middlewares if isinstance(item, AgentMiddleware)]
+    output = make_output_rule(agent.output_type)
+    words = (agent.instruction, *(item.additional_instruction for item in older), output.instruction if output else "")
+    return Spec(
+        name=agent.name,
+        instruction="\n\n".join(part for part in words if part),
+        model=model,
+        wire=get_chat_wire(model.wire),
+        tools=as_tools([*config.tools, *(tool for item in older for tool in item.additional_tools)]),
+        return_directly=frozenset(agent.return_directly) | frozenset(config.return_directly),
+        stack=stack,
+        rings={"model": compile_ring(stack.around_model), **compile_rings(stack.around_tools)},
+        fit_options={},
+        max_iterations=agent.max_iterations,
+        answers_at_limit=agent.on_max_iterations == "answer",
+        budget=agent.budget,
+        retry=agent.model_retry_config,
+        failover=agent.failover,
+        sequential=agent.sequential or config.sequential,
+        raises_tool_errors=agent.tool_errors == "raise",
+        format_tool_error=agent.format_tool_error,
+        callbacks=_as_callbacks(agent.callbacks),
+        output_key=agent.output_key,
+        output=output,
+        input_builder=agent.input_builder,
+        store=agent.checkpoint_store,
+        redact=agent.redact,
+    )
+
+
+def _as_callbacks(given: Callbacks | Sequence[Callbacks] | None) -> tuple[Callbacks, ...]:
+    """Return the callbacks that were passed: none, one, or several."""
+    return () if given is None else (given,) if isinstance(given, Callbacks) else tuple(given)
+
+
+def _place_in_ring(entry: tuple[tuple[int, str, str], Any]) -> tuple[bool, int, bool]:
+    """Return where a hook stands: those of `ToolsConfig` and of older middlewares outside, then in list order."""
+    (at, owner, method), _ = entry
+    return not owner.startswith(("tool_call_middlewares", "AgentMiddleware")), at, method != "wrap_tool_call"
+
+
+def _read_request(arguments: str) -> str:
+    try:
+        decoded = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ToolArgumentsError(f"the arguments must be a JSON object: {error}") from None
+    request = decoded.get("request")
+    if not isinstance(request, str):
+        raise ToolArgumentsError("arguments.request: expected a text that says what to do")
+    return request
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def _check_settings(agent: ChatModelAgent[Any]) -> None:
+    """Raise `ConfigError` where a setting of an agent is wrong."""
+    name: Any = agent.name
+    if not isinstance(name, str) or not name or "/" in name or "#" in name:
+        raise ConfigError(f"an agent's name is part of addresses: a text, not empty, without / and #; got {name!r}")
+    for setting, known in _WORDS.items():
+        if getattr(agent, setting) not in known:
+            raise ConfigError(f"unknown {setting} {getattr(agent, setting)!r}; known: {', '.join(known)}")
+    if type(agent.max_iterations) is not int or agent.max_iterations < 1:
+        raise ConfigError(f"max_iterations counts model turns, 1 or more; got {agent.max_iterations!r}")
+    for setting in ("tools", "middlewares", "return_directly"):
+        given: Any = getattr(agent, setting)
+        kinds = (Sequence, AbstractSet) if setting == "return_directly" else (Sequence, ToolsConfig)
+        if isinstance(given, str) or not isinstance(given, kinds):
+            raise ConfigError(f"{setting} takes a list; put a single one into a list. Got {_kind(given)}")
+    for setting, kind in _KINDS.items():
+        given = getattr(agent, setting)
+        if given is not None and not isinstance(given, kind):
+            wanted = getattr(kind, "__name__", "Callbacks")
+            raise ConfigError(f"{setting} takes a {wanted}, not {_kind(given)}")
+    store = agent.checkpoint_store
+    if store is not None and not (hasattr(store, "append") and hasattr(store, "load")):
+        raise ConfigError(f"checkpoint_store takes a store, such as SQLiteStore(path), not {type(store).__name__}")
+    resolve_language(agent.language)
+    for other in (agent.model, *(agent.failover.models if agent.failover is not None else ())):
+        _check_model(other)
+        if cast("Any", other).wire != cast("Any", agent.model).wire:
+            raise ConfigError(
+                f"a failover model speaks {cast('Any', other).wire}, and the agent's model speaks "
+                f"{cast('Any', agent.model).wire}"
+            )
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, type):
+        raise ConfigError(f"model takes an instance of {model.__name__}, not the class")
+    for part in ("wire", "profile", "stream"):
+        if not hasattr(model, part):
+            raise ConfigError(
+                f"{type(model).__name__} is no model: it has no {part}; give a model such as "
+                'OpenAIChatModel("gpt-5-mini"), or a name such as "openai:gpt-5-mini"'
+            )
+    wire = get_chat_wire(model.wire)
+    profile = get_profile(model.profile)
+    if not wire.native and not profile.speaks_of(wire.name):
+        raise ConfigError(f"profile {profile.name} does not speak of {wire.name} messages")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _check_options(options: RunOptions, answers: object) -> None:
+    unknown = options.keys() - RunOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"an unexpected keyword argument: {min(unknown)!r}")
+    mappings = {name: options.get(name) for name in ("session", "options", "tool_options")}
+    for name, given in {**mappings, "answers": answers}.items():
+        if given is not None and not isinstance(given, Mapping):
+            hint = "; answer by interrupt id or call id: {id: data}" if name == "answers" else ""
+            raise ConfigError(f"{name} takes a mapping, not {type(given).__name__}{hint}")

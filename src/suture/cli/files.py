@@ -1,0 +1,444 @@
+"""Files and pipes to conversations, one by one, and a conversation back to bytes in the form it came in.
+
+**Which form a file has is decided by its first line that is not blank.** If that line by itself is a JSON value, the
+file is JSON Lines: an object with a message's fields (`role`, `type`, `kind` or `parts`) means that every line is a
+message and the whole file one conversation; anything else means that every line is a conversation. If that line is the
+beginning of a JSON value, the file is one document, as pretty-printed JSON is. If it is neither, it is refused there.
+
+A line, and a document, may have at most `max_bytes` bytes; a larger one is refused before it is read whole.
+"""
+
+import json
+import math
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias, cast
+
+import msgspec
+
+from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError
+from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
+from suture.wires import sendable
+
+HOLDERS = ("messages", "input", "contents")
+"""Where an object may hold a list of messages."""
+MAX_BYTES = 256 * 1024 * 1024
+"""How large one JSON document may be, unless the user says otherwise."""
+
+_BOM = b"\xef\xbb\xbf"
+_CHUNK = 1024 * 1024
+_LONGEST_INTEGER = 4300
+_LONGEST_PLACE = 160
+_NATIVE = ("message", "agentic")
+_SIGNS = ("role", "type", "kind", "parts")
+_Numbered: TypeAlias = tuple[int, bytes]
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+class Refusal(Exception):
+    """Why a command cannot do its work, and where, from the outside in: the one line that the user sees.
+
+    >>> str(Refusal("expected a string", "content").within("log.json", "message 3"))
+    'log.json, message 3, content: expected a string'
+    """
+
+    def __init__(self, reason: str, *places: str) -> None:
+        super().__init__(reason, *places)
+        self.reason = reason
+        self.places = tuple(place for place in places if place)
+
+    def within(self, *places: str) -> "Refusal":
+        """Return the same refusal, seen from further outside."""
+        return type(self)(self.reason, *places, *self.places)
+
+    def __str__(self) -> str:
+        places = [
+            place if len(place) <= _LONGEST_PLACE else f"{place[: _LONGEST_PLACE // 2]}…{place[-_LONGEST_PLACE // 4 :]}"
+            for place in self.places
+        ]
+        return ": ".join(part for part in (", ".join(places), self.reason) if part)
+
+
+class _CutOff(Refusal):
+    """JSON that ends before it is whole, and so may go on in the next line."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what an error says; where it is none of Suture's, with the name of its type.
+
+    >>> describe_error(ValueError("the gauge is broken")), describe_error(SutureError("no such tool"))
+    ('ValueError: the gauge is broken', 'no such tool')
+    """
+    text = str(error)
+    if isinstance(error, SutureError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
+    """Return why a file cannot be read or written, as the system has it."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    return "object" if isinstance(value, dict) else type(value).__name__
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+# The strict decoder is fast and keeps every number, but it says of a lone surrogate that the input was cut off, and of
+# NaN that a character is wrong. So what it refuses is looked at once more, with the standard library's lenient one: to
+# say what is wrong and where, or to read a lone surrogate as one.
+
+
+def _read_json(data: bytes | bytearray, line: int) -> Any:
+    """Return the JSON value that `data`, which begins in `line`, is.
+
+    Raises `Refusal` with line and column where it is no JSON, `_CutOff` where it only ends too early, and `InputError`
+    with the message and the place in it where it is JSON that no program could take.
+    """
+    try:
+        return _decode(data)
+    except RecursionError:
+        raise Refusal("nested too deeply", f"line {line}") from None
+    except (msgspec.MsgspecError, UnicodeError, ValueError):
+        return _read_leniently(data, line)
+
+
+def _read_leniently(data: bytes | bytearray, line: int) -> Any:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        below = data.count(b"\n", 0, error.start)
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise Refusal(reason, f"line {line + below}", f"byte {column}") from None
+    try:
+        value = json.loads(text, parse_int=_judge_integer, parse_constant=lambda _: math.nan)
+    except json.JSONDecodeError as error:
+        raise _locate_syntax(error, text, line) from None
+    except RecursionError:
+        raise Refusal("nested too deeply", f"line {line}") from None
+    _find_fault(value)
+    return json.loads(text)
+
+
+def _locate_syntax(error: json.JSONDecodeError, text: str, line: int) -> Refusal:
+    reason = error.msg.removesuffix(" at").removesuffix(" starting")
+    whole = text.rstrip()
+    if error.pos >= len(whole) or reason == "Unterminated string":
+        places = (f"line {line + whole.count(chr(10))}", f"column {len(whole) - whole.rfind(chr(10))}")
+        return _CutOff("the JSON ends before it is complete", *places)
+    places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
+    return Refusal(f"not JSON: {reason[0].lower()}{reason[1:]}", *places)
+
+
+def _find_fault(value: Any) -> None:
+    """Raise `InputError` where `value` holds what the lenient decoder let pass."""
+    key = _holder_key(value)
+    messages: Any = value[key] if key else value
+    try:
+        if isinstance(messages, list):
+            for index, message in enumerate(cast("list[Any]", messages)):
+                check_plain(sendable(message), index=index)
+        check_plain(sendable(value))
+    except InputError as error:
+        reason = error.reason
+        if reason.startswith("nan "):
+            reason = "NaN and Infinity are not JSON"
+        elif reason.startswith(("inf ", "-inf ")):
+            reason = "a number out of range"
+        raise InputError(reason, index=error.index, path=error.path) from None
+
+
+def _judge_integer(text: str) -> float:
+    """Only faults are looked for, so a number that is fine can be any number."""
+    return math.inf if len(text.lstrip("-")) > _LONGEST_INTEGER else 0
+
+
+def _holder_key(value: Any) -> str:
+    """Return the field under which an object holds a list of messages: no message of any wire has a list there."""
+    if not isinstance(value, dict):
+        return ""
+    holder = cast("dict[str, Any]", value)
+    return next((key for key in HOLDERS if isinstance(holder.get(key), list)), "")
+
+
+# --- one conversation -----------------------------------------------------------------------------
+
+
+class Layout(Enum):
+    """How a conversation is written."""
+
+    PRETTY = "a document over several lines"
+    COMPACT = "on one line"
+    LINES = "one message a line"
+
+
+class Conversation(NamedTuple):
+    """A list of messages, what it stood in, and where.
+
+    Suture's own messages are decoded before the engine sees them; one that comes back as it went in is written as it
+    stood, so that nothing about it changes.
+    """
+
+    stored: list[Any]
+    """The messages as they stand in the file."""
+    line: int
+    """The line on which it begins."""
+    holder: dict[str, Any] | None = None
+    key: str = ""
+    layout: Layout = Layout.COMPACT
+    many: bool = False
+    """Whether it is one of several in the file."""
+    lines: Sequence[int] = ()
+    """The line of each message, where each has its own."""
+    file: str = ""
+
+    def take(self, wire: str | None) -> tuple[list[Any], str | None]:
+        """Return the messages as the engine takes them, and the wire that they say they are of."""
+        wire = wire or next(filter(None, map(_native_kind, self.stored)), None)
+        if wire not in _NATIVE:
+            return self.stored, wire
+        schema = (self.holder or {}).get("schema", SCHEMA_VERSION)
+        if isinstance(schema, int) and schema != SCHEMA_VERSION:
+            reason = f"these have schema version {schema}; this release reads version {SCHEMA_VERSION}"
+            raise SchemaVersionError(reason, path="schema")
+        return [_from_plain(message, index) for index, message in enumerate(self.stored)], wire
+
+    def give(self, taken: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
+        """Return `messages` as they are to stand in the file; those that were `taken` stand as they stood."""
+        if taken is self.stored:
+            return list(messages)
+        stood = {id(message): stored for message, stored in zip(taken, self.stored, strict=True)}
+        return [stood.get(id(message)) or message_to_dict(message) for message in messages]
+
+    def encode(self, plain: list[Any]) -> bytes:
+        """Return the bytes of this conversation with other messages, newline included."""
+        if self.layout is Layout.LINES:
+            return b"".join(_to_json(message) + b"\n" for message in plain)
+        return self.encode_value(plain if self.holder is None else {**self.holder, self.key: plain})
+
+    def encode_value(self, value: Any) -> bytes:
+        """Return the bytes of a value, laid out as this conversation is, newline included."""
+        data = _to_json(value)
+        return (msgspec.json.format(data, indent=2) if self.layout is Layout.PRETTY else data) + b"\n"
+
+    def sendable(self) -> "Conversation":
+        """Return it with each lone surrogate replaced by U+FFFD."""
+        return self._replace(stored=sendable(self.stored), holder=sendable(self.holder))
+
+    @property
+    def title(self) -> str:
+        """The line, where there are several conversations to tell apart."""
+        return f"line {self.line}" if self.many else ""
+
+    @contextmanager
+    def located(self) -> Generator[None]:
+        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message."""
+        try:
+            yield
+        except InputError as error:
+            line, message = self.title, ""
+            if error.index is not None:
+                message = f"message {error.index}"
+                if error.index < len(self.lines):
+                    line = f"line {self.lines[error.index]}"
+            raise Refusal(_as_options(error.reason), self.file, line, message, error.path) from None
+        except ConfigError as error:
+            raise Refusal(_as_options(str(error)), self.file, self.title) from None
+        except RecursionError:
+            raise Refusal("nested too deeply", self.file, self.title) from None
+
+
+def _to_json(value: Any) -> bytes:
+    """Return `value` as JSON; a lone surrogate, which no file can hold, becomes U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(sendable(value))
+
+
+def _is_message(value: Any) -> bool:
+    """Return whether a line is one message, not a conversation."""
+    return isinstance(value, dict) and not _holder_key(value) and any(sign in value for sign in _SIGNS)
+
+
+def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT, many: bool = False) -> Conversation:
+    """Return the conversation that a JSON value is; raise `Refusal` where it is none."""
+    if isinstance(value, list):
+        return Conversation(cast("list[Any]", value), line, layout=layout, many=many)
+    place = f"line {line}" if many else ""
+    if not isinstance(value, dict):
+        reason = f"expected a list of messages, or an object that holds one, found {_kind_of(value)}"
+        raise Refusal(reason, place)
+    holder = cast("dict[str, Any]", value)
+    key = _holder_key(holder)
+    if key:
+        return Conversation(holder[key], line, holder, key, layout, many)
+    if _is_message(holder):
+        raise Refusal("expected a list of messages, found a single message", place)
+    for name in HOLDERS:
+        if name in holder:
+            raise Refusal(f"expected a list of messages, found {_kind_of(holder[name])}", place, name)
+    raise Refusal("an object without messages, input or contents", place)
+
+
+def _native_kind(message: Any) -> str | None:
+    kind = cast("dict[str, Any]", message).get("kind") if isinstance(message, dict) else None
+    return kind if kind in _NATIVE else None
+
+
+def _from_plain(stored: Any, index: int) -> Any:
+    if not isinstance(stored, dict):
+        raise InputError(f"expected a message, found {_kind_of(stored)}", index=index)
+    return message_from_dict(sendable(cast("dict[str, Any]", stored)), index=index)
+
+
+def _as_options(reason: str) -> str:
+    """Return a reason with the name that the option has here."""
+    return reason.replace("say which with wire=", "say which with --wire")
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class Source:
+    """An open file or pipe: its lines, its rest, and how far it has been read."""
+
+    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES) -> None:
+        self.name = name
+        self.position = 0
+        self.size = _size(file)
+        self._file, self._max_bytes = file, max_bytes
+
+    def lines(self) -> Iterator[_Numbered]:
+        """Yield the lines that are not blank, with their numbers."""
+        number = 0
+        while line := self._file.readline(self._max_bytes + 2):
+            number += 1
+            self.position += len(line)
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            line = line.rstrip(b"\r\n")
+            if len(line) > self._max_bytes:
+                self._refuse_size(f"line {number}")
+            if line and not line.isspace():
+                yield number, line
+
+    def document(self, first: bytes) -> bytearray:
+        """Return the whole document that begins with the line `first`, which was read already."""
+        if self.size is not None and self.size > self._max_bytes:
+            self._refuse_size()
+        data = bytearray(first + b"\n")
+        while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
+            self.position += len(chunk)
+            data += chunk
+            if len(data) > self._max_bytes:
+                self._refuse_size()
+        return data
+
+    def _refuse_size(self, place: str = "") -> NoReturn:
+        raise Refusal(f"larger than --max-bytes {self._max_bytes}", place)
+
+
+@contextmanager
+def open_source(path: str, max_bytes: int = MAX_BYTES) -> Generator[Source]:
+    """Open a file, or standard input for `-`."""
+    if path == "-":
+        if sys.stdin is None:  # so it is, where a shell closed it
+            raise Refusal("is closed", "standard input")
+        yield Source(sys.stdin.buffer, "standard input", max_bytes)
+        return
+    try:
+        file = open(path, "rb")  # noqa: PTH123, SIM115 - closed below; a path from the command line is a string
+    except (OSError, ValueError) as error:
+        raise refuse_system("read", error, path) from None
+    with file:
+        yield Source(file, path, max_bytes)
+
+
+def read_conversations(source: Source) -> Iterator[Conversation]:
+    """Yield the conversations of a file one by one; raise `Refusal` at the first that cannot be read."""
+    try:
+        for conversation in _read(source):
+            yield conversation._replace(file=source.name)
+    except Refusal as refusal:
+        raise refusal.within(source.name) from None
+    except OSError as error:
+        raise refuse_system("read", error, source.name) from None
+
+
+def _read(source: Source) -> Iterator[Conversation]:
+    lines = source.lines()
+    first = next(lines, None)
+    if first is None:
+        raise Refusal("there is nothing in it")
+    number, data = first
+    try:
+        value = _read_line(number, data)
+    except _CutOff:
+        yield _open_conversation(_read_document(source, number, data), line=number, layout=Layout.PRETTY)
+        return
+    if _is_message(value):
+        yield _read_messages(number, value, lines)
+        return
+    second = next(lines, None)
+    yield _open_conversation(value, line=number, many=second is not None)
+    for line, data in chain([second], lines) if second is not None else ():
+        value = _read_line(line, data)
+        if _is_message(value):
+            reason = f"expected a conversation, as in line {number}, found a single message"
+            raise Refusal(reason, f"line {line}")
+        yield _open_conversation(value, line=line, many=True)
+
+
+def _read_messages(number: int, message: Any, lines: Iterator[_Numbered]) -> Conversation:
+    """Return the conversation whose first message was read from line `number`."""
+    messages, numbers = [message], [number]
+    for line, data in lines:
+        value = _read_line(line, data)
+        if not _is_message(value):
+            found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
+            raise Refusal(f"expected a message, as in line {number}, found {found}", f"line {line}")
+        messages.append(value)
+        numbers.append(line)
+    return Conversation(messages, number, layout=Layout.LINES, lines=numbers)
+
+
+def _read_document(source: Source, number: int, first: bytes) -> Any:
+    try:
+        return _read_json(source.document(first), number)
+    except InputError as error:
+        raise _locate(error) from None
+
+
+def _read_line(number: int, data: bytes) -> Any:
+    try:
+        return _read_json(data, number)
+    except InputError as error:
+        raise _locate(error).within(f"line {number}") from None
+
+
+def _locate(error: InputError) -> Refusal:
+    return Refusal(error.reason, "" if error.index is None else f"message {error.index}", error.path)
+
+
+def _size(file: BinaryIO) -> int | None:
+    """Return how many bytes are left in a regular file, `None` where nobody can know."""
+    try:
+        status = os.fstat(file.fileno())
+        left = status.st_size - file.tell()
+    except (OSError, ValueError):
+        return None
+    return left if stat.S_ISREG(status.st_mode) and left > 0 else None

@@ -1,0 +1,468 @@
+"""What a command writes and shows: outputs that are seen only when they are whole, the screen, and the progress.
+
+A file is written beside its target and then put in its place, so that there is never a part of one; a pipe or a
+terminal gets its bytes from a temporary file at the end. Text from a history is neutralised before it is shown.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
+
+from suture._text import escape_json, plural, visible
+from suture.cli.files import Refusal, Source, refuse_system
+from suture.cli.outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
+from suture.repair import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from suture.reduction import Plan
+
+_IN_MEMORY = 8 * 1024 * 1024
+_NEW_FILE = 0o666
+_SHORT = 12
+_MANY, _INTERVAL = 100, 0.1
+_STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", MERGED: "yellow", GONE: "red"}
+_LEGEND = {
+    INSERTED: "inserted",
+    MOVED: "moved",
+    CHANGED: "changed",
+    MERGED: "merged with the one before",
+    GONE: "gone",
+}
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
+
+    >>> is_terminal(None)
+    False
+    """
+    return stream is not None and stream.isatty()
+
+
+def complain(line: str) -> None:
+    """Write a line to standard error, if there is one; `print` would take standard output instead."""
+    stream: TextIO | None = sys.stderr
+    if stream is not None:
+        print(line, file=stream, flush=True)
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+class Output(ABC):
+    """Something to write bytes to, that shows them only when it is published."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        """Keep `data`."""
+        with self._refused():
+            self._file.write(data)
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Make sure that all is there; the last step that may fail for want of space."""
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Let the world see it."""
+
+    @property
+    @abstractmethod
+    def published(self) -> bool:
+        """Whether the world has seen it, until `discard`: also if `publish` was interrupted right behind that."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Leave no trace; after `publish`, do nothing."""
+
+    @contextmanager
+    def _refused(self) -> Generator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise refuse_system("written", error, self.name or "standard output") from None
+
+
+class _FileOutput(Output):
+    """A file that takes its target's place in one step."""
+
+    def __init__(self, path: str) -> None:
+        self._target = os.path.realpath(path)
+        try:
+            folder = os.path.dirname(self._target)  # noqa: PTH120 - a path from the command line is a string
+            number, self._part = tempfile.mkstemp(prefix=".suture-", suffix=".part", dir=folder)
+        except OSError as error:
+            raise refuse_system("written", error, path) from None
+        super().__init__(os.fdopen(number, "wb"), path)
+
+    def finish(self) -> None:
+        with self._refused():
+            self._file.close()
+            os.chmod(self._part, _rights(self._target))  # noqa: PTH101
+
+    def publish(self) -> None:
+        with self._refused():
+            os.replace(self._part, self._target)  # noqa: PTH105
+
+    @property
+    def published(self) -> bool:
+        return not os.path.lexists(self._part)  # the disk knows, whatever came in between
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            os.unlink(self._part)  # noqa: PTH108
+
+
+class _StreamOutput(Output):
+    """A pipe, a terminal or a device, which gets everything at the end."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), name)  # noqa: SIM115 - closed by `discard`
+        self._published = False
+
+    def finish(self) -> None:
+        with self._refused():
+            self._file.seek(0)
+
+    def publish(self) -> None:
+        with self._refused():
+            if self.name:
+                with open(self.name, "wb") as device:  # noqa: PTH123
+                    shutil.copyfileobj(self._file, device)
+            else:
+                self._copy_to_stdout()
+        self._published = True
+
+    @property
+    def published(self) -> bool:
+        return self._published
+
+    def _copy_to_stdout(self) -> None:
+        if sys.stdout is None:  # so it is, where a shell closed it
+            raise Refusal("is closed", "standard output")
+        out: BinaryIO = sys.stdout.buffer
+        if is_terminal(sys.stdout):
+            out.writelines(escape_json(line) for line in self._file)
+        else:
+            shutil.copyfileobj(self._file, out)
+        out.flush()
+
+    def discard(self) -> None:
+        self._file.close()
+
+
+def open_output(path: str | None) -> Output:
+    """Return the output for `path`; standard output for none, and for `-`."""
+    if path is None or path == "-":
+        return _StreamOutput("")
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except OSError:
+        return _FileOutput(path)  # it is not there yet, or cannot be: making it will tell
+    except ValueError as error:
+        raise Refusal(f"cannot be written: {error}", path) from None
+    if stat.S_ISDIR(mode):
+        raise Refusal("cannot be written: is a directory", path)
+    return _FileOutput(path) if stat.S_ISREG(mode) else _StreamOutput(path)
+
+
+class Outputs:
+    """The outputs of a command, in the order in which they will be seen. Those of a command that fails never are."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._all: list[Output] = []
+
+    def open(self, path: str | None = None) -> Output:
+        """Return one more; standard output for no path, and for `-`."""
+        output = open_output(path)
+        self._stack.callback(output.discard)
+        self._all.append(output)
+        return output
+
+    def screen(self, output: Output | None = None) -> "Screen":
+        """Return a screen on standard output. In a pipe its lines are kept back, as those of `output`."""
+        held = output or self.open()
+        return Screen(sys.stdout, lambda line: held.write(f"{line}\n".encode(errors="backslashreplace")))
+
+    def screen_beside(self, history: str | None) -> "Screen | None":
+        """Return where a person reads what becomes of a history.
+
+        That is standard output, if the history goes to a file, else standard error, if somebody looks at it.
+        """
+        if history is not None:
+            return self.screen()
+        return Screen(sys.stderr) if is_terminal(sys.stderr) else None
+
+    def publish(self) -> None:
+        """Let everything be seen at once."""
+        for output in self._all:
+            output.finish()
+        for output in self._all:
+            output.publish()
+
+
+def _rights(target: str) -> int:
+    """Return the mode of a file that is replaced, and that of any new file where there is none."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)  # noqa: PTH116
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return _NEW_FILE & ~mask
+
+
+# --- the screen -----------------------------------------------------------------------------------
+
+
+class Screen:
+    """Shows reports, plans and histories: in colours and tables on a terminal, if `rich` is there, else as plain text.
+
+    >>> Screen(None, print).report(Report(wire="gemini", profile="gemini"), "line 3")
+    line 3: gemini, profile gemini: acceptable
+    """
+
+    def __init__(self, stream: TextIO | None, write_line: Callable[[str], object] | None = None) -> None:
+        self._console = _console(stream) if is_terminal(stream) else None
+        self._write_line: Callable[[str], object] = write_line or partial(print, file=stream)
+
+    def say(self, text: str, style: str = "") -> None:
+        """Show a line."""
+        if self._console is None:
+            self._write_line(visible(text))
+        else:
+            self._console.print(_text(visible(text), style))
+
+    def head(self, text: str) -> None:
+        """Show the title of what follows."""
+        shown = visible(text)
+        if self._console is None:
+            self._write_line(f"{shown}\n{'=' * len(shown)}")
+        else:
+            self._console.rule(_text(shown, "bold"), align="left")
+
+    def report(self, report: Report, title: str = "") -> None:
+        """Show what was found."""
+        if self._console is None:
+            self._write_text(str(report), title)
+            return
+        before = f"{title}: " if title else ""
+        line = _text(f"{before}{report.wire}, profile {report.profile}: ", "bold")
+        count = len(report.findings)
+        style = "bold green" if report.acceptable else "bold red"
+        self._console.print(line.append(plural(count, "finding") if count else "acceptable", style))
+        if count:
+            self._console.print(_table_of_findings(report))
+        for item in report.displaced:
+            about = f"displaced ({item.reason}): message {item.index}, {item.call_id or item.name}"
+            self.say(f"{about}, {plural(item.length, 'character')}", "dim")
+
+    def plan(self, plan: "Plan[Any]", title: str = "") -> None:
+        """Show what leaves a history, where it goes, and what that frees."""
+        if self._console is None:
+            self._write_text(str(plan), title)
+            return
+        before = f"{title}: " if title else ""
+        line = _text(f"{before}{plan.wire}: {plan.tokens_before} tokens", "bold")
+        if not plan.changed:
+            self._console.print(line.append(", nothing to do", "bold green"))
+            return
+        line.append(f" -> {plan.tokens_after}", "bold green")
+        line.append(f", {plural(len(plan.changes), 'change')}, {plural(len(plan.saves), 'file')}")
+        self._console.print(line)
+        self._console.print(_table_of_changes(plan))
+
+    def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
+        """Show a history in outline: what is marked and its neighbours, or the `whole`, and what the marks mean."""
+        rows = [
+            (line, "dim") if isinstance(line, str) else (f"  {line.mark} {_as_text(line)}", _STYLES[line.mark])
+            for line in _excerpt(lines, whole=whole)
+        ]
+        met = {line.mark for line in lines}
+        legend = ", ".join(f"{mark} {meaning}" for mark, meaning in _LEGEND.items() if mark in met)
+        rows += [(f"  ({legend})", "dim")] if legend else []
+        if self._console is None:
+            for text in (f"{title}:", *[row for row, _ in rows]):
+                self._write_line(text)
+            return
+        self._console.print(_text(title, "bold"))
+        for text, style in rows:
+            self._console.print(_text(text, style), no_wrap=True, overflow="ellipsis")
+
+    def _write_text(self, text: str, title: str) -> None:
+        text = f"{title}: {text}" if title else text
+        self._write_line("\n".join(map(visible, text.split("\n"))))
+
+
+def _console(stream: TextIO | None) -> "Console | None":
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _text(text: str, style: str = "") -> "Text":
+    from rich.text import Text
+
+    return Text(text, style)
+
+
+def _table(*columns: dict[str, Any]) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(**column)
+    return table
+
+
+def _table_of_findings(report: Report) -> "Table":
+    """Return the findings as rows: where, what was wrong, the provider's rule, what was done."""
+    table = _table(
+        {"header": "#", "justify": "right", "no_wrap": True},
+        {"header": "what was wrong", "overflow": "fold", "max_width": 18},
+        {"header": "the provider's rule, and its source", "overflow": "fold"},
+        {"header": "what is done", "overflow": "fold", "max_width": 22},
+    )
+    known: set[str] = set()
+    for finding in report.findings:
+        wrong = _text(finding.problem, "yellow")
+        who = " ".join(visible(part)[:64] for part in (finding.name, finding.call_id) if part)
+        if who:
+            wrong.append(f"\n{who}", "dim")
+        rule = _text(finding.says)
+        source = "" if finding.rule in known else f" [{finding.source}]"
+        rule.append(f"\n{finding.rule}{source}", "dim")
+        known.add(finding.rule)
+        done = _text(visible(finding.done), "green") if finding.mended else _text("NOT MENDED", "bold red")
+        table.add_row(str(finding.index), wrong, rule if finding.rule else "", done)
+    return table
+
+
+def _table_of_changes(plan: "Plan[Any]") -> "Table":
+    """Return the changes of a plan as rows: where, what is done, to which call, what that frees, where it goes."""
+    table = _table(
+        {"header": "#", "justify": "right", "no_wrap": True},
+        {"header": "what is done", "no_wrap": True},
+        {"header": "tool and call", "overflow": "fold", "max_width": 40},
+        {"header": "tokens", "justify": "right", "no_wrap": True},
+        {"header": "saved to", "overflow": "fold"},
+    )
+    for change in plan.changes:
+        who = _text(visible(change.name)[:64])
+        who.append(f"\n{visible(change.call_id)[:64]}", "dim")
+        tokens = f"{change.tokens_before} -> {change.tokens_after}"
+        place = _text(visible(change.path), "green") if change.path else _text("nowhere", "red")
+        table.add_row(str(change.index), _text(change.action, "yellow"), who, tokens, place)
+    return table
+
+
+def _as_text(line: Line) -> str:
+    said = f'"{line.text}"' if line.text else ""
+    rest = "  ".join(part for part in (line.carries, said) if part)
+    return f"{line.index:>3}  {line.role:<9}  {rest}".rstrip()
+
+
+def _excerpt(lines: Sequence[Line], *, whole: bool) -> Iterator[Line | str]:
+    """Yield the lines beside a change, and how many were left out between."""
+    skipped = 0
+    for line in (*lines, None):
+        if line is not None and not (whole or line.near or len(lines) <= _SHORT):
+            skipped += 1
+            continue
+        if skipped:
+            yield f"    …  {plural(skipped, 'message')} as before"
+            skipped = 0
+        if line is not None:
+            yield line
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+class Progress:
+    """Counts conversations, and shows it on a terminal's standard error, as a bar where `rich` is there.
+
+    Nothing is drawn before there were many, nor more often than the eye can follow. Whoever prints asks for a pause, so
+    that nothing stands in the way.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.count = 0
+        self._source = source
+        self._drawn_at = 0.0
+        self._shown = False
+        self._bar: Any = None
+        visible = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._draws_from = _MANY if visible else sys.maxsize
+
+    def step(self) -> None:
+        """Count one conversation."""
+        self.count += 1
+        if self.count >= self._draws_from and monotonic() - self._drawn_at >= _INTERVAL:
+            self._draw(plural(self.count, "conversation"))
+            self._drawn_at, self._shown = monotonic(), True
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Leave the terminal to others inside the block."""
+        self.close()
+        yield
+
+    def close(self) -> None:
+        """Take away what is shown."""
+        if not self._shown:
+            return
+        self._shown, self._drawn_at = False, 0.0
+        if self._bar is None:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        else:
+            self._bar.stop()
+            self._bar = None
+
+    def _draw(self, text: str) -> None:
+        size = self._source.size
+        if self._bar is None and (console := _console(sys.stderr)) is not None:
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
+            self._bar = Bar(*columns, console=console, transient=True, auto_refresh=False)
+            self._bar.add_task(text, total=size)
+            self._bar.start()
+        if self._bar is not None:
+            self._bar.update(0, completed=self._source.position, description=text, refresh=True)
+            return
+        part = f", {100 * self._source.position // size} %" if size else ""
+        print(f"\r{text}{part}", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_on(source: Source) -> Generator[Progress]:
+    """Show the progress on `source`, and take it away at the end."""
+    progress = Progress(source)
+    try:
+        yield progress
+    finally:
+        progress.close()

@@ -1,0 +1,282 @@
+"""What a chat consists of beside the terminal: the conversation and its file, and the agent that its options name."""
+
+import os
+import stat
+import sys
+from argparse import Namespace
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any, cast
+
+import msgspec
+
+from suture.agent import ChatModelAgent
+from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system
+from suture.cli.output import open_output
+from suture.errors import InputError, StreamCutError, SutureError
+from suture.kernel import (
+    AskModel,
+    CallTool,
+    ChatModelAgentMiddleware,
+    ChatModelAgentState,
+    Model,
+    ModelContext,
+    ModelRequest,
+    ModelRetryConfig,
+    RetryContext,
+    ToolCallRequest,
+)
+from suture.messages import AgenticMessage, Message, TokenUsage, ToolResult, to_json
+from suture.middleware import PatchToolCalls, ToolReduction
+from suture.models import get_model
+from suture.stores import LocalBackend, MemoryStore
+from suture.tools import Tool, as_tools
+from suture.wires import ChatWire, recognise, sendable
+
+_KINDS = {"message": Message, "agentic": AgenticMessage}
+_PASSING = (ConnectionError, TimeoutError, StreamCutError)
+_PRIVATE = 0o600
+
+
+class Talk:
+    """What was said so far. With a `path` it goes on from there, and `keep` puts every change into that file.
+
+    >>> from suture.wires import get_chat_wire
+    >>> talk = Talk(get_chat_wire("message"))
+    >>> talk.keep([Message.user("hi"), Message.assistant("hello")])
+    >>> [message.content for message in talk.undo()], list(talk.messages)
+    (['hi', 'hello'], [])
+    """
+
+    def __init__(self, wire: ChatWire, path: str | None = None) -> None:
+        self.wire, self.path = wire, path
+        self.usage = TokenUsage()
+        self.messages: Sequence[Any] = ()
+        self._seen: tuple[int, ...] | None = None
+        if path == "-":
+            raise Refusal("a history is kept in a file, not in a stream", "--history -")
+        if path is not None:
+            self._seen = _state_of(path)
+            self.messages = _load(path, wire.name) if self._seen is not None else ()
+            open_output(path).discard()  # so that a place that cannot be written to is refused now
+
+    def keep(self, messages: Sequence[Any]) -> None:
+        """Take these for the conversation and write them; raise `Refusal` where they cannot be written."""
+        self.messages = messages
+        self.write(messages)
+
+    def write(self, messages: Sequence[Any]) -> None:
+        """Write these in place of what the file holds, in one step."""
+        if self.path is None:
+            return
+        if _state_of(self.path) != self._seen:
+            raise Refusal("was changed by another program; this chat is no longer kept in it", self.path)
+        try:
+            data = to_json(messages)
+        except InputError as error:
+            raise Refusal(f"cannot be written: {error}", self.path) from None
+        if self._seen is None:
+            with suppress(OSError):  # a place that cannot be written to is refused below
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+        output = open_output(self.path)
+        try:
+            output.write(data + b"\n")
+            output.finish()
+            output.publish()
+        finally:
+            output.discard()
+            self._seen = _state_of(self.path)
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count what a turn cost."""
+        sums = {name: getattr(self.usage, name) + getattr(usage, name) for name in TokenUsage.__struct_fields__}
+        self.usage = TokenUsage(**sums)
+
+    def undo(self) -> Sequence[Any]:
+        """Take the last message of the user back, with all that followed; return what was taken."""
+        for place in range(len(self.messages) - 1, -1, -1):
+            view = self.wire.view(self.messages[place])
+            if view.role == "user" and not view.results:
+                taken = self.messages[place:]
+                self.keep(list(self.messages[:place]))
+                return taken
+        return ()
+
+
+def _state_of(path: str) -> tuple[int, ...] | None:
+    """Return what tells a file from any other state of it; `None` if it is not there."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a path from the command line is a string
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise refuse_system("read", error, path) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise Refusal("is no file that a history can be kept in", path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _load(path: str, wire: str) -> Sequence[Any]:
+    """Return the messages of a file; refuse what is no conversation of this wire."""
+    with open_source(path) as source:
+        if source.size is None:
+            return ()  # made, and never written
+        found = list(read_conversations(source))
+    if len(found) > 1:
+        raise Refusal(f"holds {len(found)} conversations, and a chat goes on with one", path)
+    with found[0].located():
+        messages, _ = found[0].take(None)
+    if all(isinstance(message, _KINDS[wire]) for message in messages):
+        return messages
+    names = [kind for kind, type_of in _KINDS.items() if any(isinstance(message, type_of) for message in messages)]
+    if not names:
+        with suppress(InputError):
+            names = list(recognise(messages))
+        names = names if len(names) == 1 else []
+    held = f"{' and '.join(names)} messages" if names else "messages of another provider"
+    raise Refusal(f"holds {held}; make them {wire} messages first: suture convert --to {wire}", path)
+
+
+# --- the agent ------------------------------------------------------------------------------------
+
+
+def load_model(name: str) -> Model[Any]:
+    """Return the model of this name: `PROVIDER:NAME`, or `MODULE:NAME` for one of the user's own.
+
+    >>> load_model("ollama:qwen3").wire
+    'message'
+    """
+    if ":" in name:
+        _find_modules_here()
+    place = f"--model {name}"
+    try:
+        model: Model[Any] = get_model(name)
+        wire = model.wire
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of the user's may raise anything
+        raise Refusal(describe_error(error), place) from None
+    if wire not in _KINDS:
+        raise Refusal(f"speaks {wire}; a chat takes a model that speaks one of {', '.join(_KINDS)}", place)
+    return model
+
+
+def load_tools(names: Sequence[str]) -> tuple[Tool[..., Any], ...]:
+    """Return the tools of these names, `MODULE:NAME` each: a tool, a function, or a list of them.
+
+    >>> load_tools(["suture.tools:exit_tool"])
+    (Tool('exit_tool', kind='invokable'),)
+    """
+    found: list[Any] = []
+    for name in names:
+        thing = import_named(name, f"--tools {name}")
+        each: list[Any] = list(cast("Any", thing)) if isinstance(thing, list | tuple) else [thing]
+        try:
+            found += as_tools(each)
+        except Exception as error:  # noqa: BLE001 - what is read of a function is the user's
+            raise Refusal(describe_error(error), f"--tools {name}") from None
+    try:
+        return as_tools(found)
+    except SutureError as error:
+        raise Refusal(str(error), "--tools") from None
+
+
+def import_named(name: str, place: str) -> Any:
+    """Return what `MODULE:NAME` names; modules in the current directory are found, too."""
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise Refusal("expected MODULE:NAME", place)
+    _find_modules_here()
+    try:
+        found: Any = import_module(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of the user's may raise anything
+        raise Refusal(f"{module} cannot be imported: {describe_error(error)}", place) from None
+    for step in path.split("."):
+        if not hasattr(found, step):
+            where = getattr(sys.modules[module], "__file__", None) or "no file"
+            raise Refusal(f"there is no {step} in {module} ({where})", place)
+        found = getattr(found, step)
+    return found
+
+
+def _find_modules_here() -> None:
+    """Let modules in the current directory be found; those that are installed come first."""
+    if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109 - as `sys.path` has it
+        sys.path.append(os.getcwd())  # noqa: PTH109
+
+
+def make_agent(
+    asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
+) -> ChatModelAgent[Any]:
+    """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
+    try:
+        reduction = ToolReduction(
+            LocalBackend(outputs),
+            max_tokens_for_clear=asked.max_tokens_for_clear,
+            add_reading_tools=bool(tools),  # without any, nothing is saved that could be read
+        )
+        return ChatModelAgent(
+            name="chat",
+            instruction=asked.instruction,
+            model=model,
+            tools=tools,
+            middlewares=[_Bounds(), PatchToolCalls(), reduction, _Keeping(talk)],
+            on_max_iterations="answer",
+            format_tool_error=lambda error: _to_unicode(describe_error(error)),
+            model_retry_config=ModelRetryConfig(should_retry=_may_pass),
+            checkpoint_store=store,
+        )
+    except SutureError as error:
+        raise Refusal(str(error)) from None
+
+
+def _may_pass(attempt: RetryContext[Any]) -> bool:
+    """Return whether what a model failed with may be over soon; a model's own errors say so themselves."""
+    return bool(getattr(attempt.error, "retryable", isinstance(attempt.error, _PASSING)))
+
+
+class _Keeping(ChatModelAgentMiddleware[Any]):
+    """Writes the conversation while a turn goes on, so that a process that dies loses no more than one step."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+
+    def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
+        self._write(state.messages)
+
+    def after_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
+        self._write(state.messages)
+
+    def _write(self, messages: Sequence[Any]) -> None:
+        with suppress(Refusal):  # said at the end of the turn, where it fails again
+            self._talk.write(messages)
+
+
+class _Bounds(ChatModelAgentMiddleware[Any]):
+    """Makes an error of what would end the program, and Unicode of what models say."""
+
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+        with _survive():
+            return _to_unicode(await proceed(request))
+
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        with _survive():
+            return await proceed(call)
+
+
+@contextmanager
+def _survive() -> Generator[None]:
+    """Signals never raise while a turn goes on, so these are what somebody's code raised."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"it tried to end the program ({describe_error(error)})") from error
+
+
+def _to_unicode(value: Any) -> Any:
+    """Return a value with each half of a surrogate pair replaced by U+FFFD: it can neither be sent nor kept."""
+    try:
+        msgspec.json.encode(value, enc_hook=repr)
+    except UnicodeEncodeError:
+        kind: type[Any] = value.__class__
+        return msgspec.convert(sendable(msgspec.to_builtins(value)), kind)
+    return value

@@ -1,0 +1,251 @@
+"""Clients of the official SDKs whose requests carry acceptable histories.
+
+Every method of such a client, plain or streaming, raw or parsed, stable or beta, ends in one public method, `request`.
+A copy of the client gets a `request` of its own, which looks at the body and passes all else on. What it gives back, a
+response or an awaitable, is passed on as well: sync and async clients are the same here.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from copy import copy
+from functools import partial
+from inspect import isawaitable
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from suture.errors import ConfigError
+from suture.integrations.guest import GuestOptions, repair_request
+from suture.profiles import PROFILES, Profile, default_profile, get_profile
+from suture.wires import get_wire
+from suture.wires.fields import get, is_list, is_map, word
+
+__all__ = ["Body", "ClientT", "Histories", "History", "OpenCalls", "Rewrite", "wrap_client"]
+
+Body = Mapping[str, Any]
+Rewrite = Callable[[str, Body, Body], Body]
+"""Given a path without slashes at its ends, a body, and what the SDK will merge into that body: the body to send."""
+Hear = Callable[[Any], None]
+"""Takes a response as it goes by, or an event of its stream."""
+
+
+class Client(Protocol):
+    """What a client of an SDK can do, whatever class it is of."""
+
+    def copy(self) -> Any:
+        """Return another client with the same settings and connections."""
+        ...
+
+    def with_options(self) -> Any:
+        """Return another client, as `copy` does."""
+        ...
+
+
+ClientT = TypeVar("ClientT", bound=Client)
+
+
+class History(NamedTuple):
+    """Where a request carries a history: the field of the body, and the wire of what stands there.
+
+    >>> History("input", "openai-responses").field
+    'input'
+    """
+
+    field: str
+    wire: str
+
+
+class Histories:
+    """Repairs the histories in the bodies of requests. What has another shape is left as it is.
+
+    >>> histories = Histories(GuestOptions.of("doctest"), ["openai-chat"])
+    >>> body = {"model": "m", "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}]}
+    >>> histories.repair(body, History("messages", "openai-chat"))["messages"][0]["role"]
+    'user'
+    """
+
+    def __init__(self, options: GuestOptions, wires: Sequence[str]) -> None:
+        self._options = options
+        self._profiles = _profiles(wires, options.profile)
+
+    def repair(self, body: Body, history: History, kept: Sequence[Any] = ()) -> Body:
+        """Return `body` with an acceptable history, the very same if it has one; `kept` is what the service keeps."""
+        given: Any = body.get(history.field)
+        messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
+        if not is_list(messages):
+            return body
+        profile = self._profiles[history.wire]
+        messages = repair_request(messages, history.wire, self._options, profile=profile, kept=kept)
+        return body if messages is given else {**body, history.field: messages}
+
+
+def _profiles(wires: Sequence[str], profile: Profile | None) -> dict[str, Profile]:
+    """Return the profile of each wire: `profile` where it has something to say of it, else its own provider's."""
+    own = {wire: default_profile(wire) for wire in wires}
+    if profile is None:
+        return own
+    spoken = [wire for wire in wires if profile.speaks_of(wire)]
+    if not spoken:
+        fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
+        raise ConfigError(
+            f"the profile {profile.name!r} says nothing of what this client sends; these do: {', '.join(fit)}"
+        )
+    return own | dict.fromkeys(spoken, profile)
+
+
+class OpenCalls:
+    """The calls that a service keeps and waits for, as far as their responses have gone by.
+
+    A service that keeps a conversation (`previous_response_id`, `conversation`) refuses whatever comes next without
+    their results. Nothing else of a conversation is kept in mind, and only of the last few thousand responses.
+
+    >>> calls = OpenCalls()
+    >>> calls.note("resp_1", ["a call"], complete=True)
+    >>> calls.before("…", "resp_1", None), calls.before("…", "resp_2", None), calls.before("…", None, None)
+    (['a call'], ['…'], [])
+    """
+
+    _MOST = 4_096
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls: OrderedDict[str, tuple[list[Any], bool]] = OrderedDict()
+
+    def note(self, key: Any, calls: Sequence[Any], *, complete: bool) -> None:
+        """Remember the open calls of a response, or of a conversation; `complete` where there can be no others."""
+        if key:
+            with self._lock:
+                self._calls[key] = [*calls], complete
+                self._calls.move_to_end(key)
+                while len(self._calls) > self._MOST:
+                    self._calls.popitem(last=False)
+
+    def before(self, marker: Any, response: Any, conversation: Any) -> list[Any]:
+        """Return what stands before a request that goes on with a response, or a conversation, that a service keeps.
+
+        That is all its open calls; where there may be others, `marker` stands before them.
+        """
+        if not response and not conversation:
+            return []
+        with self._lock:
+            calls, complete = self._calls.get(response) or self._calls.get(conversation) or ([], False)
+        return [*calls] if complete else [marker, *calls]
+
+    def hear(self) -> Hear:
+        """Return what takes one response of OpenAI's, whole or event by event."""
+        keys: list[Any] = []
+        calls: list[Any] = []
+
+        def hear(thing: Any) -> None:
+            response = thing if is_list(get(thing, "output")) else get(thing, "response")
+            if response is not None:
+                keys[:] = [get(response, "id"), conversation_id(get(response, "conversation"))]
+                output = get(response, "output")
+                found = [call for item in output or () if (call := _open_call(item)) is not None]
+                self.note(keys[0], found, complete=get(response, "status") == "completed")
+                self.note(keys[1], found, complete=False)
+            elif word(thing, "type") == "response.output_item.done" and keys:
+                calls.extend([call for call in [_open_call(get(thing, "item"))] if call is not None])
+                for key in keys:
+                    self.note(key, calls, complete=False)
+
+        return hear
+
+
+def conversation_id(given: Any) -> Any:
+    """Return the id of a conversation, which may be given as an object that has it.
+
+    >>> conversation_id({"id": "conv_1"}), conversation_id("conv_1"), conversation_id(None)
+    ('conv_1', 'conv_1', None)
+    """
+    return given if given is None or isinstance(given, str) else get(given, "id")
+
+
+def _open_call(item: Any) -> Any:
+    """Return what must be known of a call to answer it; nothing where `item` is none that can be answered."""
+    wire = get_wire("openai-responses")
+    calls = wire.view(item).calls if str(word(item, "type") or "").endswith(("_call", "_request")) else ()
+    if not calls or not wire.can_answer(calls[0]):
+        return None
+    call: dict[str, Any] = {name: get(item, name) for name in ("type", "call_id", "id", "name", "server_label")}
+    call = {name: value for name, value in call.items() if value is not None}
+    if call["type"] == "function_call":
+        call.pop("id", None)
+        call["arguments"] = "{}"
+    return call
+
+
+def wrap_client(client: ClientT, package: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
+    """Return a copy of `client`, of the SDK `package`, whose POST requests have the body that `rewrite` returns.
+
+    `hear` gives what takes a response of OpenAI's Responses API as it goes by.
+    """
+    kind = cast("type", client.__class__)
+    known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
+        raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
+    return _dress(client.copy(), rewrite, hear)
+
+
+def _dress(client: Any, rewrite: Rewrite, hear: Callable[[], Hear] | None) -> Any:
+    """Give `client`, which is nobody else's, a `request` that rewrites, and let its copies have one as well."""
+    kind = client.__class__
+
+    def request(cast_to: Any, options: Any, *rest: Any, **named: Any) -> Any:
+        path = options.url.partition("?")[0].strip("/")
+        given = kind.request(client, cast_to, _rewritten(options, path, rewrite), *rest, **named)
+        return _heard(given, hear()) if hear is not None and path.startswith("responses") else given
+
+    def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
+        return _dress(how(client, *rest, **named), rewrite, hear)
+
+    client.request = request
+    client.copy, client.with_options = partial(copied, kind.copy), partial(copied, kind.with_options)
+    return client
+
+
+def _rewritten(options: Any, path: str, rewrite: Rewrite) -> Any:
+    """Return the options of a request with its body rewritten; the very same where it stays."""
+    body, added = options.json_data, options.extra_json
+    if options.method.lower() != "post" or not is_map(body):
+        return options
+    rewritten = rewrite(path, body, added if is_map(added) else {})
+    if rewritten is body:
+        return options
+    changed = copy(options)
+    changed.json_data = rewritten
+    return changed
+
+
+def _heard(given: Any, hear: Hear) -> Any:
+    """Return what a request gave, of which `hear` will hear: now, when it is awaited or parsed, or as it streams."""
+    if isawaitable(given):
+        return _heard_later(given, hear)
+    events: Any = getattr(given, "_iterator", None)
+    if hasattr(events, "__anext__"):
+        given._iterator = _watched_later(events, hear)  # noqa: SLF001 - the one place that all events pass
+    elif events is not None:
+        given._iterator = _watched(events, hear)  # noqa: SLF001
+    elif hasattr(given, "http_response") and callable(getattr(given, "parse", None)):
+        parse = given.parse
+        given.parse = lambda *rest, **named: _heard(parse(*rest, **named), hear)  # pyright: ignore[reportUnknownLambdaType]
+    else:
+        hear(given)
+    return given
+
+
+async def _heard_later(given: Any, hear: Hear) -> Any:
+    return _heard(await given, hear)
+
+
+def _watched(events: Iterator[Any], hear: Hear) -> Iterator[Any]:
+    for event in events:
+        hear(event)
+        yield event
+
+
+async def _watched_later(events: Any, hear: Hear) -> AsyncIterator[Any]:
+    async with aclosing(events) as coming:
+        async for event in coming:
+            hear(event)
+            yield event

@@ -1,0 +1,300 @@
+"""What all guests share: their options, the repair of one request, and how a repair is heard.
+
+A guest is stateless: each request is repaired by itself, and nothing of a conversation is kept. What cannot be read is
+sent as it is, for the provider to say what is wrong with it.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from inspect import iscoroutinefunction
+from typing import Any, Literal, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from suture.errors import ConfigError, InputError
+from suture.language import Language, resolve_language
+from suture.profiles import IdForm, Profile, get_profile, rules
+from suture.repair import Cause, Finding, Generator, Repaired, Report, make_options, repair, visible
+from suture.wires import Wire
+
+__all__ = ["GuestOptions", "Options", "announce", "profile_for", "profile_of", "repair_history", "repair_request"]
+
+_LOG = logging.getLogger("suture.integrations")
+_LISTED = 20
+"""How many findings a line of the log lists."""
+_UNKNOWN = Cause.UNKNOWN
+Trace = Callable[[str, Mapping[str, Any]], object]
+"""Adds an event to a framework's own trace: its name, and its attributes."""
+
+
+class Options(TypedDict, total=False):
+    """The options that every guest takes.
+
+    >>> options: Options = {"cause": "interrupted", "on_repair": print}
+    """
+
+    profile: str | Profile | None
+    """Whose rules hold; those of the provider that is called, if not given."""
+    cause: Cause | str | None
+    """Why results are missing where the framework's own record does not tell: `unknown`, if not given. A program that
+    knows that its user broke the run off says `interrupted`."""
+    orphans: Literal["text", "drop"]
+    """`text` keeps a result whose call is nowhere as user text; `drop` removes it."""
+    generator: Generator | None
+    """`(name, call_id)` or `(name, call_id, cause=…)` to the text that stands for a missing result; an empty text means
+    the built-in one. It is asked again with each request."""
+    is_placeholder: Callable[[str], bool] | None
+    """Tells from a result's text whether it only stands for a real one."""
+    language: str | None
+    """Of the texts, `en` or `zh`; the one in force if not given."""
+    on_repair: Callable[[Report], object] | None
+    """Called with the report of each request that was repaired; what it raises is logged, and the request is sent."""
+
+
+class GuestOptions(Struct, frozen=True, kw_only=True):
+    """The options of one guest, checked.
+
+    >>> GuestOptions.of("suture.integrations.openai", orphans="keep")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: unknown orphans 'keep'; known: text, drop
+    """
+
+    guest: str
+    """Which guest it is, for the log."""
+    profile: Profile | None = None
+    cause: Cause | None = _UNKNOWN
+    orphans: Literal["text", "drop"] = "text"
+    generator: Generator | None = None
+    is_placeholder: Callable[[str], bool] | None = None
+    language: Language = "en"
+    on_repair: Callable[[Report], object] | None = None
+    trace: Trace | None = None
+
+    @classmethod
+    def of(  # noqa: PLR0913 - each a choice of the caller's, by name
+        cls,
+        guest: str,
+        *,
+        infers_cause: bool = False,
+        profile: str | Profile | None = None,
+        cause: Cause | str | None = None,
+        orphans: Literal["text", "drop"] = "text",
+        generator: Generator | None = None,
+        is_placeholder: Callable[[str], bool] | None = None,
+        language: str | None = None,
+        on_repair: Callable[[Report], object] | None = None,
+    ) -> "GuestOptions":
+        """Check the options of a guest; raise `ConfigError` where one cannot be meant.
+
+        `infers_cause`: where nothing tells why a result is missing, what follows the call does, as in `suture.repair`.
+        """
+        functions = {"generator": generator, "is_placeholder": is_placeholder, "on_repair": on_repair}
+        checked = make_options(orphans=orphans, cause=cause, language=language)
+        for name, function in functions.items():
+            if function is not None and not callable(function):
+                raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
+            if iscoroutinefunction(function):
+                raise ConfigError(f"{name} must be a plain function: a request may be made without an event loop")
+        return cls(
+            guest=guest,
+            profile=None if profile is None else get_profile(profile),
+            cause=checked.cause or (None if infers_cause else _UNKNOWN),
+            orphans=orphans,
+            generator=generator,
+            is_placeholder=is_placeholder,
+            language=resolve_language(language),
+            on_repair=on_repair,
+        )
+
+    def treating(self, is_filler: Callable[[str], bool]) -> "GuestOptions":
+        """Return options that also take what `is_filler` accepts for a placeholder."""
+        own = self.is_placeholder
+
+        def stands_for_none(text: str) -> bool:
+            return is_filler(text) or (own is not None and own(text))
+
+        return replace(self, is_placeholder=stands_for_none)
+
+    def choices(self) -> dict[str, Any]:
+        """Return what `suture.repair` takes of them."""
+        return {
+            "cause": self.cause,
+            "orphans": self.orphans,
+            "generator": self.generator,
+            "is_placeholder": self.is_placeholder,
+            "language": self.language,
+        }
+
+
+def repair_request(
+    messages: Sequence[Any],
+    wire: str | Wire,
+    options: GuestOptions,
+    *,
+    profile: str | Profile | None = None,
+    kept: Sequence[Any] = (),
+    **choices: Any,
+) -> Sequence[Any]:
+    """Return what a provider accepts in the place of `messages`: the very same object, where it accepts that.
+
+    `kept` stands before the messages for what the service keeps of the conversation; it is not sent. `choices` are
+    options of `suture.repair` for this request alone.
+
+    >>> heard: list[Report] = []
+    >>> options = GuestOptions.of("doctest", on_repair=heard.append)
+    >>> repair_request([{"role": "tool", "tool_call_id": "a", "content": "42"}], "openai-chat", options)[0]["role"]
+    'user'
+    >>> [finding.problem for finding in heard[0].findings]
+    ['orphan']
+    """
+    if not messages and not kept:
+        return messages
+    known = [*kept, *messages] if kept else messages
+    repaired = repair_history(known, wire, options, profile=profile, kept=len(kept), **choices)
+    if repaired is None or not repaired.changed:
+        return messages
+    own = {id(message) for message in kept}
+    return [message for message in repaired.messages if id(message) not in own]
+
+
+def repair_history(
+    messages: Sequence[Any],
+    wire: str | Wire,
+    options: GuestOptions,
+    *,
+    profile: str | Profile | None = None,
+    kept: int = 0,
+    **choices: Any,
+) -> Repaired[Any] | None:
+    """Repair a history, and say so where that changed it; return `None` where it cannot be read.
+
+    >>> repair_history(["hi"], "openai-chat", GuestOptions.of("doctest")) is None
+    True
+    """
+    try:
+        repaired = repair(messages, wire=wire, profile=profile or options.profile, **{**options.choices(), **choices})
+    except (InputError, RecursionError) as error:
+        index = error.index if isinstance(error, InputError) else None
+        where = "" if index is None else f" at message {index - kept}"
+        _LOG.warning("%s: a history cannot be read%s; it is left as it is", options.guest, where)
+        return None
+    if repaired.changed or repaired.unresolved:
+        announce(_without(repaired.report, kept), options)
+    return repaired
+
+
+def _without(report: Report, kept: int) -> Report:
+    """Return a report that counts from the first message of the request; what the service keeps is before 0."""
+    if not kept:
+        return report
+    findings = [replace(finding, index=finding.index - kept) for finding in report.findings]
+    displaced = [replace(each, index=each.index - kept) for each in report.displaced]
+    return replace(report, findings=tuple(findings), displaced=tuple(displaced))
+
+
+def announce(report: Report, options: GuestOptions) -> None:
+    """Say that a request was repaired: to the log, to the trace at hand, and to the caller's `on_repair`.
+
+    >>> announce(Report(wire="openai-chat", profile="openai-chat"), GuestOptions.of("doctest"))
+    """
+    found = report.findings
+    if _LOG.isEnabledFor(logging.INFO):
+        said = "; ".join(map(_line, found[:_LISTED])) + (f"; and {len(found) - _LISTED} more" * (len(found) > _LISTED))
+        _LOG.info("%s repaired a request: %s", options.guest, said, extra={"report": report.to_dict()})
+    attributes = {
+        "suture.guest": options.guest,
+        "suture.wire": report.wire,
+        "suture.profile": report.profile,
+        "suture.findings": len(found),
+        "suture.problems": [finding.problem for finding in found[:_LISTED]],
+        "suture.done": [finding.done for finding in found[:_LISTED]],
+        "suture.call_ids": [visible(finding.call_id) for finding in found[:_LISTED]],
+    }
+    for tell in (_trace_span, options.trace):
+        if tell is not None:
+            try:
+                tell("suture.repair", attributes)
+            except Exception:  # noqa: BLE001 - a trace must not end a run
+                _LOG.exception("%s: a repair could not be traced", options.guest)
+    if options.on_repair is not None:
+        try:
+            options.on_repair(report)
+        except Exception:  # noqa: BLE001 - nor must a listener
+            _LOG.exception("%s: on_repair failed", options.guest)
+
+
+def _line(finding: Finding) -> str:
+    call = "".join([f" {visible(word)}" for word in (finding.name, finding.call_id) if word])
+    return f"message {finding.index}: {finding.problem}{call}: {visible(finding.done) or 'not mended'}"
+
+
+def _trace_span(name: str, attributes: Mapping[str, Any]) -> None:
+    """Add an event to the span of OpenTelemetry at hand, if the program uses that; Logfire's are such spans, too."""
+    tracing: Any = sys.modules.get("opentelemetry.trace")
+    if tracing is not None:
+        span = tracing.get_current_span()
+        if span.is_recording():
+            span.add_event(name, attributes)
+
+
+# Whose rules hold
+
+_PROFILES = (
+    *(("anthropic", "anthropic"), ("claude", "anthropic"), ("bedrock", "bedrock")),
+    *(("gemini", "gemini"), ("google", "gemini"), ("vertex", "gemini")),
+    *(("mistral", "mistral"), ("deepseek", "deepseek"), ("moonshot", "kimi"), ("kimi", "kimi"), ("minimax", "minimax")),
+    *[
+        (name, "openai-chat")
+        for name in (
+            *("openai", "azure", "openrouter", "fireworks", "together", "cerebras", "nvidia"),
+            *("litellm", "ollama", "groq", "grok", "xai", "vllm"),
+        )
+    ],
+)
+"""What a provider's name holds, and its profile. The first that fits counts: a Claude at Google's is Anthropic's."""
+
+_STRICTEST = replace(
+    get_profile("anthropic"),
+    name="strictest",
+    rules=(*get_profile("anthropic").rules, *rules("strictest", own_results="as Chat Completions")),
+    ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30),
+)
+"""Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
+
+_OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
+
+
+def profile_of(provider: str) -> Profile:
+    """Return the profile of a provider by any of its names; for one that nobody knows, the strictest rules.
+
+    The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
+
+    >>> profile_of("openai").name, profile_of("google_genai").name, profile_of("ChatMistralAI").name
+    ('openai-chat', 'gemini', 'mistral')
+    >>> profile_of("somebody else's").name
+    'strictest'
+    """
+    name = provider.lower()
+    known = next((profile for part, profile in _PROFILES if part in name), None)
+    return _STRICTEST if known is None else get_profile(known)
+
+
+@lru_cache(maxsize=32)
+def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
+    """Return the rules for messages that a framework keeps on one `wire` and sends to whatever model it has.
+
+    A profile that speaks of the wire holds as it is. Of another provider's the ids hold, beside the rules of `base`:
+    the framework makes the rest of the messages what that provider takes.
+
+    >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
+    True
+    """
+    if model.speaks_of(wire):
+        return model
+    kept = [rule for rule in base.rules if not _OF_IDS.issuperset(rule.problems)]
+    taken = [rule for rule in model.rules if _OF_IDS.issuperset(rule.problems)]
+    return replace(base, name=f"{base.name}, ids of {model.name}", ids=model.ids, rules=(*kept, *taken))

@@ -1,0 +1,23 @@
+"""Suture in LangChain's agents and in deepagents. Needs the extra `langchain`.
+
+`PatchToolCallsMiddleware` goes into `create_agent(middleware=[…])`, and into `create_deep_agent(middleware=[…])`, where
+it takes the place of deepagents' own class of that name.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from suture.integrations.langchain.patch import PatchToolCallsMiddleware
+    from suture.integrations.langchain.reduction import ToolReductionMiddleware
+
+__all__ = ["PatchToolCallsMiddleware", "ToolReductionMiddleware"]
+
+_HOMES = {"PatchToolCallsMiddleware": "patch", "ToolReductionMiddleware": "reduction"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a middleware when it is asked for: the messages alone need nothing but langchain-core."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,247 @@
+"""Spans and metrics of runs, by the GenAI conventions of OpenTelemetry.
+
+Needs OpenTelemetry's API: `pip install 'opentelemetry-api>=1.37'`. Who takes what is recorded, and where it goes, is
+for the program to set up, with OpenTelemetry's SDK or another.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict, replace
+
+from suture._aio import LOG
+from suture.errors import ConfigError
+from suture.integrations.otel import content
+from suture.kernel import (
+    AskModel,
+    CallTool,
+    ChatModelAgentContext,
+    ChatModelAgentMiddleware,
+    ChatModelAgentState,
+    ModelRequest,
+    Outcome,
+    ToolCallRequest,
+    current_run,
+)
+from suture.messages import Delta, TokenUsage, ToolResult
+from suture.wires import get_chat_wire
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from suture.integrations.otel.signals import Operation
+
+__all__ = ["Telemetry"]
+
+_OTHER = "_OTHER"
+"""What the conventions call an error, or a tool, that has no name."""
+
+
+class Telemetry(ChatModelAgentMiddleware[Any]):
+    """A middleware that records each run, each request to a model and each tool call as a span, and measures them.
+
+    Put it first, so that what the other middlewares do is inside its spans. Where nothing is set up to take what is
+    recorded, it stands aside.
+
+    Args:
+        tracer_provider: who makes the spans; the program's own if not given.
+        meter_provider: who takes the measurements; the program's own if not given.
+        capture_content: whether messages, arguments, results and the texts of errors are recorded, too, as much of
+            them as the agent's `redact` lets out.
+
+    >>> from suture import ChatModelAgent
+    >>> from suture.testing import ScriptedModel
+    >>> agent = ChatModelAgent(name="greeter", model=ScriptedModel(["hello"]), middlewares=[Telemetry()])
+    >>> agent.run_sync("hi").output
+    'hello'
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: "TracerProvider | None" = None,
+        meter_provider: "MeterProvider | None" = None,
+        capture_content: bool = False,
+    ) -> None:
+        try:
+            from suture.integrations.otel import signals  # noqa: PLC0415 - paid for by those who use it
+        except ImportError as error:
+            missing = "Telemetry needs the package opentelemetry-api, which is not installed"
+            raise ConfigError(f"{missing}: pip install 'opentelemetry-api>=1.37'") from error
+        self._otel = signals
+        self._signals = signals.Signals(tracer_provider, meter_provider)
+        self._captures = capture_content
+
+    def before_agent(self, context: ChatModelAgentContext[Any], /) -> None:
+        """Begin the span of the run; it is the current one from here on, for all that is done in the run."""
+        run = current_run()
+        if self._signals.is_idle():
+            return
+        own = run.conversation_id if run.conversation_id != run.run_id else ""
+        conversation = self._otel.current_conversation() or own
+        shared = {"gen_ai.agent.name": run.agent}
+        if conversation:
+            shared["gen_ai.conversation.id"] = conversation
+        about = {**_model_attributes(run.model), **shared}
+        operation = self._signals.begin("invoke_agent", run.agent, about, {"gen_ai.agent.name": run.agent})
+        operation.stay_current(conversation)
+        if not (operation.span.is_recording() or self._signals.measures()):
+            return
+        record = run.cache[self] = _Record(operation, shared, run.usage)
+        record.tools.update({tool.name: tool.info.description for tool in context.tools})
+        self._note_input(operation, context.instruction, context.messages)
+
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+        """Put a span around a request to the model."""
+        run = current_run()
+        record: _Record | None = run.cache.get(self)
+        if record is None:
+            return await proceed(request)
+        record.tools.update({info.name: info.description for info in request.tool_infos})
+        asked = _model_attributes(run.model)
+        about = {**asked, **record.shared, **content.request_attributes(request.options)}
+        measured = {"gen_ai.operation.name": "chat", **asked}
+        operation = self._signals.begin("chat", asked["gen_ai.request.model"], about, measured)
+        self._note_input(operation, request.instruction, request.messages)
+        sink = _Listener(request.sink, operation)
+        record.error = ""
+        try:
+            with operation:
+                message = await proceed(replace(request, sink=sink))
+        except BaseException as error:
+            if isinstance(error, Exception):
+                record.error = self._otel.type_name(error)
+            self._note_reply(operation, None, sink)
+            operation.fail(error, self._describe(error))
+            raise
+        self._note_reply(operation, message, sink)
+        record.error = "" if message is not None else "suture.errors.StreamCutError"
+        operation.end("failed" if record.error else "finished", record.error)
+        return message
+
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        """Put a span around a tool call."""
+        record: _Record | None = current_run().cache.get(self)
+        if record is None:
+            return await proceed(call)
+        named = {"gen_ai.tool.name": call.name, "gen_ai.tool.type": "function"}
+        about = {**named, "gen_ai.tool.call.id": call.call_id, **record.shared}
+        description = record.tools.get(call.name)
+        if description:
+            about["gen_ai.tool.description"] = description
+        if description is None:  # a name that the model made up would be a series of its own
+            named["gen_ai.tool.name"] = _OTHER
+        measured = {**named, "gen_ai.agent.name": record.shared["gen_ai.agent.name"]}
+        operation = self._signals.begin("execute_tool", call.name, about, measured)
+        self._tell(operation, lambda shown: {"gen_ai.tool.call.arguments": shown(call.arguments)})
+        try:
+            with operation:
+                result = await proceed(call)
+        except BaseException as error:
+            operation.fail(error, self._describe(error))
+            raise
+        self._tell(operation, lambda shown: {"gen_ai.tool.call.result": shown(result).text})
+        operation.end("failed" if result.is_error else "finished", "tool_error" if result.is_error else "")
+        return result
+
+    def after_agent(self, state: ChatModelAgentState[Any], outcome: Outcome, /) -> None:
+        """End the span of the run, however the run ended."""
+        run = current_run()
+        record: _Record | None = run.cache.get(self)
+        if record is None:
+            return
+        operation, before = record.operation, record.usage_before
+        used = {name: count - getattr(before, name) for name, count in asdict(run.usage).items()}
+        if any(used.values()):
+            operation.note(content.usage_attributes(TokenUsage(**used)))
+        if outcome is Outcome.FINISHED:
+            self._note_output(operation, state.messages[-1])
+        operation.end(outcome.value, (record.error or _OTHER) if outcome is Outcome.FAILED else "")
+
+    def _note_input(self, operation: "Operation", instruction: str, messages: Any) -> None:
+        wire = get_chat_wire(current_run().wire)
+        self._tell(
+            operation,
+            lambda shown: {
+                "gen_ai.system_instructions": content.as_instruction(shown(instruction)) if instruction else "",
+                "gen_ai.input.messages": content.as_messages(wire, messages, shown),
+            },
+        )
+
+    def _note_reply(self, operation: "Operation", message: Any, sink: "_Listener") -> None:
+        """Note what a reply says of itself, what it cost, and what it says."""
+        about = content.response_attributes(message)
+        operation.note({**about, "gen_ai.response.time_to_first_chunk": sink.first})
+        if "gen_ai.response.model" in about:
+            operation.measured["gen_ai.response.model"] = about["gen_ai.response.model"]
+        usage = (get_chat_wire(current_run().wire).usage(message) if message is not None else None) or sink.usage
+        if usage is not None:
+            operation.note(content.usage_attributes(usage))
+            for kind, count in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
+                attributes = {**operation.measured, "gen_ai.token.type": kind}
+                self._signals.tokens.record(count, attributes, context=operation.context)
+        if message is not None:
+            self._note_output(operation, message)
+
+    def _note_output(self, operation: "Operation", message: Any) -> None:
+        wire = get_chat_wire(current_run().wire)
+        if wire.made_by_model(message):
+            likely = "tool_call" if wire.calls(message) else "stop"
+            (finish,) = content.response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))
+            self._tell(
+                operation, lambda shown: {"gen_ai.output.messages": content.as_messages(wire, [message], shown, finish)}
+            )
+
+    def _tell(self, operation: "Operation", attributes: Callable[[Callable[[Any], Any]], dict[str, Any]]) -> None:
+        """Note content, if it is to be captured: as much as the agent's `redact` lets out. It never harms the run."""
+        if self._captures and operation.span.is_recording():
+            try:
+                operation.note(attributes(current_run().redact))
+            except Exception:  # noqa: BLE001 - it is only content
+                LOG.warning("the content of a span could not be recorded", exc_info=True)
+
+    def _describe(self, error: BaseException) -> str:
+        if not self._captures:
+            return ""
+        try:
+            return str(current_run().redact(str(error)))
+        except Exception:  # noqa: BLE001 - it is only content
+            LOG.warning("the text of an error could not be recorded", exc_info=True)
+            return ""
+
+
+class _Record:
+    """One run, while it is recorded."""
+
+    def __init__(self, operation: "Operation", shared: dict[str, str], usage: TokenUsage) -> None:
+        self.operation, self.shared, self.usage_before = operation, shared, usage
+        self.tools: dict[str, str] = {}
+        """What is said of each tool."""
+        self.error = ""
+        """What the last request to the model failed with, if it did."""
+
+
+class _Listener:
+    """A sink that hears when the first piece of a reply comes, and what the pieces say that it cost."""
+
+    def __init__(self, outer: Any, operation: "Operation") -> None:
+        self._outer, self._operation = outer, operation
+        self.first: float | None = None
+        self.usage: TokenUsage | None = None
+
+    async def open(self) -> None:
+        await self._outer.open()
+
+    async def write(self, delta: Delta, /) -> None:
+        if self.first is None:
+            self.first = self._operation.elapsed()
+        self.usage = delta.usage or self.usage
+        await self._outer.write(delta)
+
+    async def close(self) -> Any:
+        return await self._outer.close()
+
+
+def _model_attributes(model: Any) -> dict[str, str]:
+    return {"gen_ai.provider.name": content.provider_name(model), "gen_ai.request.model": content.model_name(model)}

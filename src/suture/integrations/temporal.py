@@ -1,0 +1,467 @@
+"""Temporal keeps runs going: the workflow runs the loop of `suture.kernel.loop`, its steps are activities.
+
+The history of a conversation stays in the agent's store. The workflow knows the run's name and where it stands, so its
+size does not depend on what is said. See docs/temporal.md for what is promised. ::
+
+    worker = make_worker(agent, client, deps=…)                 # as many processes as you like, on one store
+    durable = DurableAgent(agent, client)                       # anywhere else, with the same store
+    result = await durable.run("Book the flight", id="job-7")
+    result = await durable.resume("job-7", True)                # the answer to what it asked
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Literal
+
+import msgspec
+from temporalio import activity, workflow
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from suture.agent import ChatModelAgent
+from suture.errors import ResumeError
+from suture.events import AnyEvent, RunFinished
+from suture.kernel import NOTHING, RunResult, Standing, drive, read_input, read_result, read_run
+from suture.kernel.engine import CallEnd, Place, Step
+
+__all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
+
+DRIVER = "temporal"
+_LONGEST = timedelta(days=1)
+"""How long a step may take whose tool does not say; a worker that dies is noticed by its heartbeat."""
+LARGEST = 800_000
+"""The bytes of a workflow's history after which it goes on in a new execution, for runs that are started now."""
+_THROTTLE = timedelta(seconds=2)
+"""How often a heartbeat is sent at most; a cancellation comes back with one."""
+_POLL = 0.1
+Status = Literal["running", "waiting", "finished", "failed", "cancelled"]
+
+
+class Start(msgspec.Struct, frozen=True, array_like=True):
+    """What a workflow is started with."""
+
+    run: str
+    heartbeat: float
+    standing: Standing = Standing()
+    answers: tuple[int, ...] = ()
+    """Answers that were given and not yet used."""
+    largest: int = 800_000
+    """The bytes of a history after which the workflow goes on as new: here, since a replay must find the same."""
+
+
+# --- the workflow ---------------------------------------------------------------------------------
+
+
+@workflow.defn(name="suture", sandboxed=True)
+class AgentWorkflow:
+    """One run of an agent: it holds where the run stands, and nothing of what is said."""
+
+    def __init__(self) -> None:
+        self._status: str = "running"
+        self._answers: list[int] = []
+        self._replies: dict[int, str] = {}
+        """What became of answers: nothing, or why they were not taken."""
+        self._leaves = False
+        """Whether this execution comes to its end; the next one goes on."""
+
+    @workflow.run
+    async def run(self, given: list[Any]) -> str:
+        """Drive the run to its end; return its outcome."""
+        start = msgspec.convert(given, Start)
+        self._answers[:0] = start.answers
+        port = _ActivityPort(self, start)
+        try:
+            await self._drive(start.standing, port)
+        except _Renewal:
+            self._leaves = True
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            again = msgspec.structs.replace(start, standing=port.standing, answers=tuple(self._answers))
+            workflow.continue_as_new(msgspec.to_builtins(again))
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
+            _uncancel()
+            port.step = await port.do("stop", _LONGEST, start.run, kind=Step)
+        assert port.step is not None  # noqa: S101 - the loop has come to its end
+        self._status, self._leaves = port.step.outcome, True
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self._status
+
+    async def _drive(self, at: Standing, port: "_ActivityPort") -> None:
+        while port.step is None or not port.step.outcome:
+            at = await drive(at, port)
+            if port.step is None or not port.step.outcome:
+                at = (await port.advance()).standing
+
+    async def wait_for_answers(self) -> int:
+        """Wait until somebody has answered; return the number of the answers in the store."""
+        self._status = "waiting"
+        await workflow.wait_condition(lambda: bool(self._answers))
+        self._status = "running"
+        return self._answers.pop(0)
+
+    def note_answers(self, number: int, reply: str) -> None:
+        """Note what became of answers."""
+        self._replies[number] = reply
+
+    @workflow.query
+    def status(self) -> str:
+        """Tell whether the run goes on, waits for an answer, or how it ended."""
+        return self._status
+
+    @workflow.update
+    async def answer(self, number: int) -> str:
+        """Take answers that stand in the store under `number`; return why they were not taken, if they were not."""
+        if number not in self._replies and number not in self._answers:
+            self._answers.append(number)
+        await workflow.wait_condition(lambda: number in self._replies or self._leaves)
+        return self._replies.get(number, "")
+
+    @workflow.update
+    async def settle(self) -> str:
+        """Wait until the run has ended or waits for an answer; return its status."""
+        await workflow.wait_condition(lambda: self._leaves or (self._status != "running" and not self._answers))
+        return self._status
+
+
+class _Renewal(Exception):
+    """The history of this execution is long enough."""
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+class _ActivityPort:
+    """The port of the loop inside the workflow: each step is an activity, done by some worker."""
+
+    def __init__(self, flow: AgentWorkflow, start: Start) -> None:
+        self.flow, self.start = flow, start
+        self.step: Step | None = None
+        """What the last step left; none before the first one."""
+        self.standing = start.standing
+
+    async def model_turn(self, at: Standing, /) -> bool:
+        self.standing = at
+        info = workflow.info()
+        if info.is_continue_as_new_suggested() or info.get_current_history_size() > self.start.largest:
+            raise _Renewal
+        return (await self.advance()).standing.is_last
+
+    async def after_model(self, at: Standing, /) -> str:
+        step = self.step or await self.advance()
+        return "end" if step.outcome else step.standing.phase
+
+    async def tool_calls(self, at: Standing, /) -> bool:
+        step, ends = self.step or await self.advance(), at.is_last
+        while step.calls and not step.outcome:
+            done = await self._call_all(step)
+            ends = ends or any(each.ends for each in done)
+            if not any(each.waits or each.fails for each in done):
+                return ends
+            step = await self.advance()
+        return bool(ends or step.outcome)
+
+    async def after_tools(self, at: Standing, /) -> None:
+        """Nothing: the next step does it with what it does first."""
+
+    async def advance(self) -> Step:
+        """Do the next step; where it waits for an answer, wait for it and go on."""
+        run, answers = self.start.run, None
+        while True:
+            step: Step = await self.do("advance", _LONGEST, run, *(() if answers is None else (answers,)), kind=Step)
+            if answers is not None:
+                self.flow.note_answers(answers, step.refused)
+            if step.outcome != "interrupted":
+                self.step = step
+                return step
+            answers = await self.flow.wait_for_answers()
+
+    async def _call_all(self, step: Step) -> list[CallEnd]:
+        turn, run = step.standing.turn, self.start.run
+        limits = [timedelta(seconds=plan.seconds + 60) if plan.seconds else _LONGEST for plan in step.calls]
+        calls = [
+            self.do("call", limit, run, turn, plan.index, kind=CallEnd)
+            for plan, limit in zip(step.calls, limits, strict=True)
+        ]
+        if not step.in_order:
+            ends = await asyncio.gather(*calls, return_exceptions=True)  # all of them are over, also when one fails
+            for end in ends:
+                if isinstance(end, BaseException):
+                    raise end
+            return [end for end in ends if isinstance(end, CallEnd)]
+        done: list[CallEnd] = []
+        for call in calls:
+            if done and (done[-1].waits or done[-1].fails):
+                call.close()
+            else:
+                done.append(await call)
+        return done
+
+    async def do(self, name: str, limit: timedelta, *given: Any, kind: Any) -> Any:
+        """Do one activity, however often it must be repeated; stop it before the run is stopped."""
+        reply = await workflow.execute_activity(
+            name,
+            [*given],
+            start_to_close_timeout=limit,
+            heartbeat_timeout=timedelta(seconds=self.start.heartbeat),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        result = msgspec.convert(reply, kind)
+        task = asyncio.current_task()
+        if task is not None and task.cancelling() and not getattr(result, "outcome", ""):
+            raise asyncio.CancelledError  # it came while the step ended
+        return result
+
+
+# --- the worker -----------------------------------------------------------------------------------
+
+
+def make_worker(
+    agent: ChatModelAgent[Any], client: Client, *, task_queue: str = "", deps: Any = None, **options: Any
+) -> Worker:
+    """Return a Temporal worker that does the steps of this agent's runs.
+
+    Args:
+        agent: has a `checkpoint_store` that all workers and clients share.
+        client: connected to Temporal.
+        task_queue: `suture-` and the agent's name, if not given.
+        deps: what tools and hooks find as `RunContext.deps`, for all runs of this worker.
+        options: for `temporalio.worker.Worker`.
+    """
+    steps = _Steps(Place(agent.spec, deps, _is_stopped))
+    passed = SandboxRestrictions.default.with_passthrough_modules("suture", "msgspec")
+    settings: dict[str, Any] = {
+        "workflow_runner": SandboxedWorkflowRunner(restrictions=passed),
+        "max_heartbeat_throttle_interval": _THROTTLE,
+        "graceful_shutdown_timeout": timedelta(seconds=5),
+        "sticky_queue_schedule_to_start_timeout": timedelta(seconds=3),  # how soon the workflows of a dead worker go on
+        "identity": f"{os.getpid()}@{socket.gethostname()[:16]}",  # it is in the history ten times a turn
+        **options,
+    }
+    return Worker(
+        client,
+        task_queue=task_queue or _queue(agent),
+        workflows=[AgentWorkflow],
+        activities=[steps.advance, steps.call, steps.stop],
+        **settings,
+    )
+
+
+def _queue(agent: ChatModelAgent[Any]) -> str:
+    return f"suture-{agent.name}"
+
+
+def _is_stopped() -> bool:
+    """Tell whether the activity is cancelled because its workflow is."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
+
+
+class _Steps:
+    """The activities. What they take and give is small; all else is in the store."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @activity.defn(name="advance")
+    async def advance(self, given: list[Any]) -> list[Any]:
+        async with _beating():
+            step = await self._place.advance(*given)
+        if not step.outcome and _is_stopped():
+            raise asyncio.CancelledError
+        return msgspec.to_builtins(step)
+
+    @activity.defn(name="call")
+    async def call(self, given: list[Any]) -> list[Any]:
+        async with _beating():
+            end = await self._place.call(*given)
+        if _is_stopped():
+            raise asyncio.CancelledError  # what came of the call is stored
+        return msgspec.to_builtins(end)
+
+    @activity.defn(name="stop")
+    async def stop(self, given: list[Any]) -> list[Any]:
+        async with _beating():
+            return msgspec.to_builtins(await self._place.stop(*given))
+
+
+@asynccontextmanager
+async def _beating() -> AsyncGenerator[None]:
+    """Send heartbeats while a step is done: a worker that stops sending them is taken for dead."""
+    timeout = activity.info().heartbeat_timeout or timedelta(seconds=30)
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(min(timeout.total_seconds() / 3, _THROTTLE.total_seconds()))
+
+    task = asyncio.get_running_loop().create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+# --- the client -----------------------------------------------------------------------------------
+
+
+class DurableAgent:
+    """An agent whose runs Temporal keeps going; made from the agent, and a client of Temporal.
+
+    Args:
+        agent: with the store that the workers use; inputs and answers are written there.
+        client: connected to Temporal.
+        task_queue: the one of the workers.
+        heartbeat: after how many seconds without a sign of life a worker counts as dead, and its step is repeated.
+    """
+
+    def __init__(
+        self, agent: ChatModelAgent[Any], client: Client, *, task_queue: str = "", heartbeat: float = 30.0
+    ) -> None:
+        self.agent, self.client, self.heartbeat = agent, client, heartbeat
+        self.task_queue = task_queue or _queue(agent)
+        self.place = Place(agent.spec)
+
+    async def start(
+        self,
+        input: Any,  # noqa: A002 - the word for it
+        /,
+        *,
+        id: str,  # noqa: A002 - as everywhere else
+        key: str = "",
+        history: Sequence[Any] = (),
+        session: Mapping[str, Any] | None = None,
+        live: bool = False,
+        language: str | None = None,
+    ) -> "DurableRun":
+        """Start a run, or go on with the conversation `id`; return it without waiting.
+
+        With a `key`, the same input is run once, however often this is called. `live` keeps its events for `events()`.
+        """
+        wire = self.agent.spec.wire
+        messages = [*read_input(wire, list(history)), *read_input(wire, input)]
+        fields = {"key": key, "live": live, "session": dict(session or {})}
+        await self.place.begin(id, messages, DRIVER, language=language or self.agent.language, **fields)
+        return await self.attach(id)
+
+    async def attach(self, id: str, /) -> "DurableRun":  # noqa: A002
+        """Return a run that is stored; if no workflow runs it, because it was never started or is lost, start one."""
+        run = await read_run(self.agent.spec, id)
+        if run is None:
+            raise ResumeError(f"there is no run {id!r} in this store")
+        state = run.state
+        if state.driver == DRIVER and state.outcome in ("", "interrupted"):
+            at = Standing(state.phase, state.turn, state.is_last, state.ends)
+            await self.client.start_workflow(
+                AgentWorkflow.run,
+                msgspec.to_builtins(Start(id, self.heartbeat, at, (), LARGEST)),
+                id=id,
+                task_queue=self.task_queue,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            )
+        return DurableRun(self, id)
+
+    async def run(self, input: Any, /, *, id: str, **options: Any) -> RunResult[Any]:  # noqa: A002
+        """Run until it has ended or waits for an answer; return the result. Takes what `start` takes."""
+        return await (await self.start(input, id=id, **options)).result()
+
+    async def resume(
+        self,
+        id: str,  # noqa: A002
+        answer: Any = NOTHING,
+        /,
+        *,
+        answers: Mapping[str, Any] | None = None,
+    ) -> RunResult[Any]:
+        """Answer what a run waits for, and wait on; return the result."""
+        run = await self.attach(id)
+        await run.answer(answer, answers=answers)
+        return await run.result()
+
+
+@asynccontextmanager
+async def _until_over() -> AsyncGenerator[None]:
+    """Ask a workflow; if it has come to its end, the store knows all."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+    except WorkflowUpdateFailedError as error:
+        if not isinstance(error.cause, ApplicationError) or error.cause.type != "AcceptedUpdateCompletedWorkflow":
+            raise
+
+
+class DurableRun:
+    """One run that Temporal keeps going."""
+
+    def __init__(self, durable: DurableAgent, name: str) -> None:
+        self.id = name
+        self._durable = durable
+        self._handle: Any = durable.client.get_workflow_handle(name)
+
+    async def status(self) -> Status:
+        """Tell how the run stands."""
+        run = await self._read()
+        return run.state.outcome.replace("interrupted", "waiting") or "running"
+
+    async def result(self) -> RunResult[Any]:
+        """Wait until the run has ended or waits for an answer; return what there is. Raise what it failed with."""
+        status = "running"
+        while status == "running":
+            async with _until_over():
+                status = await self._handle.execute_update(AgentWorkflow.settle)
+                continue
+            break
+        run = await self._read()
+        if not run.state.outcome:
+            raise ResumeError(f"no workflow runs {self.id!r} any more; `attach` starts one that goes on with it")
+        result = read_result(run)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    async def answer(self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None) -> None:
+        """Answer what the run waits for, by interrupt id or call id; one answer alone is for the one interrupt."""
+        number = await self._durable.place.write_answers(self.id, answer, answers or {})
+        refused = await self._handle.execute_update(AgentWorkflow.answer, number, id=f"answer-{number}")
+        if refused:
+            raise ResumeError(refused)
+
+    async def cancel(self) -> RunResult[Any]:
+        """Stop the run: its tools are cancelled, each unfinished call is answered by its cause; return the result."""
+        async with _until_over():
+            await self._handle.cancel()
+            await self._handle.result()
+        return read_result(await self._read())
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits."""
+        first = sequence = 0
+        while True:
+            events, first = await self._durable.place.read_events(self.id, first)
+            for event in events:
+                yield msgspec.structs.replace(event, sequence=sequence)
+                sequence += 1
+                if isinstance(event, RunFinished) and len(event.run_path) == 1:
+                    return
+            if not events:
+                await asyncio.sleep(_POLL)
+
+    async def _read(self) -> Any:
+        run = await read_run(self._durable.agent.spec, self.id)
+        if run is None:
+            raise ResumeError(f"there is no run {self.id!r} in this store")
+        return run

@@ -1,0 +1,267 @@
+"""What an agent may be told about retries, failover, budgets, tools and callbacks. Plain settings, no behaviour."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Generic, NamedTuple, TypeAlias
+
+import msgspec
+
+from suture._aio import LOG, settle
+from suture.errors import ConfigError
+from suture.kernel.requests import Model
+from suture.messages import FrozenMap, M, TokenUsage
+from suture.tools import AnyTool
+
+
+def _check_functions(settings: object, *names: str) -> None:
+    for name in names:
+        given = getattr(settings, name)
+        if given is not None and not callable(given):
+            raise ConfigError(f"{type(settings).__name__}.{name} must be a function, found {type(given).__name__}")
+
+
+class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """One attempt at a model turn, as `should_retry` judges it: its output, its error, or (a cut stream) both.
+
+    >>> RetryContext(attempt=1, messages=[], error=TimeoutError()).output is None
+    True
+    """
+
+    attempt: int
+    """Counted from 1."""
+    messages: Sequence[M]
+    options: Mapping[str, Any] = FrozenMap()
+    output: M | None = None
+    error: Exception | None = None
+
+
+class RetryDecision(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """What to do about an attempt.
+
+    >>> RetryDecision(retry=True, reject_reason="empty answer").reject_reason
+    'empty answer'
+    """
+
+    retry: bool = False
+    rewrite_error: Exception | None = None
+    """Without `retry`: end the run with this error, whatever the attempt gave."""
+    modified_input_messages: Sequence[M] | None = None
+    """What to send from now on in this turn."""
+    persist_modified_input_messages: bool = False
+    """Whether that also becomes the history."""
+    additional_options: Mapping[str, Any] = FrozenMap()
+    """Model options for the rest of this turn."""
+    backoff: float | None = None
+    """Seconds to wait; the configured backoff if not given."""
+    reject_reason: Any = None
+
+
+ShouldRetry: TypeAlias = Callable[
+    [RetryContext[Any]], "RetryDecision[Any] | bool | Awaitable[RetryDecision[Any] | bool | None] | None"
+]
+
+
+class ModelRetryConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a model turn is tried again, and when.
+
+    `should_retry` judges errors and successful outputs; without it every error is tried again. `backoff` gives
+    the seconds to wait after attempt n: by default 0.1 s doubling, with up to half of that added at random, and
+    10 s from the eighth on. An error that says `retry_after` is waited for at least that long.
+
+    >>> ModelRetryConfig(max_retries=2).max_retries
+    2
+    """
+
+    max_retries: int = 3
+    should_retry: ShouldRetry | None = None
+    backoff: Callable[[int], float] | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.max_retries) is not int or self.max_retries < 0:
+            raise ConfigError(f"max_retries counts extra attempts, 0 or more; got {self.max_retries!r}")
+        _check_functions(self, "should_retry", "backoff")
+
+
+class FailoverContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """A model turn that failed, as a failover sees it.
+
+    >>> FailoverContext(attempt=1, messages=[], error=TimeoutError()).attempt
+    1
+    """
+
+    attempt: int
+    """Counted from 1: which model of the failover is to be tried next."""
+    messages: Sequence[M]
+    output: M | None = None
+    error: Exception
+    """What the model failed with; after retries, what the last attempt did."""
+
+
+class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Other models for when one fails, in order. One that works is kept for the rest of the run.
+
+    All share the agent's wire. `should_failover` says whether an error is one that another model may help with.
+    `get_failover_model` may choose by itself (a model, or a model and what to send it); `None` gives up.
+
+    >>> from suture.testing import ScriptedModel
+    >>> len(ModelFailoverConfig(models=[ScriptedModel(["hello"])]).models)
+    1
+    """
+
+    models: Sequence[Model[Any]] = ()
+    should_failover: Callable[[FailoverContext[Any]], bool | Awaitable[bool]] | None = None
+    get_failover_model: Callable[[FailoverContext[Any]], Any] | None = None
+    max_retries: int | None = None
+    """How many other models are tried in one turn; all of `models` if not given."""
+
+    def __post_init__(self) -> None:
+        _check_functions(self, "should_failover", "get_failover_model")
+        if not self.models and self.get_failover_model is None:
+            raise ConfigError("a failover needs models, or get_failover_model to choose one")
+        if self.max_retries is None and not self.models:
+            raise ConfigError("a failover with get_failover_model alone needs max_retries")
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run may use up: tokens, cost, tool calls.
+
+    Tokens and cost are looked at before each model turn. A tool call beyond the budget is not run; the model is told
+    so, and the run ends.
+
+    >>> Budget(total_tokens=100_000, tool_calls=50).cost is None
+    True
+    """
+
+    total_tokens: int | None = None
+    tool_calls: int | None = None
+    cost: float | None = None
+    cost_of: Callable[[TokenUsage], float] | None = None
+    """What the usage so far costs, in the unit of `cost`."""
+
+    def __post_init__(self) -> None:
+        _check_functions(self, "cost_of")
+        if self.cost is not None and self.cost_of is None:
+            raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
+
+    def exceeded(self, usage: TokenUsage, tool_calls: int) -> str:
+        """Say what is used up, `tool_calls` being how many were asked for; nothing if the run may go on.
+
+        >>> Budget(tool_calls=2).exceeded(TokenUsage(), 3)
+        'the budget of 2 tool calls is used up'
+        """
+        if self.total_tokens is not None and usage.total_tokens >= self.total_tokens:
+            return f"the budget of {self.total_tokens} tokens is used up"
+        if self.tool_calls is not None and tool_calls > self.tool_calls:
+            return f"the budget of {self.tool_calls} tool calls is used up"
+        if self.cost is not None and self.cost_of is not None and self.cost_of(usage) >= self.cost:
+            return f"the budget of {self.cost} for cost is used up"
+        return ""
+
+
+class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Tools together with how they are called; pass it as `tools=`.
+
+    >>> ToolsConfig(sequential=True).tool_call_middlewares
+    ()
+    """
+
+    tools: Sequence[AnyTool] = ()
+    tool_call_middlewares: Sequence[Callable[[Any, Any], Any]] = ()
+    """`async (call, proceed) -> result` around every call, outside all hooks; the first is outermost."""
+    return_directly: Sequence[str] | AbstractSet[str] = ()
+    sequential: bool = False
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """What a callback is about: an agent, a model or a tool, and its name.
+
+    >>> Component(kind="tool", name="search").kind
+    'tool'
+    """
+
+    kind: str
+    name: str
+    call_id: str = ""
+
+
+class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
+    """Functions that are called when a component starts, ends or fails: `(component, value)`, sync or async.
+
+    One that fails is logged and changes no outcome.
+
+    The value is a `ModelRequest` and the reply, a `ToolArgument` and the `ToolResult`, or the exception. They
+    stand innermost, so they see what really goes in and comes out. `kinds` says which components they are for.
+
+    >>> Callbacks(on_end=print).on_start is None
+    True
+    """
+
+    on_start: Callable[[Component, Any], Any] | None = None
+    on_end: Callable[[Component, Any], Any] | None = None
+    on_error: Callable[[Component, Exception], Any] | None = None
+    kinds: AbstractSet[str] = frozenset(("agent", "model", "tool"))
+
+    def __post_init__(self) -> None:
+        _check_functions(self, "on_start", "on_end", "on_error")
+
+
+async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, value: Any) -> None:
+    """Call the callbacks for one moment of a component; one that fails is logged, and changes nothing."""
+    for each in callbacks:
+        function = getattr(each, moment)
+        if function is not None and about.kind in each.kinds:
+            try:
+                await settle(function(about, value))
+            except Exception:  # noqa: BLE001 - it is logged
+                LOG.exception("the callback %s failed for %s %s", moment, about.kind, about.name)
+
+
+# --- structured answers ---------------------------------------------------------------------------
+
+
+class OutputRule(NamedTuple):
+    """What a final answer must be: how the model is told, how it is read, what to say if it does not fit."""
+
+    instruction: str
+    schema: FrozenMap
+    read: Callable[[str], Any]
+    """Text to value; raises `ValueError` with what is wrong."""
+
+
+def make_output_rule(output_type: Any) -> OutputRule | None:
+    """Return the rule for answers of `output_type`; none where any text will do."""
+    if output_type is None or output_type is str:
+        return None
+    if hasattr(output_type, "model_validate_json"):
+        schema, read = output_type.model_json_schema(), output_type.model_validate_json
+    else:
+        try:
+            schema = _place_at_root(msgspec.json.schema(output_type))
+            read = msgspec.json.Decoder(output_type).decode
+        except TypeError as error:
+            raise ConfigError(f"output_type {output_type!r} has no JSON form: {error}") from None
+    text = msgspec.json.encode(schema).decode()
+    instruction = f"Give the final answer as one JSON value of this schema and nothing else: {text}"
+
+    def read_answer(answer: str) -> Any:
+        body = answer.strip()
+        if body.startswith("```"):
+            body = body.partition("\n")[2].removesuffix("```").strip()
+        try:
+            return read(body)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ValueError(f"The answer does not fit: {error}") from None
+
+    return OutputRule(instruction, FrozenMap(schema), read_answer)
+
+
+def _place_at_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose root is the thing itself, not a reference to it: providers want an object there."""
+    reference = schema.get("$ref", "")
+    definitions = dict(schema.get("$defs", {}))
+    root = definitions.get(reference.removeprefix("#/$defs/"))
+    if root is None:
+        return schema
+    if reference not in str(root):
+        del definitions[reference.removeprefix("#/$defs/")]
+    return {**root, "$defs": definitions} if definitions else root

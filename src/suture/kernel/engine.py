@@ -1,0 +1,447 @@
+"""The steps of a stored run for an engine that keeps runs going in several processes.
+
+The engine runs `loop.py` with these steps as its activities, and may repeat each of them: what is stored decides what
+there is to do. `advance_run` has one writer at a time; a second one is refused by the store. The calls of a turn are
+written beside each other: each record of a call has a key, and the first writer of a key wins. So a call that started
+and did not end runs again only if its tool is idempotent; of any other the model is told that its outcome is unknown.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os import urandom
+from typing import Any
+
+import msgspec
+
+from suture._aio import LOG, run_to_the_end
+from suture.errors import ConfigError, ResumeError, RunError
+from suture.events import AnyEvent, Event, MessageFinished
+from suture.kernel.buffer import Buffer, Emitter
+from suture.kernel.interrupts import InterruptSignal, Waiting
+from suture.kernel.journal import Journal, Signed, encode_records, remember
+from suture.kernel.lifecycle import (
+    Begin,
+    address_answers,
+    before_agent,
+    check_answers,
+    load,
+    note_waiting,
+    read_run,
+    read_waiting,
+)
+from suture.kernel.loop import Port, Standing, advance
+from suture.kernel.port import LocalPort, beginning, give_up, is_over, refuse_calls
+from suture.kernel.run import Work, new_run_id
+from suture.kernel.run_state import RunState, SafePoint
+from suture.kernel.state import FRAME, Execution, Frame, Spec
+from suture.kernel.tool_call import begin_calls, ends_run, run_call
+from suture.kernel.values import decode_value, encode_value
+from suture.language import resolve_language
+from suture.repair import Cause
+from suture.wires import Call
+
+_BATCH = 0.05
+"""For how many seconds events are gathered before they are written."""
+_MOST_JOINED = 256
+_EVENTS = msgspec.msgpack.Decoder(list[AnyEvent])
+
+
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """A call that the engine is to run."""
+
+    index: int
+    seconds: float = 0
+    """How long all attempts at it may take; 0 if its tool does not say."""
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """What an engine learns of a run: where it stands, which calls to run, or how it ended.
+
+    >>> len(msgspec.json.encode(Step(Standing("tools", 12), (Plan(0, 30.0), Plan(1))))) < 80
+    True
+    """
+
+    standing: Standing
+    calls: tuple[Plan, ...] = ()
+    outcome: str = ""
+    in_order: bool = False
+    """Whether the calls are to be run one after another."""
+    refused: str = ""
+    """Why the answers were not taken."""
+
+
+class CallEnd(msgspec.Struct, frozen=True, array_like=True):
+    """What an engine learns of a call that is over, or waits for an answer."""
+
+    waits: bool = False
+    ends: bool = False
+    """Whether its result ends the run."""
+    fails: bool = False
+    """Whether its error ends the run."""
+
+
+class Place:
+    """One process of an engine: the agent, what its tools depend on, and the runs that it has joined."""
+
+    def __init__(self, spec: Spec, deps: Any = None, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        if spec.store is None or not hasattr(spec.store, "claim"):
+            raise ConfigError("an engine needs an agent with a checkpoint_store that knows claims, such as SQLiteStore")
+        self.spec, self.deps = spec, deps
+        self.store: Any = spec.store
+        self.is_stopped = is_stopped
+        """Whether a cancellation is meant for the run; else it is this process that ends, and the step is repeated."""
+        self._seats: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """What this process keeps of the runs that it has joined: what hooks made of instruction and tools, caches."""
+
+    # The steps
+
+    async def advance(self, name: str, answers: int | None = None) -> Step:
+        """Go on with a run until calls must be run, an answer is needed, or it has ended.
+
+        Raises what keeps the store from being written: then the step is to be repeated.
+        """
+        run = await self._load(name)
+        state = run.state
+        if state.outcome and (answers is None or state.outcome != "interrupted"):
+            return self._step(run)
+        start = Begin(resumes=True, joins=True)
+        if answers is not None:
+            try:
+                await load(run, start._replace(answers=await self.read_answers(name, answers)))
+            except ResumeError as error:
+                return msgspec.structs.replace(self._step(run), refused=str(error)[:150])
+        port = StepPort(run, _read_calls)
+        return await self._work(Work(run, start, port.go_on, port))
+
+    async def stop(self, name: str) -> Step:
+        """End a run as cancelled; whoever still runs one of its calls finds that taken."""
+        run = await self._load(name)
+        if run.state.outcome not in ("", "interrupted"):
+            return self._step(run)
+        calls = run.last_calls() if run.state.phase in ("after", "tools") else ()
+        for index in range(len(calls)):
+            if not is_over(run, index):
+                await self._close_call(run, index)
+        if calls:
+            run = await self._load(name)
+        return await self._work(Work(run, Begin(resumes=True, joins=True), _halt))
+
+    async def call(self, name: str, turn: int, index: int) -> CallEnd:
+        """Run one call of a turn, unless that has been done; what came of it is stored when this returns."""
+        run = await self._load(name)
+        state, calls = run.state, run.last_calls()
+        if state.turn != turn or state.phase != "tools" or state.outcome or index >= len(calls):
+            return CallEnd()
+        if is_over(run, index):
+            return _read_end(run, calls, index)
+        FRAME.set(Frame(run, 0, "run", "run"))
+        async with self._live(run):
+            failure: Exception | None = None
+            if not run.has_joined:
+                try:
+                    await before_agent(run, resumed=True)
+                    self._sit(run)
+                except Exception as error:  # noqa: BLE001 - it ends the run, as it does where the run begins
+                    failure = error
+            refuse_calls(run, calls)
+            return await self._call(run, calls, index, failure)
+
+    async def _call(self, run: Execution, calls: Sequence[Call], index: int, failure: Exception | None) -> CallEnd:
+        tool = run.tools.get(calls[index].name)
+        again = tool is None or tool.idempotent
+        run_journal = run.journal
+        journal = run.journal = CallJournal(run, self.store, _call_key(run, index), again=again)
+        for record in run_journal.take_noted():  # a newer release goes on with the run
+            journal.note(record)
+        try:
+            if index in run.state.started and not again:
+                raise CallTaken  # noqa: TRY301 - as if the store had said so just now
+            ending = failure
+            if failure is None:
+                await begin_calls(run, beginning(run, calls, [index]))
+                ending = await run_call(run, calls[index], index)
+            if isinstance(ending, tuple):
+                note_waiting(run, ending)
+                run.put("waiting", {item.interrupt.id: item.interrupt.call_id for item in ending})
+            elif ending is not None:
+                failure = ending
+                await _note_failure(run, journal, index, failure)
+        except CallTaken:
+            run.put("causes", {index: Cause.UNKNOWN})
+        except asyncio.CancelledError:
+            if not self.is_stopped():
+                raise
+            _uncancel()
+            give_up(run, calls, [index])
+        if journal.broken is not None:
+            raise journal.broken
+        await run_to_the_end(journal.flush("end"))
+        if journal.lost:
+            run = await self._load(run.checkpoint_id or "")
+        return _read_end(run, calls, index, failure)
+
+    # What the client writes
+
+    async def begin(self, name: str, messages: Sequence[Any], driver: str, **fields: Any) -> str:
+        """Store a run with its input, so that an engine can go on with it; return its id.
+
+        The same input under the same key is stored once: a client that does not know whether it was, may repeat this.
+        """
+        known = await read_run(self.spec, name)
+        if known is not None and fields.get("key") and known.state.key == fields["key"]:
+            return known.state.run_id
+        language = resolve_language(fields.pop("language", None))
+        state = RunState(
+            run_id=new_run_id(),
+            agent=self.spec.name,
+            wire=self.spec.wire.name,
+            language=language,
+            driver=driver,
+            **fields,
+        )
+        run = Execution(self.spec, state)
+        run.language, run.checkpoint_id = language, name
+        try:
+            await load(run, Begin(messages))
+            for kept in ("live", "answers"):
+                await self.store.delete(f"{name}/{kept}")
+            await run.journal.flush()
+        finally:
+            if run.opened is not None:
+                await run_to_the_end(run.opened.close())
+        return state.run_id
+
+    async def write_answers(self, name: str, answer: Any, given: Mapping[str, Any]) -> int:
+        """Keep answers in the store; return the number that a step finds them under.
+
+        Raises `ResumeError` for what the run does not wait for.
+        """
+        run = await read_run(self.spec, name)
+        if run is None:
+            raise ResumeError(f"there is no run {name!r} in this store")
+        answers = address_answers(run, Begin(answer=answer, answers=given))
+        check_answers(run, answers)
+        record = msgspec.msgpack.encode({key: encode_value(value) for key, value in answers.items()})
+        return (await self.store.claim(f"{name}/answers", urandom(8).hex(), record)).number
+
+    async def read_answers(self, name: str, number: int) -> dict[str, Any]:
+        """Return what `write_answers` kept."""
+        record = (await self.store.load(f"{name}/answers", number))[0]
+        return {key: decode_value(value) for key, value in msgspec.msgpack.decode(record).items()}
+
+    async def read_events(self, name: str, first: int = 0) -> tuple[list[AnyEvent], int]:
+        """Return the events that were written since record `first`, and the number of the next record."""
+        records = await self.store.load(f"{name}/live", first)
+        return [event for record in records for event in self._decode_events(record)], first + len(records)
+
+    # Inside
+
+    async def _load(self, name: str) -> Execution:
+        """Return a run as it is stored, with what this process has kept of it."""
+        run = Execution(self.spec, RunState(wire=self.spec.wire.name))
+        run.checkpoint_id, run.deps = name, self.deps
+        await load(run, Begin(resumes=True, joins=True))
+        remember(run, run.journal)
+        seat = self._seats.get(run.state.run_id)
+        if seat is not None and run.state.entered:
+            self._seats.move_to_end(run.state.run_id)
+            run.has_joined = True
+            for field, value in seat.items():
+                if field != "tool_infos" or run.state.tool_infos is None:
+                    setattr(run, field, value)
+        return run
+
+    def _sit(self, run: Execution) -> None:
+        names = ("instruction", "tools", "return_directly", "reached", "tool_infos", "cache", "fits", "model")
+        self._seats[run.state.run_id] = {name: getattr(run, name) for name in names}
+        if len(self._seats) > _MOST_JOINED:
+            self._seats.popitem(last=False)
+
+    async def _work(self, work: Work) -> Step:
+        """Do a step to its end; a cancellation that is not the run's leaves it where it was."""
+        run = work.run
+        async with self._live(run):
+            task = work.begin(listens=False)
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError:
+                if not self.is_stopped():
+                    run.journal.broken = RunError("this process ends; another one goes on with the run")
+                work.stop("now", recursive=True)
+                await run_to_the_end(asyncio.wait([task]))
+                if not self.is_stopped():
+                    task.exception()
+                    raise
+                _uncancel()
+            task.result()
+        if run.journal.broken is not None:
+            raise run.journal.broken
+        if not run.has_joined and run.state.entered:
+            self._sit(run)
+        if run.state.outcome and run.state.outcome != "interrupted":
+            self._seats.pop(run.state.run_id, None)
+        return self._step(run)
+
+    def _step(self, run: Execution) -> Step:
+        state = run.state
+        at = Standing(state.phase, state.turn, state.is_last, state.ends)
+        plans: list[Plan] = []
+        if state.phase == "tools" and not state.outcome:
+            for index, call in enumerate(run.last_calls()):
+                tool = run.tools.get(call.name)
+                seconds = tool.timeout * (tool.retry + 1) if tool is not None and tool.timeout is not None else 0
+                if not is_over(run, index):
+                    plans.append(Plan(index, seconds))
+        return Step(at, tuple(plans), state.outcome, run.spec.sequential)
+
+    async def _close_call(self, run: Execution, index: int) -> None:
+        """Take the keys of a call, so that nobody starts or ends it any more."""
+        key = _call_key(run, index)
+        mark = encode_records([Signed(urandom(6).hex())])
+        first = await self.store.claim(run.checkpoint_id or "", f"{key}/start", mark)
+        journal = CallJournal(run, self.store, key, again=True)
+        run.journal = journal
+        run.put("causes", {index: Cause.STOPPED if first.record == mark else Cause.UNKNOWN})
+        await journal.flush("end")
+
+    @asynccontextmanager
+    async def _live(self, run: Execution) -> AsyncGenerator[None]:
+        """Write the events of a step for whoever reads them elsewhere."""
+        if not run.state.live:
+            yield
+            return
+        buffer = Buffer()
+        buffer.lift()
+        run.emitter = Emitter(buffer, run.spec.name, run.path, run.state.run_id)
+        pump = asyncio.get_running_loop().create_task(self._write_events(f"{run.checkpoint_id}/live", buffer))
+        try:
+            yield
+        finally:
+            buffer.close()
+            await run_to_the_end(asyncio.wait([pump]))
+            if pump.exception() is not None:
+                LOG.warning("events of run %r could not be written", run.checkpoint_id, exc_info=pump.exception())
+
+    async def _write_events(self, name: str, buffer: Buffer) -> None:
+        while (event := await buffer.next()) is not None:
+            if not buffer.closed:
+                await asyncio.sleep(_BATCH)
+            events = [event, *buffer.items]
+            buffer.items.clear()
+            await self.store.claim(name, urandom(8).hex(), self._encode_events(events))
+
+    def _encode_events(self, events: Sequence[Event]) -> bytes:
+        wire = self.spec.wire
+        plain = [
+            msgspec.structs.replace(each, message=wire.dump(each.message))
+            if isinstance(each, MessageFinished) and wire.claims(each.message) is not False
+            else each
+            for each in events
+        ]
+        return msgspec.msgpack.encode(plain, enc_hook=str)
+
+    def _decode_events(self, record: bytes) -> list[AnyEvent]:
+        wire = self.spec.wire
+        return [
+            msgspec.structs.replace(each, message=wire.load(each.message))
+            if isinstance(each, MessageFinished)
+            else each
+            for each in _EVENTS.decode(record)
+        ]
+
+
+async def _halt(*_: object) -> Standing:
+    raise SafePoint
+
+
+def _uncancel() -> None:
+    """Go on after a cancellation that is dealt with."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+def _call_key(run: Execution, index: int) -> str:
+    """Return the key of a call's records: a call that waited begins anew once it is answered."""
+    state = run.state
+    return f"{state.runs}/{state.turn}/{index}/{state.resumes}"
+
+
+def _read_end(run: Execution, calls: Sequence[Call], index: int, failure: Exception | None = None) -> CallEnd:
+    result = run.state.ended.get(index)
+    fails = failure is not None or bool(run.state.error)
+    ends = result is not None and ends_run(run, calls[index].name, result)
+    return CallEnd(waits=not fails and not is_over(run, index), ends=ends, fails=fails)
+
+
+class StepPort(LocalPort):
+    """The loop's port inside a step: the calls of a turn are run elsewhere."""
+
+    async def go_on(self, at: Standing, port: Port, /) -> Standing:
+        """Put the results of the last turn into the history and take one turn more; stop where calls must be run."""
+        first = at.turn
+        while at.phase != "end" and not (at.phase == "tools" and self._must_run_calls()):
+            at = await advance(at, port)
+            if at.phase == "model" and at.turn > first:
+                break
+        return at
+
+    def _must_run_calls(self) -> bool:
+        state = self.run.state
+        is_open = any(not is_over(self.run, index) for index in range(len(self.run.last_calls())))
+        return is_open and not state.waiting and not state.error
+
+
+async def _note_failure(run: Execution, journal: "CallJournal", index: int, failure: Exception) -> None:
+    """Store that a call's error ends the run, unless somebody else has written how the call ended."""
+    if not is_over(run, index):
+        run.put("causes", {index: Cause.UNKNOWN})
+    await journal.flush("end")
+    if not journal.lost:
+        run.update(error=run.error_text(failure))
+        await journal.flush("failure")
+
+
+async def _read_calls(run: Execution, _: Sequence[Call]) -> None:
+    """Find what the calls left that were run elsewhere: an error that ends the run, or questions."""
+    waiting: tuple[Waiting, ...] = read_waiting(run)
+    if run.state.error:
+        raise RunError(run.state.error)
+    if waiting:
+        raise InterruptSignal(waiting)
+
+
+class CallTaken(BaseException):
+    """Another attempt at the call has started it, and nobody knows what came of that."""
+
+
+class CallJournal(Journal):
+    """Writes one call, beside others: its start and its end have keys, and the first writer of a key wins."""
+
+    def __init__(self, run: Execution, store: Any, key: str, *, again: bool) -> None:
+        super().__init__(run, store, run.checkpoint_id or "")
+        self.claims, self.key, self.again = store, key, again
+        self.lost = False
+        """Whether somebody else has written how the call ended."""
+
+    async def flush(self, step: str = "") -> None:
+        """Write what was noted under the key of the step. A start that is taken raises `CallTaken`."""
+        if step == "wait":
+            return  # it is written with what the call waits for
+        async with self._lock:
+            noted = self.take_noted()
+            if self.broken is not None or not noted:
+                return
+            writer = urandom(6).hex()
+            record = encode_records([Signed(writer), *noted])
+            try:
+                entry = await self.claims.claim(self.name, f"{self.key}/{step or writer}", record)
+            except Exception as error:
+                self.broken = error
+                raise
+            if entry.record != record:
+                if step == "start" and not self.again:
+                    raise CallTaken
+                self.lost = self.lost or step == "end"

@@ -1,0 +1,525 @@
+"""The journal of a run: facts are noted as they become true, and written before the next step relies on them.
+
+A stored record is a list of changes: fields of the `RunState`, entries of its mappings, a splice of the messages, or
+that the results of a turn were put into the history. Reading the records in order gives back the run. Messages are
+compared with what was written last, so hooks need not say what they did. The form is stored: `VERSION` says which.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import urandom
+from threading import Lock
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from suture._aio import LOG
+from suture.errors import ResumeError, SchemaVersionError
+from suture.kernel.lease import RunLease, can_lease
+from suture.kernel.run_state import (
+    DELETED,
+    MAPPINGS,
+    OF_THE_TURN,
+    VERSION,
+    RunState,
+    add_usage,
+    copy_state,
+    merge_values,
+)
+from suture.kernel.state import Execution, JournalStore
+from suture.kernel.values import decode_value, encode_value
+from suture.language import resolve_language
+from suture.messages import History, TokenUsage, ToolInfo, ToolResult
+from suture.repair import Cause
+
+MIGRATIONS: dict[int, Callable[[list[Any]], list[Any]]] = {}
+"""What makes the next version of a stored record, from each version that is still read.
+
+A record is a list of changes there, `[tag, …]` each, as they are stored.
+"""
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """One change of a run."""
+
+
+class Began(_Record, frozen=True, tag="began"):
+    """A run began; a later one in the same journal goes on with a new input."""
+
+    version: int
+    fields: dict[str, Any]
+
+
+class Changed(_Record, frozen=True, tag="set"):
+    """These fields of the state changed."""
+
+    fields: dict[str, Any]
+
+
+class Put(_Record, frozen=True, tag="put"):
+    """Entries of a mapping of the state were set."""
+
+    field: str
+    entries: dict[str | int, Any]
+
+
+class Dropped(_Record, frozen=True, tag="drop"):
+    """Entries of a mapping of the state were removed."""
+
+    field: str
+    keys: list[str | int]
+
+
+class Spliced(_Record, frozen=True, tag="splice"):
+    """`history[start:stop]` became these messages."""
+
+    start: int
+    stop: int
+    messages: list[Any]
+
+
+class Answered(_Record, frozen=True, tag="answered"):
+    """The results of the turn's calls, in call order, are in the history; one of them may be the output."""
+
+    output: int | None = None
+
+
+class Spent(_Record, frozen=True, tag="spent"):
+    """The run used this much more: calls that run beside each other, in several processes, add it up."""
+
+    usage: list[Any]
+
+
+class Signed(_Record, frozen=True, tag="by"):
+    """Who wrote the record: tells an attempt at a call from another one."""
+
+    writer: str
+
+
+class Moved(_Record, frozen=True, tag="version"):
+    """From here on records have this version: a newer release goes on with the run."""
+
+    version: int
+
+
+Record: TypeAlias = Moved | Began | Changed | Put | Dropped | Spliced | Answered | Spent | Signed
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder[list[Record]](list[Record])
+_PLAIN_DECODER = msgspec.msgpack.Decoder()
+
+
+def encode_records(records: Sequence[Record]) -> bytes:
+    """Return changes as they are stored."""
+    return _ENCODER.encode(records)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a value of one field is stored and read."""
+
+    encode: Callable[[Execution, Any], Any]
+    decode: Callable[[Execution, Any], Any]
+
+
+def _usage(_: Execution, usage: TokenUsage | None) -> Any:
+    return None if usage is None else list(msgspec.structs.astuple(usage))
+
+
+def _read_usage(_: Execution, stored: Any) -> Any:
+    return None if stored is None else msgspec.convert(dict(zip(_USAGE, stored, strict=True)), TokenUsage)
+
+
+def _result(run: Execution, result: ToolResult) -> Any:
+    shown = run.spec.shown(result)
+    try:
+        plain = msgspec.to_builtins(shown)
+        _ENCODER.encode(plain)
+    except (TypeError, ValueError, OverflowError) as error:  # what a wrapper put into `extra` cannot be stored
+        LOG.warning("what is noted in `extra` of a result cannot be stored, and is left out: %s", error)
+        return msgspec.to_builtins(msgspec.structs.replace(shown, extra={}))
+    return plain
+
+
+_USAGE = TokenUsage.__struct_fields__
+_TYPES = get_type_hints(RunState)
+_PLAIN = _Form(lambda _, value: value, lambda _, value: value)
+_TYPED = _Form(lambda _, value: encode_value(value), lambda _, value: decode_value(value))
+_FORMS: dict[str, _Form] = {
+    "usage": _Form(_usage, _read_usage),
+    "last_usage": _Form(_usage, _read_usage),
+    "tool_infos": _Form(
+        lambda _, infos: msgspec.to_builtins(infos),
+        lambda _, stored: msgspec.convert(stored, tuple[ToolInfo, ...]),
+    ),
+    "partial": _Form(
+        lambda run, message: None if message is None else run.wire.dump(run.spec.shown(message)),
+        lambda run, stored: None if stored is None else run.wire.load(stored),
+    ),
+    "values": _TYPED,
+    "session": _TYPED,
+    "answers": _TYPED,
+    "states": _TYPED,
+    "infos": _TYPED,
+    "ended": _Form(_result, lambda _, stored: msgspec.convert(stored, ToolResult)),
+    "call_values": _Form(
+        lambda _, values: {key: [] if value is DELETED else [encode_value(value)] for key, value in values.items()},
+        lambda _, stored: {key: decode_value(item[0]) if item else DELETED for key, item in stored.items()},
+    ),
+    "causes": _Form(lambda _, cause: cause.value, lambda _, stored: Cause(stored)),
+}
+_FORMS["deferred_tool_infos"] = _FORMS["tool_infos"]
+
+
+class Journal:
+    """Writes one run."""
+
+    def __init__(self, run: Execution, store: JournalStore, name: str, count: int = 0) -> None:
+        self.run, self.store, self.name = run, store, name
+        self.count = count
+        """How many records are written."""
+        self.last: bytes | None = None
+        """The last record that this process has written."""
+        self._noted: list[Record] = []
+        self._written: History[Any] = History()
+        self._lock = asyncio.Lock()
+        self._guard = Lock()
+        self._unsure: list[bytes] = []
+        """What is being written; after a cancellation, what may or may not have been."""
+        self.lease: RunLease | None = None
+        self.broken: Exception | None = None
+        """The error that kept something from being written; nothing more is written then."""
+
+    def note(self, record: Record) -> None:
+        """Remember a change until the next `flush`. Tools that run in threads may do so, too."""
+        with self._guard:
+            self._noted.append(record)
+
+    def note_changes(self, changes: Mapping[str, Any]) -> None:
+        """Note changed fields of the state."""
+        fields = {name: _FORMS.get(name, _PLAIN).encode(self.run, value) for name, value in changes.items()}
+        with self._guard:
+            last = self._noted[-1] if self._noted else None
+            if type(last) is Changed:
+                last.fields.update(fields)
+            else:
+                self._noted.append(Changed(fields))
+
+    def note_entries(self, field: str, entries: Mapping[Any, Any]) -> None:
+        """Note entries of a mapping that were set."""
+        form = _FORMS.get(field, _PLAIN)
+        self.note(Put(field, {key: form.encode(self.run, value) for key, value in entries.items()}))
+
+    def note_dropped(self, field: str, keys: Sequence[Any]) -> None:
+        """Note entries of a mapping that were removed."""
+        self.note(Dropped(field, list(keys)))
+
+    def note_beginning(self, state: RunState) -> None:
+        """Note that a run begins."""
+        known = ("run_id", "agent", "wire", "streaming", "language", "key")
+        fields = {name: getattr(state, name) for name in known}
+        if state.driver:
+            fields |= {"driver": state.driver, "live": state.live}
+        self.note(Began(VERSION, fields))
+        if state.session:
+            self.note_entries("session", state.session)
+
+    def note_spending(self, usage: TokenUsage) -> None:
+        """Note that the run used more."""
+        self.note(Spent(_usage(self.run, usage)))
+
+    def note_history(self, history: History[Any]) -> None:
+        """Note how the history differs from what was noted last."""
+        old = self._written
+        if history.follows(old):
+            start, stop, new = len(old), len(old), history[len(old) :]
+        else:
+            start, stop, new = _difference(old, history)
+        if new or stop > start:
+            run = self.run
+            self.note(Spliced(start, stop, [run.wire.dump(run.spec.shown(message)) for message in new]))
+        self._written = history
+
+    def note_answers(self, history: History[Any], output: int | None) -> None:
+        """Note that the results of the turn, which are written already, are in the history."""
+        self.note(Answered(output))
+        self._written = history
+
+    def take_over(self, history: History[Any]) -> None:
+        """Regard `history` as written."""
+        self._written = history
+
+    async def flush(self, step: str = "") -> None:
+        """Write what was noted. When this returns it is safe, unless the journal is broken.
+
+        `step` says what of a call is written: that it starts, waits or ends.
+        """
+        del step
+        async with self._lock:
+            if self.broken is not None:
+                return
+            try:
+                if self._unsure:
+                    await self._look_again()
+                noted = self.take_noted()
+                if noted:
+                    self._unsure.append(encode_records(noted))
+                if self._unsure:
+                    if self.lease is None:
+                        await self.store.append(self.name, self.count, self._unsure)
+                    else:
+                        await self.store.append(self.name, self.count, self._unsure, owner=self.lease.owner)
+            except Exception as error:
+                self.broken = error
+                raise
+            if self._unsure:
+                self.count, self.last = self.count + len(self._unsure), self._unsure[-1]
+            self._unsure = []
+
+    def sign(self) -> None:
+        """Let what was noted differ from any other record, so that this place can be told from others."""
+        with self._guard:
+            if self._noted:
+                self._noted.append(Signed(urandom(6).hex()))
+
+    def take_noted(self) -> list[Record]:
+        """Return what was noted since the last time."""
+        with self._guard:
+            noted, self._noted = self._noted, []
+        return noted
+
+    async def open(self) -> None:
+        """Become the one who writes this journal, where the store knows leases."""
+        if can_lease(self.store):
+            lease = RunLease(self.store, self.name)
+            await lease.take()
+            self.lease = lease
+
+    async def close(self) -> None:
+        """Let others write."""
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            await lease.give_back()
+
+    async def _look_again(self) -> None:
+        """After a write that was cancelled, see whether it was done: a store writes all of it or nothing."""
+        stored = await self.store.load(self.name, self.count)
+        if stored[: len(self._unsure)] == self._unsure:
+            self.count, self.last = self.count + len(self._unsure), self._unsure[-1]
+            self._unsure = []
+
+
+def _difference(old: History[Any], new: History[Any]) -> tuple[int, int, list[Any]]:
+    """Return which slice of `old` became which messages: what both begin and end with stays."""
+    shorter = min(len(old), len(new))
+    start = 0
+    while start < shorter and old[start] is new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] is new[-1 - end]:
+        end += 1
+    return start, len(old) - end, new[start : len(new) - end]
+
+
+class Recent(NamedTuple):
+    """What this process knows of a journal that it has written: only what came later must be read."""
+
+    length: int
+    last: bytes
+    """The last record: whoever finds another in its place reads the whole journal."""
+    state: RunState
+    history: History[Any]
+    ids: dict[int, tuple[Any, str]]
+
+
+_MOST_RECENT = 64
+"""How many runs of a store are remembered."""
+_RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
+
+
+def remember(run: Execution, journal: Journal) -> None:
+    """Keep where a run stands, so that resuming it in this process costs what is new, not the whole journal."""
+    if run.spec.redact is not None or journal.last is None:
+        return  # what is stored is not what is in memory
+    try:
+        runs = _RECENT.setdefault(journal.store, {})
+    except TypeError:  # a store that cannot be referred to weakly
+        return
+    runs.pop(journal.name, None)
+    runs[journal.name] = Recent(journal.count, journal.last, copy_state(run.state), run.history, run.ids)
+    if len(runs) > _MOST_RECENT:
+        del runs[next(iter(runs))]
+
+
+def recall(run: Execution, store: JournalStore, name: str) -> Recent | None:
+    """Return what this process knows of a journal, if it knows it."""
+    if run.spec.redact is not None:
+        return None
+    try:
+        recent = _RECENT.get(store, {}).get(name)
+    except TypeError:
+        return None
+    return recent if recent is not None and recent.state.wire == run.wire.name else None
+
+
+Answer: TypeAlias = Callable[[Execution, Any], list[Any]]
+"""Gives the messages that answer the calls of a reply, from what is stored of them."""
+
+
+def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer: Answer) -> None:
+    """Apply stored records to `run.state` and `messages`; `answer` makes the messages of a turn's results."""
+    for number, data in enumerate(stored):
+        try:
+            for record in _decode(data, run.state.version):
+                if type(record) is not Began and not run.state.agent:
+                    raise ValueError("no run has begun")  # noqa: TRY301 - it is as unreadable as the rest
+                _APPLY[type(record)](run, record, messages, answer)
+            if number == len(stored) - 1:
+                _check_turn(run, messages)
+        except (ResumeError, SchemaVersionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it cannot be read
+            raise _unreadable(run.checkpoint_id, number, data, error) from None
+
+
+def _decode(data: bytes, version: int) -> list[Record]:
+    """Return the changes of a stored record, in the form of this release."""
+    if version == VERSION:
+        try:
+            records = _DECODER.decode(data)
+        except msgspec.MsgspecError:
+            if _read_version(data) == VERSION:
+                raise
+        else:
+            first = records[0]
+            if type(first) is not Began or first.version == VERSION:
+                return records
+    plain: list[Any] = _PLAIN_DECODER.decode(data)
+    if plain[0][0] in ("began", "version"):
+        version = plain[0][1]
+    while version != VERSION:
+        plain, version = MIGRATIONS[version](plain), version + 1
+    return msgspec.convert(plain, list[Record])
+
+
+def _check_turn(run: Execution, messages: list[Any]) -> None:
+    """Raise if something is stored of a call that the last message does not have."""
+    known = range(len(run.wire.calls(messages[-1])) if messages else 0)
+    for name in OF_THE_TURN:
+        if any(index not in known for index in getattr(run.state, name)):
+            raise ValueError(f"{name}: there is no such call")
+
+
+def _apply_began(run: Execution, record: Began, messages: list[Any], answer: Answer) -> None:
+    del messages, answer
+    if record.fields["wire"] != run.wire.name:
+        raise ResumeError(
+            f"checkpoint {run.checkpoint_id!r} holds {record.fields['wire']} messages, and this agent's model speaks "
+            f"{run.wire.name}"
+        )
+    old = run.state
+    first = not old.agent
+    fields = {name: msgspec.convert(value, _TYPES[name]) for name, value in record.fields.items()}
+    run.state = RunState(**fields, version=record.version, runs=1 if first else old.runs + 1, session=old.session)
+    run.language = resolve_language(run.state.language)
+    run.ids = {}
+
+
+def _apply_changed(run: Execution, record: Changed, messages: list[Any], answer: Answer) -> None:
+    del answer
+    for name, value in record.fields.items():
+        form = _FORMS.get(name)
+        setattr(run.state, name, form.decode(run, value) if form else msgspec.convert(value, _TYPES[name]))
+    if "message_id" in record.fields:
+        run.ids[id(messages[-1])] = (messages[-1], run.state.message_id)
+
+
+def _apply_put(run: Execution, record: Put, messages: list[Any], answer: Answer) -> None:
+    del messages, answer
+    if record.field not in MAPPINGS:
+        raise KeyError(record.field)
+    form, entries = _FORMS.get(record.field), record.entries
+    if form is None:
+        entries = msgspec.convert(entries, _TYPES[record.field])
+    elif any(type(key) is not (int if record.field in OF_THE_TURN else str) for key in entries):
+        raise TypeError(f"{record.field} has a key of another type")
+    else:
+        entries = {key: form.decode(run, value) for key, value in entries.items()}
+    getattr(run.state, record.field).update(entries)
+
+
+def _apply_dropped(run: Execution, record: Dropped, messages: list[Any], answer: Answer) -> None:
+    del messages, answer
+    if record.field not in MAPPINGS:
+        raise KeyError(record.field)
+    for key in record.keys:
+        getattr(run.state, record.field).pop(key, None)
+
+
+def _apply_spliced(run: Execution, record: Spliced, messages: list[Any], answer: Answer) -> None:
+    del answer
+    if not 0 <= record.start <= record.stop <= len(messages):
+        raise ValueError(f"there are no messages {record.start} to {record.stop}")
+    messages[record.start : record.stop] = [run.wire.load(item) for item in record.messages]
+
+
+def _apply_answered(run: Execution, record: Answered, messages: list[Any], answer: Answer) -> None:
+    results = answer(run, messages[-1])
+    if record.output is not None:
+        results[record.output]
+        run.state.output = len(messages) + record.output
+    messages += results
+    values, dropped = merge_values(run.state)
+    run.state.values.update(values)
+    for key in dropped:
+        run.state.values.pop(key, None)
+    run.state.tool_calls += len(run.state.started)
+    for name in OF_THE_TURN:
+        setattr(run.state, name, {})
+
+
+def _apply_spent(run: Execution, record: Spent, messages: list[Any], answer: Answer) -> None:
+    del messages, answer
+    run.state.usage = add_usage(run.state.usage, _read_usage(run, record.usage))
+
+
+def _apply_moved(run: Execution, record: Moved, messages: list[Any], answer: Answer) -> None:
+    del messages, answer
+    run.state.version = record.version
+
+
+def _apply_nothing(run: Execution, record: Signed, messages: list[Any], answer: Answer) -> None:
+    del run, record, messages, answer
+
+
+_APPLY: dict[type, Callable[[Execution, Any, list[Any], Answer], None]] = {
+    Began: _apply_began,
+    Changed: _apply_changed,
+    Put: _apply_put,
+    Dropped: _apply_dropped,
+    Spliced: _apply_spliced,
+    Answered: _apply_answered,
+    Spent: _apply_spent,
+    Moved: _apply_moved,
+    Signed: _apply_nothing,
+}
+
+
+def _unreadable(run: str | None, number: int, data: bytes, error: Exception) -> SchemaVersionError:
+    version = _read_version(data)
+    if version != VERSION:
+        reason = f"has version {version!r}; this release reads version {VERSION}"
+    else:
+        reason = f"cannot be read at record {number} ({type(error).__name__}: {error})"
+    return SchemaVersionError(f"checkpoint {run!r} {reason}. Resume it with the release that wrote it, or start anew")
+
+
+def _read_version(data: bytes) -> Any:
+    """Return the version that a record names; ours, if it names none."""
+    try:
+        plain: Any = _PLAIN_DECODER.decode(data)
+        return plain[0][1] if plain[0][0] == "began" else VERSION
+    except Exception:  # noqa: BLE001 - it is not a record at all
+        return VERSION

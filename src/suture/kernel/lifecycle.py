@@ -1,0 +1,580 @@
+"""The beginning of a run (its input, its stored past, `before_agent`) and its end (what is said, stored and sent)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from os import urandom
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from suture._aio import LOG, run_to_the_end, settle
+from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
+from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
+from suture.kernel.config import Component, notify
+from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
+from suture.kernel.journal import Journal, Moved, recall, remember, replay
+from suture.kernel.loop import Standing
+from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
+from suture.kernel.port import answer_calls, answer_reply, as_history, await_hook, cut_short
+from suture.kernel.result import RunResult
+from suture.kernel.run_state import VERSION, RunState, Snapshot, copy_state
+from suture.kernel.state import Execution, Spec, current_frame
+from suture.kernel.values import encode_value
+from suture.messages import FrozenMap, History
+from suture.repair import Cause, make_options, pair
+from suture.repair import is_in_order as is_paired
+from suture.tools import as_tools
+from suture.wires import ChatWire
+
+NOTHING: Any = object()
+"""Stands for an answer that was not given."""
+
+
+class Begin(NamedTuple):
+    """How a run is to begin: with an input, or (`resumes`) from where it stood, with answers."""
+
+    messages: Sequence[Any] = ()
+    resumes: bool = False
+    answer: Any = NOTHING
+    """The answer to the one interrupt that the run waits for."""
+    answers: Mapping[str, Any] = FrozenMap()
+    """Answers by interrupt id or call id."""
+    snapshot: Snapshot | None = None
+    """Where the run stood, if no store knows."""
+    nested: bool = False
+    """Inside another run: it goes on from where it was, if it was anywhere."""
+    joins: bool = False
+    """An engine does one step of a run that is loaded already: it takes no lease, and resumes nothing."""
+
+
+def read_input(wire: ChatWire, given: Any) -> list[Any]:
+    """Return the messages that an input stands for: a text, content parts, a message, or a whole history."""
+    if isinstance(given, str):
+        return [wire.user(given)]
+    if isinstance(given, bytes) or (not isinstance(given, Sequence) and not _is_message(wire, given)):
+        raise InputError(f"a run takes a text, content parts or messages, not {type(given).__name__}")
+    if not isinstance(given, Sequence):
+        given = [given]
+    items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
+    if items and not any(_is_message(wire, item) for item in items) and all(_is_part(item) for item in items):
+        return [wire.user(items)]
+    for index, message in enumerate(items):
+        if wire.native and isinstance(message, Mapping):
+            raise InputError(
+                f"this agent's model speaks {wire.name}, and this is a dict; make it with suture.messages, or use a "
+                "model that speaks openai-chat",
+                index=index,
+            )
+        wire.view(message, index)
+    return items
+
+
+def _is_message(wire: ChatWire, item: Any) -> bool:
+    return wire.claims(item) is not False
+
+
+def _is_part(item: Any) -> bool:
+    if isinstance(item, Mapping):
+        return "type" in item and "role" not in item
+    return hasattr(item, "__struct_fields__") and not hasattr(item, "role")
+
+
+# --- the beginning --------------------------------------------------------------------------------
+
+
+async def begin(run: Execution, start: Begin) -> Standing:
+    """Load what is stored, run the `before_agent` hooks, and return where the run stands."""
+    if not start.joins:
+        start = await load(run, start)
+    state, journal = run.state, run.journal
+    has_input = start.resumes and state.entered
+    if not (start.joins and has_input):
+        if run.emitter is not None:
+            resumed = start.resumes and not start.joins
+            run.emitter.send(RunStarted, messages=len(run.history), resumed=resumed, checkpoint_id=run.checkpoint_id)
+        await notify(run.spec.callbacks, "on_start", Component(kind="agent", name=run.spec.name), run.history)
+    if not run.has_joined:
+        await before_agent(run, resumed=has_input)
+    if has_input:
+        if not start.joins:
+            _reopen_calls(run)
+    else:
+        if run.spec.input_builder is not None:
+            messages = await settle(run.spec.input_builder(run.instruction, run.history))
+            run.history = History(read_input(run.wire, messages))
+        if journal is not None:
+            journal.note_history(run.history)
+        run.update(entered=True)
+        if journal is not None:
+            await journal.flush()
+    if start.nested and state.outcome == "finished":
+        return Standing("gathered", state.turn, ends=True)
+    run.state.outcome = ""
+    return Standing(state.phase, state.turn, state.is_last, state.ends)
+
+
+async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> Begin:
+    """Put the stored past of a run into `run`, if there is any, and open its journal; nothing runs yet.
+
+    Without `takes_answers` a run that would be resumed is only looked at: what is stored stays as it is.
+    """
+    restored = await _restore(run, start)
+    if restored and not start.joins and run.state.driver and run.state.outcome in ("", "interrupted"):
+        run.journal = None  # it is not ours to change
+        raise ResumeError(f"{run.checkpoint_id!r} is kept going by {run.state.driver}: answer or stop it there")
+    if start.nested:
+        known = run.state.asked
+        start = start._replace(
+            resumes=restored, answers={key: start.answers[key] for key in known if key in start.answers}
+        )
+    if start.resumes:
+        if not takes_answers:
+            run.journal = None
+        elif not (start.nested and run.state.outcome == "finished") and (start.answers or not start.joins):
+            await _resume(run, start)
+    else:
+        _start(run, start, restored=restored)
+    if run.emitter is not None:
+        run.emitter.run_id = run.state.run_id
+    return start
+
+
+def _start(run: Execution, start: Begin, *, restored: bool) -> None:
+    """Begin a run: the first of its conversation, or one that goes on with something new."""
+    fresh = run.fresh_state
+    if restored:
+        _close_turn(run)
+        old = run.state
+        fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
+        run.language = cast("Any", fresh.language)
+    run.state = fresh
+    run.history = run.history.extend(start.messages) if restored else History(start.messages)
+    run.output_message = None
+    run.place_address()
+    if run.journal is not None:
+        run.journal.note_beginning(run.state)
+        run.journal.note_history(run.history)
+
+
+async def _restore(run: Execution, start: Begin) -> bool:
+    """Read where the run stood, from the store or from memory; tell whether it was anywhere."""
+    store, name = run.spec.store, run.checkpoint_id
+    if start.snapshot is not None:
+        run.state, run.history = copy_state(start.snapshot.state), start.snapshot.history
+        run.snapshots, run.ids = dict(start.snapshot.nested), dict(start.snapshot.ids)
+    elif name is None or store is None:
+        if start.resumes:
+            raise ConfigError("to resume, the agent needs the checkpoint_store that the run was kept in")
+        if name is not None:
+            raise ConfigError("a checkpoint_id needs an agent with a checkpoint_store")
+        return False
+    else:
+        journal = Journal(run, store, name)
+        if run.outer is None and not start.joins:  # a nested run is written by whoever writes the outer one
+            await journal.open()
+            run.opened = journal
+        if not await _read_journal(run, journal):
+            if start.resumes:
+                raise ResumeError(f"there is no checkpoint {name!r} in this store")
+            run.journal = journal
+            return False
+        journal.take_over(run.history)
+        run.journal = journal
+        if run.state.version != VERSION:
+            journal.note(Moved(VERSION))
+            run.state.version = VERSION
+    state = run.state
+    run.language = cast("Any", state.language)
+    if run.outer is None:
+        run.address = state.agent
+    run.place_address()
+    if state.tool_infos is not None:
+        run.tool_infos = state.tool_infos
+    if state.output is not None and 0 <= state.output < len(run.history):
+        run.output_message = run.history[state.output]
+    run.usage_before = state.usage
+    return True
+
+
+async def _read_journal(run: Execution, journal: Journal) -> bool:
+    """Replay a journal; what this process remembers of it is not read again."""
+    store, name = journal.store, journal.name
+    recent = recall(run, store, name)
+    if recent is not None:
+        tail = await store.load(name, recent.length - 1)
+        if tail and tail[0] == recent.last:
+            run.state, run.history, run.ids = copy_state(recent.state), recent.history, dict(recent.ids)
+            journal.count, journal.last = recent.length + len(tail) - 1, tail[-1]
+            if len(tail) > 1:
+                messages: list[Any] = list(run.history)
+                replay(run, tail[1:], messages, answer_reply)
+                run.history = as_history(run.history, messages)
+            return True
+    stored = await store.load(name, 0)
+    messages: list[Any] = []
+    given = run.state
+    run.state = RunState()
+    replay(run, stored, messages, answer_reply)
+    run.history, journal.count = History(messages), len(stored)
+    if stored:
+        journal.last = stored[-1]
+    else:
+        run.state = given
+    return bool(stored)
+
+
+async def read_run(spec: Spec, name: str) -> Execution | None:
+    """Return a stored run as it stands, without running it; `None` if there is none."""
+    if spec.store is None:
+        raise ConfigError("a stored run is read from a checkpoint_store, and the agent has none")
+    run = Execution(spec, RunState(wire=spec.wire.name))
+    run.checkpoint_id = name
+    return run if await _read_journal(run, Journal(run, spec.store, name)) else None
+
+
+class Checkpoint(NamedTuple):
+    """A place of a stored run to go back to: what it had said and done when it had so many records."""
+
+    position: int
+    turn: int
+    phase: str
+    outcome: str
+    """How the run had ended there; empty where it goes on."""
+    messages: int
+
+
+async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
+    """Return the places of a stored run, one for each of its records behind which it has its input."""
+    if spec.store is None:
+        raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
+    run = Execution(spec, RunState())
+    run.checkpoint_id = name
+    messages: list[Any] = []
+    places: list[Checkpoint] = []
+    for number, record in enumerate(await spec.store.load(name, 0)):
+        replay(run, [record], messages, answer_reply)
+        state = run.state
+        if state.entered:
+            places.append(Checkpoint(number + 1, state.turn, state.phase, state.outcome, len(messages)))
+    return places
+
+
+async def _resume(run: Execution, start: Begin) -> None:
+    """Take answers to interrupts, and count the resume."""
+    state = run.state
+    try:
+        answers = address_answers(run, start)
+        check_answers(run, answers)
+    except SutureError:
+        run.journal = None  # a resume that is refused changes nothing
+        raise
+    state.session.update(run.fresh_state.session)
+    if answers:
+        run.put("answers", answers)
+    run.update(resumes=state.resumes + 1, outcome="", waiting={}, partial=None)
+    if run.journal is not None:
+        await run.journal.flush()
+
+
+def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
+    """Return the answers by interrupt ids: one alone is for the one interrupt, a call id for that call's."""
+    state, waiting = run.state, run.state.waiting
+    answers: dict[str, Any] = {}
+    if start.answer is not NOTHING:
+        if len(waiting) != 1:
+            listed = ", ".join(waiting) or "nothing"
+            raise ResumeError(f"one answer is for a run that waits for one thing; this one waits for: {listed}")
+        answers[next(iter(waiting))] = start.answer
+    for key, data in start.answers.items():
+        ids = [key] if key in state.asked else [each for each, call_id in waiting.items() if call_id == key]
+        if len(ids) > 1:
+            raise ResumeError(f"several interrupts are of call {key!r}: answer by interrupt id: {', '.join(ids)}")
+        answers[ids[0] if ids else key] = data
+    return {
+        address: {"approved": data.approved, "reason": data.reason} if isinstance(data, Approval) else data
+        for address, data in answers.items()
+    }
+
+
+def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
+    """Raise `ResumeError` where the run cannot be resumed with these answers. Nothing has changed then.
+
+    An answer that was given before may be given again: whoever gave it may not have learned what came of it.
+    """
+    state, name = run.state, f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
+    if state.outcome == "finished":
+        raise ResumeError(f"{name} has finished; to go on with the conversation, run the agent with this checkpoint_id")
+    for address, data in given.items():
+        if address not in state.asked:
+            waits = ", ".join(state.waiting) or "nothing"
+            raise ResumeError(f"{name} does not wait for {address!r}; it waits for: {waits}")
+        check_answer(address, state.asked[address], data)
+        encode_value(data)
+        if address not in state.waiting and address in state.answers and state.answers[address] != data:
+            raise ResumeError(f"{address!r} was answered before, and otherwise; the first answer holds")
+
+
+async def before_agent(run: Execution, *, resumed: bool) -> None:
+    """Run the hooks that may change instruction and tools; each process that joins a run does."""
+    spec, frame = run.spec, current_frame()
+    frame.move(0, "before_agent")
+    context: ChatModelAgentContext[Any] = ChatModelAgentContext(
+        instruction=spec.instruction,
+        tools=spec.tools,
+        return_directly=spec.return_directly,
+        messages=run.history,
+        resumed=resumed,
+    )
+    for hook in spec.stack.before_agent:
+        run.reached = hook.at
+        frame.owner = hook.owner
+        changed = cast("ChatModelAgentContext[Any] | None", await await_hook(run, hook, hook.call(context)))
+        if changed is None:
+            continue
+        if not isinstance(changed, ChatModelAgentContext):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{hook.name} must return a ChatModelAgentContext or None, not {type(changed).__name__}")
+        if resumed and changed.messages is not context.messages:
+            raise ConfigError(f"{hook.name}: messages are read-only when a run is resumed; check context.resumed")
+        context = changed
+    run.reached = spec.stack.size
+    tools = as_tools(context.tools)
+    run.instruction = context.instruction
+    run.tools = {tool.name: tool for tool in tools}
+    run.return_directly = frozenset(context.return_directly)
+    run.history = History.of(context.messages)
+    if run.state.tool_infos is None:
+        run.tool_infos = tuple([tool.info for tool in tools])
+
+
+def _reopen_calls(run: Execution) -> None:
+    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
+    state = run.state
+    for index, call in enumerate(run.last_calls()) if state.phase in ("after", "tools") else ():
+        tool = run.tools.get(call.name)
+        if tool is not None and tool.idempotent:
+            state.causes.pop(index, None)
+        elif index in state.started and index not in state.ended:
+            state.causes.setdefault(index, Cause.UNKNOWN)
+
+
+def _close_turn(run: Execution) -> None:
+    """Answer the open calls of a run that goes on with something new, each by its cause."""
+    state = run.state
+    if state.phase in ("after", "tools") and len(run.history) and state.turn:
+        for index in state.started:
+            if index not in state.ended:
+                state.causes.setdefault(index, Cause.UNKNOWN)
+        run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
+    if state.partial is not None:
+        run.history = run.history.extend(cut_short(run, state.partial, cancelled=state.outcome == "cancelled"))
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+async def finish(
+    run: Execution, outcome: Outcome, error: BaseException | None, waiting: tuple[Waiting, ...]
+) -> RunResult[Any]:
+    """End a run; return its result. What cannot be stored makes a success a failure."""
+    try:
+        if outcome is Outcome.FINISHED:
+            _finish_output(run)
+        await _store_end(run, outcome, error, waiting)
+    except asyncio.CancelledError:
+        pass
+    except Exception as failure:  # noqa: BLE001 - what could not be stored is the outcome then
+        outcome, error, waiting = Outcome.FAILED, error or failure, ()
+    broken = run.journal.broken if run.journal is not None else None
+    if broken is not None and error is None:
+        outcome, error, waiting = Outcome.FAILED, broken, ()
+    try:
+        messages = _final_messages(run, outcome)
+    except Exception as failure:  # noqa: BLE001 - a hook left what is no message
+        messages = run.history
+        outcome, error, waiting = Outcome.FAILED, error or failure, ()
+    for index, sender in run.held.items() if outcome is not Outcome.INTERRUPTED else ():
+        sender.finished(run.state.ended[index], directly=True)
+    faults = await _clean_up(run, messages, outcome, error)
+    known = run.ids
+    result: RunResult[Any] = RunResult(
+        output=run.output if outcome is Outcome.FINISHED else None,
+        messages=messages,
+        outcome=outcome,
+        usage=run.state.usage,
+        interrupts=tuple(item.interrupt for item in waiting),
+        run_id=run.state.run_id,
+        checkpoint_id=run.checkpoint_id,
+        session=FrozenMap(run.root.state.session),
+        message_ids=tuple([known[id(message)][1] if id(message) in known else "" for message in messages]),
+        error=error,
+        cleanup_errors=faults,
+        snapshot=_snapshot(run, outcome),
+    )
+    _send_end(run, result)
+    return result
+
+
+def _finish_output(run: Execution) -> None:
+    """Pair what hooks left behind, and keep the final text in the session; stored is what may be stored of it."""
+    spec, root = run.spec, run.root
+    if spec.repairs and not is_paired(run.wire, run.history):
+        run.history = _paired(run, run.history, "cancel")
+    if spec.output_key is None:
+        return
+    text = run.wire.text(run.output_message)
+    root.state.session[spec.output_key] = text
+    if root.journal is not None:
+        shown = text if spec.redact is None else run.wire.text(spec.shown(run.output_message))
+        root.journal.note_entries("session", {spec.output_key: shown})
+
+
+def _paired(run: Execution, history: History[Any], tail: Any) -> History[Any]:
+    options = {name: value for name, value in run.spec.fit_options.items() if name in ("orphans", "is_placeholder")}
+    paired = pair(run.wire, history, make_options(tail=tail, language=run.language, **options))
+    return History(paired.messages) if paired.changed else history
+
+
+def note_waiting(run: Execution, waiting: Sequence[Waiting]) -> None:
+    """Store what interrupts ask, what they keep, and what kind of answer they take."""
+    for item in waiting:
+        asked = item.interrupt
+        run.put("asked", {asked.id: item.terms})
+        run.put("infos", {asked.id: [run.spec.shown(asked.info), asked.name, list(asked.run_path)]})
+        if item.state is not None:
+            run.put("states", {asked.id: item.state})
+
+
+def read_waiting(run: Execution) -> tuple[Waiting, ...]:
+    """Return the interrupts that a stored run waits for."""
+    state, found = run.state, list[Waiting]()
+    for address, call_id in state.waiting.items():
+        info, name, path = state.infos.get(address, (None, "", ()))
+        asked = Interrupt(id=address, info=info, run_path=tuple(path), call_id=call_id, name=name)
+        found.append(Waiting(asked, state.states.get(address), state.asked.get(address, "")))
+    return tuple(found)
+
+
+def read_result(run: Execution) -> RunResult[Any]:
+    """Return the result of a stored run that has ended, or waits."""
+    state, output = run.state, None
+    if state.output is not None and state.outcome == "finished":
+        output = run.wire.text(run.history[state.output])
+        if run.spec.output is not None:
+            output = run.spec.output.read(output)
+    return RunResult(
+        output=output,
+        messages=_final_messages(run, Outcome(state.outcome)),
+        outcome=Outcome(state.outcome),
+        usage=state.usage,
+        interrupts=tuple(item.interrupt for item in read_waiting(run)),
+        run_id=state.run_id,
+        checkpoint_id=run.checkpoint_id,
+        session=FrozenMap(state.session),
+        error=RunError(state.error) if state.error else None,
+    )
+
+
+async def _store_end(
+    run: Execution, outcome: Outcome, error: BaseException | None, waiting: tuple[Waiting, ...]
+) -> None:
+    journal, history = run.journal, run.history
+    if journal is not None and journal.broken is not None:
+        return
+    if journal is not None:
+        journal.note_history(history)
+    if waiting:
+        note_waiting(run, waiting)
+    place = run.state.output
+    if outcome is Outcome.FINISHED:
+        place = next((at for at in range(len(history) - 1, -1, -1) if history[at] is run.output_message), None)
+    run.update(
+        outcome=outcome.value,
+        waiting={item.interrupt.id: item.interrupt.call_id for item in waiting},
+        error=run.error_text(error) if outcome is Outcome.FAILED else "",
+        output=place,
+    )
+    if journal is not None:
+        run.update(ending=urandom(8).hex())
+        await run_to_the_end(journal.flush())
+        remember(run, journal)
+
+
+def _snapshot(run: Execution, outcome: Outcome) -> Snapshot | None:
+    """Return where a run without a store stands, if it can be resumed."""
+    if outcome is Outcome.FINISHED or run.journal is not None or not run.state.entered:
+        return None
+    snapshot = Snapshot(copy_state(run.state), run.history, dict(run.ids), dict(run.snapshots))
+    if run.outer is not None:
+        run.root.snapshots[run.address] = snapshot
+    return snapshot
+
+
+def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
+    """Return the history as it is handed out: finished results are in it, and every other call says why."""
+    history, state = run.history, run.state
+    if not len(history) or outcome is Outcome.FINISHED:
+        return history
+    calls = run.wire.calls(history[-1]) if run.wire.view(history[-1]).role == "assistant" else ()
+    if calls and state.turn and state.phase in ("after", "tools"):
+        default = None if outcome is Outcome.INTERRUPTED else Cause.STOPPED
+        history = History(history).extend(answer_calls(run, calls, default))
+    if state.partial is not None:
+        history = History(history).extend(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
+    if run.spec.repairs and not is_paired(run.wire, history):
+        history = _paired(run, history, "keep" if outcome is Outcome.INTERRUPTED else "cancel")
+    return history
+
+
+async def _clean_up(
+    run: Execution, messages: History[Any], outcome: Outcome, error: BaseException | None
+) -> tuple[Exception, ...]:
+    """Run the `after_agent` hooks and the agent's callbacks to their end, whatever happens meanwhile."""
+    faults: list[Exception] = []
+    state: ChatModelAgentState[Any] = ChatModelAgentState(
+        messages=messages, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos
+    )
+
+    async def run_hooks() -> None:
+        frame = current_frame()
+        frame.move(run.state.turn, "after_agent")
+        for hook in run.spec.stack.after_agent:
+            if hook.at >= run.reached:
+                continue
+            frame.owner = hook.owner
+            try:
+                await await_hook(run, hook, hook.call(state, outcome))
+            except InterruptSignal:
+                faults.append(RuntimeError(f"{hook.name}.after_agent cannot interrupt: the run is over"))
+            except Exception as fault:  # noqa: BLE001 - it never replaces the outcome
+                LOG.exception("%s.after_agent failed", hook.name)
+                faults.append(fault)
+        about = Component(kind="agent", name=run.spec.name)
+        if isinstance(error, Exception):
+            await notify(run.spec.callbacks, "on_error", about, error)
+        else:
+            await notify(run.spec.callbacks, "on_end", about, messages)
+
+    if run.spec.stack.after_agent or run.spec.callbacks:
+        try:
+            await run_to_the_end(run_hooks())
+        except asyncio.CancelledError:
+            LOG.debug("the run was cancelled while it cleaned up")
+    return tuple(faults)
+
+
+def _send_end(run: Execution, result: RunResult[Any]) -> None:
+    emitter = run.emitter
+    if emitter is None:
+        return
+    if result.outcome is Outcome.INTERRUPTED:
+        shown = tuple(_redact(run, item) for item in result.interrupts)
+        emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)
+    text = ""
+    if result.outcome is Outcome.FINISHED:
+        text = run.wire.text(run.spec.shown(run.output_message))
+    error = run.error_text(result.error)
+    emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)
+
+
+def _redact(run: Execution, item: Interrupt) -> Interrupt:
+    return msgspec.structs.replace(item, info=run.spec.shown(item.info))

@@ -1,0 +1,364 @@
+"""The middleware interface: what hooks are given, the base class, and how a list of middlewares is compiled.
+
+A hook may be `async` or plain. What a middleware does not override costs nothing. Instances are shared by all runs of
+an agent: what belongs to one run goes into `current_run().values`, or `.cache`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import make_dataclass
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from suture.errors import ConfigError
+from suture.kernel.config import ModelFailoverConfig, ModelRetryConfig
+from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ToolCallRequest
+from suture.messages import M, TokenUsage, ToolArgument, ToolContext, ToolInfo, ToolResult
+from suture.tools import AnyTool, Tool
+
+S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
+
+
+class Outcome(StrEnum):
+    """How a run ended.
+
+    >>> Outcome.FINISHED == "finished"
+    True
+    """
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+
+
+def replace(value: S, /, **changes: Any) -> S:
+    """Return a frozen value with some fields changed.
+
+    >>> replace(ModelContext(), tools=()).tools
+    ()
+    """
+    return msgspec.structs.replace(value, **changes)
+
+
+def _replaceable(kind: type[S]) -> type[S]:
+    """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
+    fields = make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    kind.__dataclass_fields__ = fields  # pyright: ignore[reportAttributeAccessIssue]
+    kind.__replace__ = replace
+    return kind
+
+
+@_replaceable
+class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """What a run works with, as `before_agent` sees it and may change it for the whole run.
+
+    >>> ChatModelAgentContext(instruction="Answer briefly.").resumed
+    False
+    """
+
+    instruction: str = ""
+    """Configured, plus what older middlewares add, plus what earlier hooks changed."""
+    tools: tuple[Tool[..., Any], ...] = ()
+    """The tools themselves, without any wrapper. An empty tuple means none."""
+    return_directly: frozenset[str] = frozenset()
+    """Names of tools whose result ends the run."""
+    messages: Sequence[M] = ()
+    """The history; read-only where the run goes on from a checkpoint."""
+    resumed: bool = False
+
+
+@_replaceable
+class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """What lasts from turn to turn: the history and what the model is told about tools.
+
+    `report` goes into the `HistoryRewritten` event of the hook that changed `messages`; it is not kept.
+
+    >>> state = ChatModelAgentState(messages=["a"])
+    >>> replace(state, messages=[*state.messages, "b"]).messages
+    ['a', 'b']
+    """
+
+    messages: Sequence[M] = ()
+    tool_infos: tuple[ToolInfo, ...] = ()
+    deferred_tool_infos: tuple[ToolInfo, ...] = ()
+    """Tools that a model with tool search finds by itself."""
+    report: Mapping[str, Any] | None = None
+
+
+@_replaceable
+class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What surrounds one model turn.
+
+    >>> ModelContext().model_retry_config is None
+    True
+    """
+
+    tools: tuple[ToolInfo, ...] = ()
+    """The tools that the model is sent; before the turn's hooks, those that the turn begins with."""
+    model_retry_config: ModelRetryConfig | None = None
+    failover: ModelFailoverConfig | None = None
+    turn: int = 0
+    wire: str = ""
+    """The wire of the agent's messages."""
+    last_usage: TokenUsage | None = None
+    """What the reply before this turn cost: all that was sent, and itself. `None` where nobody said."""
+    instruction: str = ""
+    """What the model is told before the messages."""
+
+
+class InvokableEndpoint(Protocol):
+    """A plain tool: JSON text in, text out.
+
+    >>> async def shout(arguments: str, **options: object) -> str: return arguments.upper()
+    >>> endpoint: InvokableEndpoint = shout
+    """
+
+    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> Awaitable[str]:
+        """Run the tool."""
+        ...
+
+
+class StreamableEndpoint(Protocol):
+    """A streaming tool: JSON text in, pieces of text out.
+
+    >>> async def count(arguments: str, **options: object): yield arguments
+    >>> endpoint: StreamableEndpoint = count
+    """
+
+    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> AsyncIterator[str]:
+        """Run the tool."""
+        ...
+
+
+class EnhancedInvokableEndpoint(Protocol):
+    """A multimodal tool: a `ToolArgument` in, a `ToolResult` out.
+
+    >>> async def show(argument: ToolArgument, **options: object) -> ToolResult: return ToolResult()
+    >>> endpoint: EnhancedInvokableEndpoint = show
+    """
+
+    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> Awaitable[ToolResult]:
+        """Run the tool."""
+        ...
+
+
+class EnhancedStreamableEndpoint(Protocol):
+    """A multimodal streaming tool: a `ToolArgument` in, pieces of a result out.
+
+    >>> async def show(argument: ToolArgument, **options: object): yield ToolResult()
+    >>> endpoint: EnhancedStreamableEndpoint = show
+    """
+
+    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> AsyncIterator[ToolResult]:
+        """Run the tool."""
+        ...
+
+
+class ChatModelAgentMiddleware(Generic[M]):
+    """The base of all middlewares. Override what you need.
+
+    >>> class Loud(ChatModelAgentMiddleware):
+    ...     async def wrap_tool_call(self, call, proceed):
+    ...         result = await proceed(call)
+    ...         print(call.name, result.text)
+    ...         return result
+    """
+
+    def before_agent(self, context: ChatModelAgentContext[M], /) -> MaybeAwaitable[ChatModelAgentContext[M] | None]:
+        """Change what the run works with. Once per run, and again when it is resumed."""
+
+    def before_model_rewrite_state(
+        self, state: ChatModelAgentState[M], model_context: ModelContext, /
+    ) -> MaybeAwaitable[ChatModelAgentState[M] | None]:
+        """Change the state before a model turn; the change lasts."""
+
+    def after_model_rewrite_state(
+        self, state: ChatModelAgentState[M], model_context: ModelContext, /
+    ) -> MaybeAwaitable[ChatModelAgentState[M] | None]:
+        """Change the state after a model turn, the reply last in it; the change lasts, and decides what comes next."""
+
+    async def wrap_model_call(self, request: ModelRequest[M], proceed: AskModel, /) -> M:
+        """Surround one attempt to ask the model; `await proceed(request)` gives its whole reply."""
+        return await proceed(request)
+
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        """Surround one call of any tool; `await proceed(call)` gives its whole result.
+
+        It may be awaited again, which begins the call anew, but never twice at a time.
+        """
+        return await proceed(call)
+
+    def wrap_model(self, model: Model[M], model_context: ModelContext, /) -> MaybeAwaitable[Model[M]]:
+        """Put something around the model, for one attempt. What is changed there is not kept."""
+        del model_context
+        return model
+
+    def wrap_invokable_tool_call(
+        self, endpoint: InvokableEndpoint, context: ToolContext, /
+    ) -> MaybeAwaitable[InvokableEndpoint]:
+        """Put something around one call of a plain tool."""
+        del context
+        return endpoint
+
+    def wrap_streamable_tool_call(
+        self, endpoint: StreamableEndpoint, context: ToolContext, /
+    ) -> MaybeAwaitable[StreamableEndpoint]:
+        """Put something around one call of a streaming tool."""
+        del context
+        return endpoint
+
+    def wrap_enhanced_invokable_tool_call(
+        self, endpoint: EnhancedInvokableEndpoint, context: ToolContext, /
+    ) -> MaybeAwaitable[EnhancedInvokableEndpoint]:
+        """Put something around one call of a multimodal tool."""
+        del context
+        return endpoint
+
+    def wrap_enhanced_streamable_tool_call(
+        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext, /
+    ) -> MaybeAwaitable[EnhancedStreamableEndpoint]:
+        """Put something around one call of a multimodal streaming tool."""
+        del context
+        return endpoint
+
+    def after_agent(self, state: ChatModelAgentState[M], outcome: Outcome, /) -> MaybeAwaitable[None]:
+        """Clean up: once per run or resume, however it ended. An error here never replaces the outcome."""
+
+
+ToolCallMiddleware: TypeAlias = Callable[[ToolCallRequest, CallTool], Awaitable[ToolResult]]
+"""`async (call, proceed) -> result`, as `wrap_tool_call`."""
+
+
+class AgentMiddleware(msgspec.Struct, frozen=True, kw_only=True):
+    """The older form of a middleware: a record of functions. New ones derive from `ChatModelAgentMiddleware`.
+
+    >>> AgentMiddleware(additional_instruction="Cite sources.").additional_tools
+    ()
+    """
+
+    additional_instruction: str = ""
+    additional_tools: Sequence[AnyTool] = ()
+    before_chat_model: Callable[[ChatModelAgentState[Any]], Any] | None = None
+    after_chat_model: Callable[[ChatModelAgentState[Any]], Any] | None = None
+    wrap_tool_call: ToolCallMiddleware | None = None
+
+
+SPECIFIC_HOOKS = {
+    "invokable": "wrap_invokable_tool_call",
+    "streamable": "wrap_streamable_tool_call",
+    "enhanced_invokable": "wrap_enhanced_invokable_tool_call",
+    "enhanced_streamable": "wrap_enhanced_streamable_tool_call",
+}
+"""The reference's hook for each kind of tool."""
+
+
+class Hook(NamedTuple):
+    """One hook of one middleware."""
+
+    owner: str
+    """In the ids of interrupts: the middleware's name and its place in the list."""
+    name: str
+    """The middleware's name."""
+    method: str
+    call: Callable[..., Any]
+    at: int
+    """Its middleware's place in the list."""
+
+
+class Stack(NamedTuple):
+    """The hooks of an agent, each list in the order in which the middlewares were given."""
+
+    before_agent: tuple[Hook, ...]
+    before_model: tuple[Hook, ...]
+    """The older form's first, then `before_model_rewrite_state`."""
+    after_model: tuple[Hook, ...]
+    """`after_model_rewrite_state`, then the older form's."""
+    around_model: tuple[Hook, ...]
+    """The ring of `wrap_model_call` and `wrap_model`, outermost first."""
+    around_tools: Mapping[str, tuple[Hook, ...]]
+    """For each kind of tool, the ring around its calls, outermost first; "" for calls that reach no tool."""
+    after_agent: tuple[Hook, ...]
+    sends_model_events: bool
+    """Whether a middleware of the list sends the model's events from its own place."""
+    sends_tool_events: bool
+    size: int
+    """How many middlewares there are."""
+
+
+def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = ()) -> Stack:
+    """Return the hooks of `middlewares` in the order in which they run."""
+    older: list[tuple[int, AgentMiddleware]] = []
+    newer: list[tuple[int, Any]] = []
+    for at, item in enumerate(middlewares):
+        if isinstance(item, AgentMiddleware):
+            older.append((at, item))
+        elif isinstance(item, ChatModelAgentMiddleware):
+            newer.append((at, cast("Any", item)))
+        else:
+            hint = "; pass an instance, not the class" if isinstance(item, type) else ""
+            raise ConfigError(f"middlewares[{at}] is {item!r}, not a ChatModelAgentMiddleware{hint}")
+    outside = [
+        Hook(f"tool_call_middlewares.{at}", "tool_call_middlewares", "wrap_tool_call", call, -1)
+        for at, call in enumerate(tool_call_middlewares)
+    ]
+    outside += _older(older, "wrap_tool_call")
+    return Stack(
+        before_agent=_overriding(newer, "before_agent"),
+        before_model=(
+            *_without_context(_older(older, "before_chat_model")),
+            *_overriding(newer, "before_model_rewrite_state"),
+        ),
+        after_model=(
+            *_overriding(newer, "after_model_rewrite_state"),
+            *_without_context(_older(older, "after_chat_model")),
+        ),
+        around_model=_overriding(newer, "wrap_model_call", "wrap_model"),
+        around_tools={
+            kind: (*outside, *_overriding(newer, "wrap_tool_call", specific))
+            for kind, specific in {**SPECIFIC_HOOKS, "": "wrap_tool_call"}.items()
+        },
+        after_agent=_overriding(newer, "after_agent"),
+        sends_model_events=any(getattr(item, "sends_model_events", False) for _, item in newer),
+        sends_tool_events=any(getattr(item, "sends_tool_events", False) for _, item in newer),
+        size=len(middlewares),
+    )
+
+
+def _overriding(middlewares: Sequence[tuple[int, Any]], *methods: str) -> tuple[Hook, ...]:
+    """Return the given hooks of those middlewares that override them, in list order."""
+    hooks: dict[tuple[int, str], Hook] = {}
+    for at, item in middlewares:
+        name, unused = type(item).__name__, getattr(item, "unused_hooks", ())
+        for method in methods:
+            bound = getattr(item, method)
+            overrides = getattr(bound, "__func__", None) is not getattr(ChatModelAgentMiddleware, method)
+            if overrides and method not in unused:
+                hooks[at, method] = Hook(f"{name}.{at}", name, method, bound, at)
+    return tuple(hooks.values())
+
+
+def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> list[Hook]:
+    return [
+        Hook(f"AgentMiddleware.{at}", "AgentMiddleware", field, function, at)
+        for at, item in middlewares
+        if (function := getattr(item, field)) is not None
+    ]
+
+
+def _without_context(hooks: Sequence[Hook]) -> list[Hook]:
+    """Return hooks of the state alone as hooks that are also given a context."""
+    return [hook._replace(call=state_alone(hook.call)) for hook in hooks]
+
+
+def state_alone(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a hook of the state alone as one that is also given a context."""
+
+    def call(state: Any, context: Any) -> Any:
+        del context
+        return function(state)
+
+    return call

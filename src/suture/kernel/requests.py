@@ -1,0 +1,239 @@
+"""What is asked of a model and of a tool, where the pieces of a stream go, and how pieces make a whole."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeAlias, cast
+
+import msgspec
+
+from suture._aio import close
+from suture.errors import ConfigError, InputError
+from suture.messages import Delta, FrozenMap, M, TextPart, ToolInfo, ToolResult
+
+
+class Sink(Protocol):
+    """Where the pieces of a stream go while it runs: `open`, any number of `write`s, `close`.
+
+    Whoever produces a stream opens, writes and closes its sink. A wrapper may put a sink of its own in its place
+    (`replace(call, sink=…)`), which forwards all three. The outermost joins the pieces: `close` returns the whole.
+
+    >>> class Upper:
+    ...     def __init__(self, outer): self.outer = outer
+    ...     async def open(self): await self.outer.open()
+    ...     async def write(self, piece): await self.outer.write(text_result(piece.text.upper()))
+    ...     async def close(self): return await self.outer.close()
+    >>> sink: Sink = Upper(Collector())
+    """
+
+    async def open(self) -> None:
+        """Begin; what was written before is discarded."""
+        ...
+
+    async def write(self, piece: Any, /) -> None:
+        """Take one piece: a `ToolResult` of a tool, a `Delta` of a model."""
+        ...
+
+    async def close(self) -> Any:
+        """End; return the whole `ToolResult`. A model's whole message is its own: its sinks return nothing."""
+        ...
+
+
+class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
+    """What one call of a model is given.
+
+    >>> ModelRequest("Answer briefly.", ["…"]).tool_infos
+    ()
+    """
+
+    instruction: str
+    """Never among the messages: some providers keep it outside."""
+    messages: Sequence[M]
+    tool_infos: tuple[ToolInfo, ...] = ()
+    options: Mapping[str, Any] = FrozenMap()
+    deferred_tool_infos: tuple[ToolInfo, ...] = ()
+    message_id: str = ""
+    """The id that events give the reply."""
+    sink: Sink | None = None
+    """Where `wrap_model_call` sees the reply's pieces go."""
+
+
+class ToolCallRequest(msgspec.Struct, frozen=True):
+    """One tool call, as `wrap_tool_call` sees it.
+
+    >>> ToolCallRequest("search", "call_1", '{"query": "suture"}').kind
+    'invokable'
+    """
+
+    name: str
+    call_id: str
+    arguments: str
+    """The JSON text that the model wrote."""
+    kind: str = "invokable"
+    sink: Sink | None = None
+    """Where the pieces of a streaming tool go."""
+    options: Mapping[str, Any] = FrozenMap()
+
+
+class Model(Protocol[M]):
+    """A model: it speaks one wire, and one provider's profile holds for what it is sent.
+
+    `stream` yields `Delta`s as they come, then exactly one whole message, and nothing else; a model that cannot stream
+    yields just the message. Whoever stops reading closes the stream.
+
+    >>> from suture.testing import ScriptedModel
+    >>> ScriptedModel(["hello"]).wire
+    'message'
+    """
+
+    @property
+    def wire(self) -> str:
+        """The name of the wire that its messages are of."""
+        ...
+
+    @property
+    def profile(self) -> Any:
+        """The profile that its provider holds to, or its name."""
+        ...
+
+    def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:
+        """Ask the model."""
+        ...
+
+
+class ModelWrapper(Generic[M]):
+    """A model around another one; override `stream`. What `wrap_model` returns is often one of these.
+
+    >>> from suture.testing import ScriptedModel
+    >>> ModelWrapper(ScriptedModel(["hello"], wire="openai-chat")).wire
+    'openai-chat'
+    """
+
+    def __init__(self, inner: Model[M]) -> None:
+        self.inner = inner
+
+    @property
+    def wire(self) -> str:
+        """The wire of the model inside."""
+        return self.inner.wire
+
+    @property
+    def profile(self) -> Any:
+        """The profile of the model inside."""
+        return self.inner.profile
+
+    def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:
+        """Ask the model inside."""
+        return self.inner.stream(request)
+
+
+CallTool: TypeAlias = Callable[[ToolCallRequest], Awaitable[ToolResult]]
+"""`proceed` of `wrap_tool_call`."""
+AskModel: TypeAlias = Callable[[ModelRequest[Any]], Awaitable[Any]]
+"""`proceed` of `wrap_model_call`."""
+
+
+def name_of(model: object) -> str:
+    """Return how a model is called in events: its own `name` or that of its class."""
+    return cast("str", getattr(model, "name", "")) or type(model).__name__
+
+
+async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
+    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
+    sink, name = request.sink, name_of(model)
+    stream: Any = model.stream(msgspec.structs.replace(request, sink=None))
+    if not hasattr(stream, "__aiter__"):
+        if hasattr(stream, "close"):
+            stream.close()
+        raise ConfigError(
+            f"{name}.stream, or a wrapper's around it, must be an async generator: yield the message instead of "
+            "returning it"
+        )
+    message: Any = None
+    try:
+        if sink is not None:
+            await sink.open()
+        async for item in stream:
+            if message is not None:
+                raise InputError(  # noqa: TRY301
+                    f"{name} gave more behind its message: a stream is deltas, then exactly one message"
+                )
+            if not isinstance(item, Delta):
+                message = item
+            elif sink is not None:
+                await sink.write(item)
+    except BaseException:
+        await close(stream)
+        raise
+    if sink is not None:
+        await sink.close()
+    return message
+
+
+class Collector:
+    """The outermost sink of a tool call: keeps the pieces and joins them."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self) -> None:
+        self.pieces: list[ToolResult] = []
+
+    async def open(self) -> None:
+        """Begin anew."""
+        self.pieces = []
+
+    async def write(self, piece: ToolResult, /) -> None:
+        """Keep a piece."""
+        self.pieces.append(piece)
+
+    async def close(self) -> ToolResult:
+        """Return the whole."""
+        return join_results(self.pieces)
+
+
+def text_result(text: str) -> ToolResult:
+    """Return a result that is one text.
+
+    >>> text_result("done").text
+    'done'
+    """
+    return ToolResult((TextPart(text),))
+
+
+def error_result(text: str) -> ToolResult:
+    """Return a result that says what went wrong."""
+    return ToolResult((TextPart(text),), is_error=True)
+
+
+def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
+    """Return one result of all pieces: a text that goes on in the next piece stays one text.
+
+    >>> join_results([text_result("a"), text_result("b")]).text
+    'ab'
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    parts: list[Any] = []
+    texts: list[str] = []
+    extra: dict[str, Any] = {}
+
+    def end_text() -> None:
+        if texts:
+            parts.append(TextPart("".join(texts)))
+            texts.clear()
+
+    for piece in pieces:
+        extra.update(piece.extra)
+        for number, part in enumerate(piece.parts):
+            if type(part) is TextPart and not part.extra:
+                if number:  # two texts of one piece stay two
+                    end_text()
+                texts.append(part.text)
+            else:
+                end_text()
+                parts.append(part)
+    end_text()
+    return ToolResult(
+        tuple(parts),
+        is_error=any(piece.is_error for piece in pieces),
+        return_directly=any(piece.return_directly for piece in pieces),
+        extra=FrozenMap(extra),
+    )

@@ -1,0 +1,378 @@
+"""`Run`: one run of an agent, live, to be iterated, awaited or cancelled. The work is one task."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from os import urandom
+from typing import Any, Generic, Literal, TypeAlias
+from weakref import ref
+
+import msgspec
+
+from suture._aio import run_to_the_end
+from suture.errors import ConfigError, SutureError
+from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
+from suture.kernel.buffer import Buffer, Emitter
+from suture.kernel.interrupts import InterruptSignal, Waiting
+from suture.kernel.journal import Changed, encode_records, remember
+from suture.kernel.lifecycle import Begin, begin, finish, load
+from suture.kernel.loop import Port, Standing, drive
+from suture.kernel.middleware import Outcome
+from suture.kernel.port import LocalPort
+from suture.kernel.result import Out, RunResult
+from suture.kernel.run_state import RunState, SafePoint
+from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
+from suture.messages import TokenUsage
+
+Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
+_POINTS = ("now", "after_model", "after_tools")
+_DEEPEST = 64
+"""How many agents may run inside each other."""
+
+
+def new_run_id() -> str:
+    """Return an id that no other run has."""
+    return urandom(8).hex()
+
+
+class Work:
+    """What a run's task and its handle share. The task does not know the handle, so that may be collected."""
+
+    def __init__(self, run: Execution, start: Begin, go: Go = drive, port: Port | None = None) -> None:
+        self.run, self.start = run, start
+        self.go, self.port = go, port or LocalPort(run)
+        """How far the loop goes (to the end, or one step), and what does the steps."""
+        self.standing = Standing()
+        self.task: asyncio.Task[None] | None = None
+        self.buffer: Buffer | None = None
+        self.result: RunResult[Any] | None = None
+        self.is_over = False
+        """Whether the loop has come to its end: a cancellation has nothing left to stop."""
+        self.waiting: tuple[Waiting, ...] = ()
+        """What the run waits for, once it is interrupted."""
+        self.escalated = False
+        self.has_begun = False
+
+    def begin(self, *, listens: bool) -> "asyncio.Task[None]":
+        """Start the task if it has not been; `listens`: somebody will read the events."""
+        if self.task is None:
+            run, around = self.run, FRAME.get(None)
+            run.depth = around.run.depth + 1 if around is not None else 1
+            if run.depth > _DEEPEST:
+                raise ConfigError(f"{_DEEPEST} agents run inside each other; does one run itself without end?")
+            if listens and run.emitter is None:
+                self.buffer = Buffer()
+                run.emitter = Emitter(self.buffer, run.spec.name, run.path, run.state.run_id)
+            self.task = asyncio.get_running_loop().create_task(self._go(), name=f"suture:{run.address}")
+        return self.task
+
+    async def _go(self) -> None:
+        """Run to the end; what came of it is in `result`. The events always come to an end."""
+        self.has_begun = True
+        FRAME.set(Frame(self.run, 0, "run", "run"))
+        try:
+            ending = await self._drive()
+            if ending is None:
+                return
+            self.is_over, self.waiting = True, ending[2]
+            result = await finish(self.run, *ending)
+            self.result = msgspec.structs.replace(result, escalated=True) if self.escalated else result
+            if isinstance(result.error, SutureError):
+                result.error.result = self.result
+        finally:
+            self.is_over, self.run.depth = True, 0
+            if self.run.opened is not None:
+                await run_to_the_end(self.run.opened.close())
+            if self.buffer is not None:
+                self.buffer.close()
+
+    async def _drive(self) -> tuple[Outcome, BaseException | None, tuple[Waiting, ...]] | None:
+        """Drive the loop; return how the run ends, or nothing if only one step was to be done and it goes on."""
+        run = self.run
+        try:
+            if "now" in run.stop_at or (run.stop_at and run.outer is None):  # before its first step
+                await load(run, self.start, takes_answers=False)
+                return Outcome.CANCELLED, None, ()
+            self.standing = at = await begin(run, self.start)
+            self.standing = await self.go(at, self.port)
+            if self.standing.phase != "end":
+                if run.journal is not None:
+                    run.journal.sign()
+                    await run.journal.flush()
+                    remember(run, run.journal)
+                return None
+        except InterruptSignal as signal:
+            return Outcome.CANCELLED if run.stop_at else Outcome.INTERRUPTED, None, signal.waiting
+        except SafePoint:
+            return Outcome.CANCELLED, None, ()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            while task is not None and task.cancelling():
+                task.uncancel()
+            return Outcome.CANCELLED, None, ()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as failure:  # noqa: BLE001 - whoever awaits the run is told
+            if "now" in run.stop_at and isinstance(failure, Exception):
+                return Outcome.CANCELLED, None, ()  # somebody made an error of the cancellation
+            return Outcome.FAILED, failure, ()
+        return Outcome.FINISHED, None, ()
+
+    def stop(self, at: str, *, recursive: bool) -> None:
+        """Ask for an end at a point; a run inside this one is asked, too, if `recursive`."""
+        run = self.run
+        run.stop_at.add(at)
+        if at == "now":
+            if self.has_begun and self.task is not None and not self.is_over:
+                self.task.cancel()
+        elif recursive:
+            run.inner_stop_at.add(at)
+            for child in tuple(run.children):
+                child.stop(at, recursive=True)
+        if self.buffer is not None:
+            self.buffer.lift()
+
+    @property
+    def is_around(self) -> bool:
+        """Whether the code that asks runs inside this run."""
+        frame = FRAME.get(None)
+        inside = frame.run if frame is not None else None
+        while inside is not None and inside is not self.run:
+            inside = inside.outer
+        return inside is not None and not self.is_over
+
+    async def end(self) -> RunResult[Any]:
+        """Wait for the end and return what came of it."""
+        task = self.begin(listens=False)
+        if not task.done():
+            await asyncio.wait([task])
+        if self.result is None:
+            task.result()
+            raise AssertionError  # pragma: no cover - the line above says why
+        return self.result
+
+
+class Run(Generic[Out]):
+    """One run of an agent, live; `agent.stream(…)` gives it.
+
+    Iterate it for its events, or `async for text in run.text()`; `await run.result()` for its `RunResult`, at any time,
+    and from then on it keeps no events that nobody reads. Leaving an `async with` block ends it. It starts on first use
+    and can be iterated once. A run that nothing refers to any more is cancelled.
+
+    >>> import asyncio
+    >>> from suture import ChatModelAgent
+    >>> from suture.testing import ScriptedModel
+    >>> async def main():
+    ...     async with ChatModelAgent(model=ScriptedModel(["hello"])).stream("hi") as run:
+    ...         return [text async for text in run.text()]
+    >>> asyncio.run(main())
+    ['hello']
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._reader: ref[_Events] | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run; events carry it."""
+        return self._work.run.state.run_id
+
+    @property
+    def final_result(self) -> RunResult[Out] | None:
+        """What there is once the run has ended, also after an exception; `None` before."""
+        return self._work.result
+
+    async def result(self) -> RunResult[Out]:
+        """Wait for the end of the run and return what came of it; raise what it failed with."""
+        work = self._work
+        if work.is_around:
+            raise ConfigError("a run cannot wait for its own end: it would never come")
+        work.begin(listens=False)
+        if work.buffer is not None:
+            work.buffer.lift(keep=self._reader is not None and self._reader() is not None)
+        try:
+            result = await work.end()
+        except asyncio.CancelledError:
+            await self._end()
+            raise
+        if result.error is not None:
+            raise result.error
+        return result
+
+    async def __aenter__(self) -> "Run[Out]":
+        self._work.begin(listens=True)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    def __aiter__(self) -> "AsyncIterator[AnyEvent]":
+        work = self._work
+        if self._reader is not None:
+            raise ConfigError("a run can be iterated once")
+        work.begin(listens=True)
+        if work.buffer is None or work.buffer.dropped:
+            raise ConfigError("this run was awaited first and kept no events; iterate it before awaiting it")
+        events = _Events(self)
+        self._reader = ref(events)
+        return events
+
+    async def text(self) -> AsyncGenerator[str, None]:
+        """Yield what the model says as it says it; not what agents inside the run say."""
+        streamed = ""
+        async for event in self:
+            if event.run_path != self._work.run.path:
+                continue
+            if isinstance(event, MessageDelta) and event.text:
+                streamed = event.message_id
+                yield event.text
+            elif isinstance(event, MessageFinished) and event.message_id != streamed and event.text:
+                yield event.text
+
+    async def cancel(
+        self,
+        at: Literal["now", "after_model", "after_tools"] = "now",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - how long to be patient, not how long to work
+        recursive: bool = False,
+    ) -> RunResult[Any]:
+        """Stop the run and return what there is of it.
+
+        Called from inside the run it returns at once, with what there is so far; the run ends at the point.
+
+        Args:
+            at: `now`; `after_model`, once a model turn that asked for tools is over; `after_tools`, once a turn's
+                tool calls are over. A final answer is never cancelled. Of several points, the first one reached counts.
+            timeout: for how many seconds to wait for the point; then it is stopped at once.
+            recursive: whether agents that run inside this one as tools stop at their own points, too.
+        """
+        if at not in _POINTS:
+            raise ConfigError(f"a run is cancelled at one of {', '.join(_POINTS)}, not {at!r}")
+        work = self._work
+        task = work.begin(listens=False)
+        work.stop(at, recursive=recursive)
+        if work.is_around:
+            run = work.run
+            return RunResult(
+                output=None, messages=run.history, outcome=Outcome.CANCELLED, usage=run.state.usage, run_id=self.run_id
+            )
+        if timeout is not None and not task.done():
+            await asyncio.wait([task], timeout=timeout)
+            if not work.is_over:
+                work.escalated = True
+                work.stop("now", recursive=recursive)
+        return await run_to_the_end(work.end())
+
+    def anew(self) -> "Run[Out]":
+        """Return a run that begins as this one did."""
+        work = self._work
+        run = Execution(work.run.spec, work.run.fresh_state)
+        for name in ("checkpoint_id", "language", "deps", "options", "tool_options", "after_tool_calls"):
+            setattr(run, name, getattr(work.run, name))
+        return Run(Work(run, work.start))
+
+    async def _end(self) -> None:
+        work = self._work
+        if work.task is not None and not work.task.done():
+            work.stop("now", recursive=True)
+            if not work.is_around:
+                await run_to_the_end(work.end())
+
+    def __del__(self) -> None:
+        work = getattr(self, "_work", None)
+        task = work.task if work is not None else None
+        if task is not None and not task.done():
+            loop = task.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
+    def __repr__(self) -> str:
+        result = self._work.result
+        ended = (
+            result.outcome.value if result is not None else "running" if self._work.task is not None else "not begun"
+        )
+        return f"<Run {self.run_id}: {ended}>"
+
+
+class _Events:
+    """The events of a run, one by one; a failure of the run is raised after the last."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self._run = run
+
+    def __aiter__(self) -> "_Events":
+        return self
+
+    async def __anext__(self) -> Any:
+        work = self._run._work  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+        event: Event | None = await work.buffer.next() if work.buffer is not None else None
+        if event is not None:
+            return event
+        if work.result is not None and work.result.error is not None:
+            raise work.result.error
+        raise StopAsyncIteration
+
+
+async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
+    """Store a run that goes on from a checkpoint of another one, under an id of its own: it is another run."""
+    store: Any = spec.store
+    if store is None or not hasattr(store, "fork"):
+        raise ConfigError("a run is forked in a checkpoint_store that knows forks, such as SQLiteStore")
+    if position < 1:
+        raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
+    await store.fork(name, position, new_name)
+    await store.append(new_name, position, [encode_records([Changed({"run_id": new_run_id(), "driver": ""})])])
+
+
+async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bool) -> Any:
+    """Run an agent for the tool call at hand; return its output.
+
+    With a checkpoint it has a journal of its own beside the outer one: what is stored there is never done again.
+    """
+    frame = current_frame(f"agent {spec.name!r} as a tool")
+    outer = frame.run
+    count = frame.count(spec.name)
+    which = f"{spec.name}.{count}" if count else spec.name  # a wrapper may call its tool twice
+    spec = spec._replace(redact=spec.redact or outer.spec.redact)
+    state = RunState(
+        run_id=new_run_id(),
+        agent=spec.name,
+        wire=spec.wire.name,
+        language=outer.language,
+        streaming=outer.state.streaming,
+    )
+    inner = Execution(spec, state, outer=outer)
+    inner.address, inner.path = f"{outer.address}/{frame.place}/{which}", (*outer.path, spec.name)
+    inner.language = outer.language
+    inner.stop_at, inner.inner_stop_at = set(outer.inner_stop_at), set(outer.inner_stop_at)
+    inner.deps, inner.tool_options = outer.deps, outer.tool_options
+    if forwards_events and outer.emitter is not None:
+        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, state.run_id)
+    start = Begin(messages, answers=outer.state.answers, nested=True)
+    if outer.journal is not None:
+        inner.spec = spec._replace(store=outer.journal.store)
+        place = frame.place.replace("/", ".")
+        inner.checkpoint_id = f"{outer.checkpoint_id}/{outer.state.run_id}.{place}.{which}"
+    else:
+        start = start._replace(snapshot=inner.root.snapshots.pop(inner.address, None))
+    work = Work(inner, start)
+    run: Run[Any] = Run(work)
+    outer.children.add(work)
+    try:
+        result = await run.result()
+    finally:
+        outer.children.discard(work)
+        if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
+            outer.journal.broken = inner.journal.broken
+        used = _difference(inner.state.usage, inner.usage_before)
+        if used.total_tokens:
+            outer.spend(used)
+    if result.outcome is Outcome.INTERRUPTED:
+        raise InterruptSignal(work.waiting)
+    if result.outcome is Outcome.CANCELLED:
+        raise asyncio.CancelledError
+    return result.output
+
+
+def _difference(now: TokenUsage, before: TokenUsage) -> TokenUsage:
+    return TokenUsage(**{name: getattr(now, name) - getattr(before, name) for name in TokenUsage.__struct_fields__})

@@ -1,0 +1,135 @@
+"""What is stored of a run: a new stored fact is a new field here. `journal.py` writes and reads it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from suture.kernel.values import decode_value, encode_value
+from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
+from suture.repair import Cause
+
+VERSION = 2
+"""The version of journals that this release writes."""
+DELETED: Any = object()
+"""Stands for a value that a tool call has deleted."""
+
+
+class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All that is stored of a run, beside its messages. A new stored fact is a new field here; see `journal.py`."""
+
+    version: int = VERSION
+    """The version that its last record has."""
+    run_id: str = ""
+    agent: str = ""
+    wire: str = ""
+    language: str = "en"
+    streaming: bool = True
+    driver: str = ""
+    """Who keeps the run going: an engine outside, by its name; nobody but the process that runs it, if empty."""
+    live: bool = False
+    """Whether its events are kept for a reader in another process."""
+    key: str = ""
+    """What its input was given under, so that the same input is not run twice."""
+    runs: int = 1
+    """How many runs this conversation has had, this one included."""
+    entered: bool = False
+    """Whether the run has its input: all `before_agent` hooks were done."""
+    phase: Literal["model", "after", "tools", "gathered", "end"] = "model"
+    turn: int = 0
+    is_last: bool = False
+    ends: bool = False
+    message_id: str = ""
+    """The id that events gave the last reply."""
+    usage: TokenUsage = msgspec.field(default_factory=TokenUsage)
+    last_usage: TokenUsage | None = None
+    """What the last reply cost, where it said so."""
+    tool_calls: int = 0
+    """How many calls have begun, without those of the turn: they count when they are answered."""
+    refused_calls: int = 0
+    """How many calls the budget did not pay for."""
+    corrections: int = 0
+    """How often an answer was sent back."""
+    resumes: int = 0
+    tool_infos: tuple[ToolInfo, ...] | None = None
+    """What the model is told of tools, where a hook changed it."""
+    deferred_tool_infos: tuple[ToolInfo, ...] = ()
+    outcome: str = ""
+    """How the run ended last; empty while it runs, and after a crash."""
+    error: str = ""
+    """What the run failed with, in words."""
+    ending: str = ""
+    """Tells how it ended last from any other ending: no two journals end with the same record."""
+    partial: Any = None
+    """The message of a stream that was cut."""
+    output: int | None = None
+    """Which message of the history holds the output."""
+    waiting: dict[str, str] = {}
+    """The interrupts that the run waits for, by id, and the ids of their calls."""
+    values: dict[str, Any] = {}
+    session: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
+    """What was said to interrupts, by their ids."""
+    states: dict[str, Any] = {}
+    """What interrupts keep for when they are answered."""
+    infos: dict[str, Any] = {}
+    """What interrupts say to whoever answers: info, name of the tool, path of the run."""
+    asked: dict[str, str] = {}
+    """All interrupts that the run ever waited for, and what answer they take."""
+    started: dict[int, bool] = {}
+    """The calls of the turn that have begun."""
+    ended: dict[int, ToolResult] = {}
+    call_values: dict[int, dict[str, Any]] = {}
+    """The values that calls of the turn have set; they count when all calls are answered."""
+    causes: dict[int, Cause] = {}
+    """Why calls of the turn that started will not end."""
+
+
+OF_THE_TURN = ("started", "ended", "call_values", "causes")
+MAPPINGS = frozenset(("values", "session", "answers", "states", "infos", "asked", "waiting", *OF_THE_TURN))
+"""The fields of a `RunState` that change entry by entry."""
+
+
+def copy_state(state: RunState) -> RunState:
+    """Return a copy that shares nothing changeable: values are what they would be after storing and reading them."""
+    typed = {
+        name: {key: decode_value(encode_value(value)) for key, value in getattr(state, name).items()}
+        for name in ("values", "session", "answers", "states", "infos")
+    }
+    plain = {name: dict(getattr(state, name)) for name in MAPPINGS - typed.keys()}
+    return msgspec.structs.replace(state, **typed, **plain)
+
+
+class SafePoint(BaseException):
+    """The run was asked to stop at a point that it has reached."""
+
+
+class Snapshot(NamedTuple):
+    """A run as it stood, in memory: what a run without a store is resumed from."""
+
+    state: RunState
+    history: History[Any]
+    ids: Mapping[int, tuple[Any, str]]
+    """Messages by identity, and the ids that events gave them."""
+    nested: Mapping[str, "Snapshot"] = FrozenMap()
+    """The runs inside it, by their addresses."""
+
+
+def merge_values(state: RunState) -> tuple[dict[str, Any], list[str]]:
+    """Return the values that the calls of a turn leave to the run, in call order, and those that they deleted."""
+    merged: dict[str, Any] = {}
+    for index in sorted(state.call_values):
+        merged.update(state.call_values[index])
+    dropped = [key for key, value in merged.items() if value is DELETED]
+    return {key: value for key, value in merged.items() if value is not DELETED}, dropped
+
+
+def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
+    """Return the sum of two usages.
+
+    >>> add_usage(TokenUsage(total_tokens=2), TokenUsage(total_tokens=3)).total_tokens
+    5
+    """
+    total = new.total_tokens or new.prompt_tokens + new.completion_tokens
+    sums = {name: getattr(old, name) + getattr(new, name) for name in TokenUsage.__struct_fields__}
+    return TokenUsage(**{**sums, "total_tokens": old.total_tokens + total})

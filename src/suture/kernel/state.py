@@ -1,0 +1,503 @@
+"""A run, as two values: what is stored of it, and what only this process knows. And how code inside finds it.
+
+One context variable holds a `Frame`: where in the run the code stands. Every tool call has one of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
+
+from suture.errors import InputError, NotInRunError
+from suture.events import Event, HistoryRewritten
+from suture.kernel.buffer import Emitter
+from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
+from suture.kernel.interrupts import ask
+from suture.kernel.middleware import Stack
+from suture.kernel.requests import Model
+from suture.kernel.run_state import DELETED, OF_THE_TURN, RunState, SafePoint, Snapshot, add_usage
+from suture.kernel.values import encode_value
+from suture.language import Language
+from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
+from suture.tools import RunContext, Tool
+from suture.wires import Call, ChatWire
+
+T = TypeVar("T")
+
+
+class JournalStore(Protocol):
+    """Where journals are kept: bytes under (run, number)."""
+
+    async def append(self, run: str, first: int, records: Sequence[bytes], /, *, owner: str | None = None) -> None:
+        """Write records number `first` and up, all or none; with an `owner`, only while that holds the lease."""
+        ...
+
+    async def load(self, run: str, first: int = 0, /) -> list[bytes]:
+        """Return the records of a run from number `first` on; none if it is unknown."""
+        ...
+
+
+class Spec(NamedTuple):
+    """An agent as the kernel sees it: settings that never change, shared by all of its runs."""
+
+    name: str
+    instruction: str
+    model: Model[Any]
+    wire: ChatWire
+    tools: tuple[Tool[..., Any], ...]
+    return_directly: frozenset[str]
+    stack: Stack
+    rings: Any
+    """The compiled rings around the model and the tools."""
+    fit_options: Mapping[str, Any]
+    """How the pairing of what is sent is repaired."""
+    repairs: bool = True
+    """Whether the history is paired once more when a run ends."""
+    max_iterations: int = 20
+    answers_at_limit: bool = False
+    budget: Budget | None = None
+    retry: ModelRetryConfig | None = None
+    failover: ModelFailoverConfig | None = None
+    sequential: bool = False
+    raises_tool_errors: bool = False
+    format_tool_error: Callable[[Exception], str] | None = None
+    callbacks: tuple[Callbacks, ...] = ()
+    output_key: str | None = None
+    output: OutputRule | None = None
+    input_builder: Callable[[str, Sequence[Any]], Any] | None = None
+    store: JournalStore | None = None
+    redact: Callable[[Any], Any] | None = None
+    shorten: Callable[..., Any] | None = None  # a state that a provider refused as too long: `Compaction.shorten`
+
+    def shown(self, value: Any) -> Any:
+        """Return `value` as it may leave the run, in an event or to a store."""
+        return value if self.redact is None else self.redact(value)
+
+
+class Execution:
+    """What this process knows of a run, with what is stored of it in `state` and `history`."""
+
+    language: Language = "en"
+    checkpoint_id: str | None = None
+    emitter: Emitter | None = None
+    journal: Any = None
+    opened: Any = None
+    """The journal that this process holds the lease of."""
+    instruction: str = ""
+    return_directly: frozenset[str] = frozenset()
+    tool_infos: tuple[ToolInfo, ...] = ()
+    has_joined: bool = False
+    """Whether `before_agent` was run in this process already, for a run that an engine keeps going."""
+    model_context: Any = None
+    """What surrounds the attempt that is being made, as hooks see it."""
+    deps: Any = None
+    options: Mapping[str, Any] = FrozenMap()
+    tool_options: Mapping[str, Any] = FrozenMap()
+    after_tool_calls: Callable[[Any], Any] | None = None
+    depth: int = 0
+    """How many runs stand around this one, and it, while it goes on: a cancel travels through all of them."""
+    reached: int = 0
+    """How many middlewares have had their `before_agent`."""
+    usage_before: TokenUsage = TokenUsage()
+    """What an earlier process had used."""
+    output: Any = None
+    output_message: Any = None
+
+    def __init__(self, spec: Spec, state: RunState, *, outer: "Execution | None" = None) -> None:
+        self.spec, self.state, self.outer = spec, state, outer
+        self.fresh_state = state
+        """What a new run begins with."""
+        self.wire = spec.wire
+        self.history: History[Any] = History()
+        self.address = spec.name
+        """Its place among all runs: its agent's name; inside another run, behind that call's address."""
+        self.path: tuple[str, ...] = (spec.name,)
+        self.model: Model[Any] = spec.model
+        """The model to ask: the one that a failover has come to."""
+        self.asking: Model[Any] = spec.model
+        """The model that is being asked in this attempt."""
+        self.tools: dict[str, Tool[..., Any]] = {}
+        self.fits: dict[int, Any] = {}
+        self.cache: dict[Any, Any] = {}
+        self.ids: dict[int, tuple[Any, str]] = {}
+        """Messages by identity, and the ids that events gave them."""
+        self.refused: dict[int, str] = {}
+        """Calls of the turn that are not to be run, and what is said of them."""
+        self.held: dict[int, Any] = {}
+        """The events of calls that end the run: they are sent last."""
+        self.stop_at: set[str] = set()
+        """The points at which the run is to be cancelled."""
+        self.inner_stop_at: set[str] = set()
+        """Those of them that hold for the runs inside it, too."""
+        self.children: set[Any] = set()
+        """The runs inside this one, while they run."""
+        self._last: tuple[Any, Sequence[Call]] = (None, ())
+        self.snapshots: dict[str, Snapshot] = {}
+        """Runs inside this one that were interrupted, without a store."""
+
+    @property
+    def root(self) -> "Execution":
+        """The outermost run, whose session is everybody's."""
+        return self if self.outer is None else self.outer.root
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the stored state; what stays the same is not stored again."""
+        state = self.state
+        if self.journal is not None:
+            new = {name: value for name, value in changes.items() if getattr(state, name) != value}
+            if new:
+                self.journal.note_changes(new)
+        for name, value in changes.items():
+            setattr(state, name, value)
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count what did not come with a reply of this run's: a rejected attempt, a summary, an agent inside it."""
+        self.state.usage = add_usage(self.state.usage, usage)
+        if self.journal is not None:
+            self.journal.note_spending(usage)
+
+    def put(self, field: str, entries: Mapping[Any, Any]) -> None:
+        """Set entries of a stored mapping."""
+        getattr(self.state, field).update(entries)
+        if self.journal is not None:
+            self.journal.note_entries(field, entries)
+
+    def drop(self, field: str, keys: Sequence[Any]) -> None:
+        """Remove entries of a stored mapping."""
+        mapping = getattr(self.state, field)
+        for key in keys:
+            mapping.pop(key, None)
+        if self.journal is not None:
+            self.journal.note_dropped(field, keys)
+
+    def forget_turn(self) -> None:
+        """Forget the calls of the turn: they are answered. The journal knows that by itself."""
+        self.refused, self.held = {}, {}
+        for name in OF_THE_TURN:
+            setattr(self.state, name, {})
+
+    def last_calls(self) -> Sequence[Call]:
+        """Return the calls of the last message; it is looked at once."""
+        last = self.history[-1] if self.history.length else None
+        if last is not self._last[0]:
+            self._last = (last, self.wire.calls(last) if last is not None else ())
+        return self._last[1]
+
+    def check_stop(self) -> None:
+        """Raise where the run is to stop at once: somebody may have swallowed the cancellation."""
+        if "now" in self.stop_at:
+            raise SafePoint
+
+    def place_address(self) -> None:
+        """Number the address: no two runs of a conversation share one."""
+        head, _, name = self.address.rpartition("/")
+        name = name.partition("#")[0]
+        self.address = f"{head}/{name}" if head else name
+        if self.state.runs > 1:
+            self.address += f"#{self.state.runs}"
+
+    def tell_rewrite(
+        self, turn: int, by: str, before: int, after: int, report: Mapping[str, Any] | None = None
+    ) -> None:
+        """Send an event that somebody changed the history."""
+        if self.emitter is not None:
+            self.emitter.send(HistoryRewritten, turn=turn, middleware=by, before=before, after=after, report=report)
+
+    def error_text(self, error: BaseException | None) -> str:
+        """Return an error as an event may show it."""
+        return "" if error is None else str(self.spec.shown(describe_error(error)))
+
+
+def is_cancelled(run: Execution) -> bool:
+    """Tell whether a `CancelledError` is the run's: somebody cancelled it, not something of a component's own."""
+    task = asyncio.current_task()
+    return bool(run.stop_at) or task is None or bool(task.cancelling())
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error in words; one that cannot say what it is still has a name.
+
+    >>> describe_error(ValueError("no such page"))
+    'ValueError: no such page'
+    """
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}".removesuffix(": ")
+    except Exception:  # noqa: BLE001 - its own `__str__` failed
+        return name
+
+
+class Frame:
+    """Where in a run code stands: the turn, the spot in it (a call's number, or a hook), and whose code it is."""
+
+    __slots__ = ("call_id", "context", "counts", "owner", "run", "sender", "spot", "tool", "turn", "values")
+
+    def __init__(
+        self, run: Execution, turn: int, spot: int | str, owner: str, call_id: str = "", tool: str = ""
+    ) -> None:
+        self.run, self.turn, self.spot, self.owner = run, turn, spot, owner
+        self.call_id, self.tool = call_id, tool
+        self.counts: dict[str, int] = {}
+        """How many interrupts, and runs of agents, each owner has had here."""
+        self.sender: Any = None
+        """Who sends the events of the tool call, if anybody listens."""
+        self.values: dict[str, Any] | None = None
+        """What a tool call has set; it counts for the run when all calls of the turn are answered."""
+        self.context = _Context(self)
+
+    @property
+    def place(self) -> str:
+        """The turn and the spot, as they stand in addresses."""
+        return f"{self.turn}/{self.spot}"
+
+    def move(self, turn: int, spot: str, owner: str = "") -> None:
+        """Stand elsewhere from now on; interrupts are counted anew there."""
+        self.turn, self.spot, self.owner = turn, spot, owner
+        self.counts = {}
+
+    def count(self, what: str) -> int:
+        """Return how often `what` was counted here before, and count it."""
+        before = self.counts.get(what, 0)
+        self.counts[what] = before + 1
+        return before
+
+
+FRAME: ContextVar[Frame] = ContextVar("suture_frame")
+"""Where the code stands that asks."""
+
+
+def current_frame(what: str = "this") -> Frame:
+    """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
+    try:
+        return FRAME.get()
+    except LookupError:
+        raise NotInRunError(
+            f"{what} works inside a run only: in a hook, a wrapper or a tool of a running agent"
+        ) from None
+
+
+def current_run() -> RunContext[Any]:
+    """Return the context of the run that the calling hook, wrapper or tool belongs to.
+
+    >>> current_run()
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: current_run works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    return current_frame("current_run").context
+
+
+class _Context(RunContext[Any]):
+    """The context of one place in a run."""
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    @property
+    def deps(self) -> Any:
+        return self._frame.run.deps
+
+    @property
+    def values(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return _Values(self._frame)
+
+    @property
+    def session(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return _Session(self._frame)
+
+    @property
+    def cache(self) -> dict[Any, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.cache
+
+    @property
+    def agent(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.spec.name
+
+    @property
+    def model(self) -> Any:
+        return self._frame.run.asking
+
+    @property
+    def usage(self) -> TokenUsage:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.state.usage
+
+    @property
+    def run_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.state.run_id
+
+    @property
+    def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.agent if self._frame.run.outer is None else self._frame.run.address
+
+    @property
+    def conversation_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.checkpoint_id or self.run_id
+
+    @property
+    def turn(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.turn
+
+    @property
+    def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.language
+
+    @property
+    def wire(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.run.wire.name
+
+    @property
+    def call_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.call_id
+
+    @property
+    def idempotency_key(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        frame = self._frame
+        return f"{frame.run.state.run_id}-{frame.turn}-{frame.spot}" if frame.call_id or frame.tool else ""
+
+    @property
+    def tool(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._frame.tool
+
+    def redact(self, value: Any) -> Any:
+        return self._frame.run.spec.shown(value)
+
+    def spend(self, usage: TokenUsage) -> None:
+        self._frame.run.spend(usage)
+
+    def send(self, event: Any) -> None:
+        if not isinstance(event, Event):
+            raise InputError(f"send takes an event, such as Custom(name, data), not {type(event).__name__}")
+        emitter = self._frame.run.emitter
+        if emitter is not None:
+            emitter.forward(event)
+
+    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
+        return ask(self._frame, self._frame.owner, info, state, expects)
+
+    def __repr__(self) -> str:
+        return f"<RunContext of run {self.run_id}, turn {self.turn}>"
+
+
+class _Values(MutableMapping[str, Any]):
+    """The values of a run; in a tool call, with what that call has set."""
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __getitem__(self, key: str) -> Any:
+        own = self._frame.values
+        if own is not None and key in own:
+            if own[key] is DELETED:
+                raise KeyError(key)
+            return own[key]
+        return self._frame.run.state.values[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        _check_value(key, value)
+        if self._frame.values is None:
+            self._frame.run.put("values", {key: value})
+        else:
+            self._frame.values[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        if self._frame.values is None:
+            self._frame.run.drop("values", [key])
+        else:
+            self._frame.values[key] = DELETED
+
+    def __iter__(self) -> Iterator[str]:
+        base, own = self._frame.run.state.values, self._frame.values or {}
+        return iter([key for key in {**base, **own} if own.get(key) is not DELETED])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _Session(MutableMapping[str, Any]):
+    """The values that a run shares with the runs inside it."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, frame: Frame) -> None:
+        self._root = frame.run.root
+
+    def __getitem__(self, key: str) -> Any:
+        return self._root.state.session[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        _check_value(key, value)
+        self._root.put("session", {key: value})
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self._root.drop("session", [key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._root.state.session))
+
+    def __len__(self) -> int:
+        return len(self._root.state.session)
+
+
+def _check_value(key: str, value: Any) -> None:
+    """Refuse a value now that could not be stored later."""
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a key is a string, not {type(key).__name__}")
+    encode_value(value)
+
+
+def set_run_local_value(key: str, value: Any) -> None:
+    """Keep a value for the rest of this run; it survives interrupt and resume. It is stored as it is now."""
+    current_frame("set_run_local_value").context.values[key] = value
+
+
+def get_run_local_value(key: str) -> tuple[Any, bool]:
+    """Return a value of this run, and whether there is one."""
+    values = current_frame("get_run_local_value").context.values
+    return values.get(key), key in values
+
+
+def delete_run_local_value(key: str) -> None:
+    """Forget a value of this run; one that is not there is no error."""
+    current_frame("delete_run_local_value").context.values.pop(key, None)
+
+
+def send_event(event: Event) -> None:
+    """Send an event of your own (`Custom`, or any other) to whoever reads the run's events."""
+    current_frame("send_event").context.send(event)
+
+
+@overload
+async def interrupt(info: Any, *, state: Any = None, expects: type[T]) -> T: ...
+@overload
+async def interrupt(info: Any, *, state: Any = None, expects: str = "") -> Any: ...
+async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -> Any:
+    """Stop the run here and wait for an answer; when the run is resumed with one, return it.
+
+    The code around it runs again from the top then, so effects belong after it. `info` is for whoever answers;
+    `state` is kept and can be read with `interrupt_state`. `expects` (`bool`, `str`, `int`, `float`, `list`,
+    `dict`, or `"approval"`) makes resuming with anything else an error.
+
+    >>> import asyncio
+    >>> asyncio.run(interrupt("Send it?"))
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: interrupt works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    return await current_frame("interrupt").context.interrupt(info, state=state, expects=expects)
+
+
+def interrupt_state() -> tuple[Any, bool]:
+    """Return what the last interrupt of this code kept, and whether there is any: on the way to being answered."""
+    frame = current_frame("interrupt_state")
+    prefix = f"{frame.run.address}/{frame.place}/{frame.owner}/"
+    states = frame.run.state.states
+    found = [address for address in states if address.startswith(prefix)]
+    if not found:
+        return None, False
+    return states[max(found, key=lambda address: int(address.rpartition("/")[2]))], True

@@ -1,0 +1,503 @@
+"""Values of registered types as plain data, and back: what run-local values and interrupts are stored as.
+
+Plain data stays what it is. Everything else is tagged with the name it is registered under::
+
+    {"$type": "shop.Order", "value": {"number": 7, "tags": {"$type": "set", "value": ["gift"]}}}
+
+Nothing is imported by name and nothing is pickled: what is not registered is neither written nor read. Names and
+fields are part of the stored form, so a class may move or be renamed as long as it keeps its registered name.
+"""
+
+import enum
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time, timedelta, timezone
+from functools import cache
+from math import isfinite
+from threading import Lock
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from suture import messages
+from suture.errors import ConfigError, InputError, SutureError
+
+_T = TypeVar("_T")
+
+_TAG: Final = "$type"
+_VALUE: Final = "value"
+_DEEPEST: Final = 200
+_INTEGERS: Final = (-(2**63), 2**64 - 1)  # what MessagePack can hold
+_ESCAPED: Final = "dict"
+_LARGE: Final = "int"
+_SHOWN: Final = 40
+
+
+class Kind(NamedTuple):
+    """A registered type: its name, and how an instance becomes something simpler and comes back."""
+
+    name: str
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+    unordered: bool = False
+    """Whether the order of the list that `encode` gives means nothing; then it is sorted, for equal bytes."""
+
+
+def has_kind(cls: type[Any]) -> bool:
+    """Tell whether `kind_of_class` can find out everything from the class.
+
+    >>> has_kind(enum.Enum), has_kind(complex)
+    (True, False)
+    """
+    return issubclass(cls, (msgspec.Struct, enum.Enum)) or "__dataclass_fields__" in cls.__dict__
+
+
+def kind_of_class(name: str, cls: type[Any]) -> Kind:
+    """Return how instances of a Struct, a dataclass or an enum are stored; refuse any other class.
+
+    >>> class Size(enum.Enum):
+    ...     SMALL = "s"
+    >>> kind_of_class("shop.Size", Size).encode(Size.SMALL)
+    's'
+    """
+    if not has_kind(cls):
+        raise ConfigError(
+            f"{cls.__qualname__} is no msgspec Struct, dataclass or enum; "
+            "pass encode=, which makes plain data of an instance, and decode=, which makes the instance again"
+        )
+    if issubclass(cls, enum.Enum):
+        return Kind(name, _value_of, cls)
+    if issubclass(cls, msgspec.Struct):
+        return Kind(name, _struct_fields, _maker(cls))
+    return _dataclass_kind(name, cls)
+
+
+def known_kinds() -> Iterator[tuple[type, Kind]]:
+    """Yield the types that are registered beforehand: Python's own, and the values of `suture.messages`."""
+    yield tuple, Kind("tuple", list, tuple)
+    yield set, Kind("set", list, set, unordered=True)
+    yield frozenset, Kind("frozenset", list, frozenset, unordered=True)
+    yield bytes, Kind("bytes", _base64, _bytes)
+    yield datetime, Kind("datetime", _moment, _from_moment(datetime))
+    yield time, Kind("time", _moment, _from_moment(time))
+    yield date, Kind("date", date.isoformat, date.fromisoformat)
+    yield timedelta, Kind("timedelta", _span, _from_span)
+    yield msgspec.UnsetType, Kind("unset", _nothing, _unset)
+    yield messages.FrozenMap, Kind("suture.FrozenMap", dict, messages.FrozenMap)
+    for name in messages.__all__:
+        cls = getattr(messages, name)
+        if isinstance(cls, type) and issubclass(cls, msgspec.Struct):
+            yield cls, Kind(f"suture.{name}", _message_fields, _maker(cls))
+
+
+def _maker(cls: type) -> Callable[[Any], Any]:
+    return lambda fields: cls(**fields)
+
+
+def _value_of(member: enum.Enum) -> Any:
+    return member.value
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return a2b_base64(text, strict_mode=True)
+
+
+def _moment(value: datetime | time) -> Any:
+    zone = value.tzinfo
+    if zone is not None and type(zone) is not timezone:
+        raise TypeError(
+            f"a time zone of type {type(zone).__name__} cannot be stored; "
+            "convert it with .astimezone(datetime.timezone.utc)"
+        )
+    made_of: list[Any] = []
+    if zone is not None:
+        offset, name = zone.utcoffset(None), zone.tzname(None)
+        made_of = [offset] if name == timezone(offset).tzname(None) else [offset, name]
+    if not value.fold and len(made_of) < 2 and not any(offset.microseconds for offset in made_of):
+        return value.isoformat()
+    # A fold, a zone's name, or an offset that `fromisoformat` misreads.
+    return [value.replace(tzinfo=None).isoformat(), value.fold, *made_of]
+
+
+def _from_moment(cls: Any) -> Callable[[Any], Any]:
+    def decode(stored: Any) -> Any:
+        if isinstance(stored, str):
+            return cls.fromisoformat(stored)
+        text, fold, *zone = stored
+        return cls.fromisoformat(text).replace(fold=fold, tzinfo=timezone(*zone) if zone else None)
+
+    return decode
+
+
+def _span(value: timedelta) -> list[int]:
+    return [value.days, value.seconds, value.microseconds]
+
+
+def _from_span(stored: list[int]) -> timedelta:
+    days, seconds, microseconds = stored
+    return timedelta(days, seconds, microseconds)
+
+
+def _nothing(_: object) -> None:
+    return None
+
+
+def _unset(_: object) -> msgspec.UnsetType:
+    return msgspec.UNSET
+
+
+def _struct_fields(value: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+@cache
+def _infos(cls: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(cls)
+
+
+def _message_fields(value: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that are not at their default. A message takes lists and dicts and makes them its own."""
+    fields: dict[str, Any] = {}
+    for info in _infos(type(value)):
+        given = getattr(value, info.name)
+        if given is not info.default:
+            fields[info.name] = given if info.type is Any else _loosened(given)
+    return fields
+
+
+def _loosened(given: Any) -> Any:
+    if type(given) is tuple:
+        return list(cast("tuple[Any, ...]", given))
+    return dict(given) if type(given) is messages.FrozenMap else given
+
+
+def _dataclass_kind(name: str, cls: type[Any]) -> Kind:
+    import dataclasses  # noqa: PLC0415 - whoever has a dataclass has paid for it
+    import inspect  # noqa: PLC0415 - as `dataclasses` does
+
+    fields = dataclasses.fields(cls)
+    names = [field.name for field in fields]
+    taken = {field.name for field in fields if field.init}
+    parameters = inspect.signature(cls).parameters
+    unknown = [each for each, one in parameters.items() if each not in taken and one.default is one.empty]
+    if unknown or not taken <= set(parameters):
+        raise ConfigError(
+            f"{cls.__qualname__} cannot be made of its fields alone (see {', '.join(unknown) or '__init__'}); "
+            "pass encode= and decode="
+        )
+
+    def encode(value: Any) -> dict[str, Any]:
+        return {each: getattr(value, each) for each in names}
+
+    def decode(stored: dict[str, Any]) -> Any:
+        if not stored.keys() <= set(names):
+            raise TypeError(f"no such field: {', '.join(sorted(stored.keys() - set(names)))}")
+        value = cls(**{each: stored[each] for each in stored if each in taken})
+        for each, given in stored.items():
+            # What is not an argument, and what `__post_init__` has changed once more.
+            if getattr(value, each, dataclasses.MISSING) is not given:
+                object.__setattr__(value, each, given)
+        return value
+
+    return Kind(name, encode, decode)
+
+
+class UnregisteredTypeError(SutureError, TypeError):
+    """A value is of a type that nobody registered, or stored data names such a type.
+
+    >>> encode_value({"total": 3 + 4j})
+    Traceback (most recent call last):
+        ...
+    suture.kernel.values.UnregisteredTypeError: total: complex cannot be stored; register it first: \
+suture.register_type("your_package.complex", complex, encode=..., decode=...)
+    """
+
+
+_by_name: Final[dict[str, Kind]] = {}
+_by_class: Final[dict[type, Kind]] = {}
+_registering: Final = Lock()
+
+
+def register_type(
+    name: str,
+    cls: type[_T],
+    *,
+    encode: Callable[[_T], Any] | None = None,
+    decode: Callable[[Any], _T] | None = None,
+) -> None:
+    """Make instances of `cls` storable, under `name`; once per class, where the class is defined.
+
+    msgspec Structs, dataclasses and enums need nothing else: they are stored by their fields, or their value.
+    Any other class needs `encode`, which makes plain data (or other storable values) of an instance, and
+    `decode`, which makes the instance again. Subclasses are types of their own. A name or class that is taken
+    is refused with `ConfigError`.
+
+    ::
+
+        @dataclass
+        class Order:
+            number: int
+
+
+        suture.register_type("shop.Order", Order)
+        suture.register_type("shop.UUID", UUID, encode=str, decode=UUID)
+
+    >>> from suture.messages import Message
+    >>> register_type("shop.Note", Message)
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: suture.messages.message.Message is registered already, as 'suture.Message'; \
+register a class once
+    """
+    if not isinstance(name, str) or not name or not _is_unicode(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"a type is registered under a text that is not empty, not {name!r}")
+    if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"only a class can be registered, and {cls!r} is none")
+    if (encode is None) != (decode is None):
+        raise ConfigError(f"{_called(cls)}: encode and decode come together or not at all")
+    kind = kind_of_class(name, cls) if encode is None or decode is None else Kind(name, encode, decode)
+    with _registering:
+        if name in _by_name or name == _ESCAPED:
+            raise ConfigError(f"the name {name!r} is taken; register {_called(cls)} once, under a name of its own")
+        if cls in _by_class or cls in _LEAVES or cls in _CONTAINERS:
+            taken = f", as {_by_class[cls].name!r}" if cls in _by_class else ""
+            raise ConfigError(f"{_called(cls)} is registered already{taken}; register a class once")
+        _by_name[name] = _by_class[cls] = kind
+
+
+def encode_value(value: Any) -> Any:
+    """Return `value` as plain data that JSON and MessagePack can carry; `decode_value` makes it again, exactly.
+
+    Raises `UnregisteredTypeError` for an instance of a type that is not registered, `InputError` for a value that
+    cannot come back as it was (NaN, a lone surrogate, a key that is no string, a cycle, more than 200 levels) or
+    whose `encode` fails. Both say where it stands.
+
+    >>> encode_value({"seen": (1, 2), "raw": b"hi"})
+    {'seen': {'$type': 'tuple', 'value': [1, 2]}, 'raw': {'$type': 'bytes', 'value': 'aGk='}}
+    >>> encode_value({"scores": [0.5, float("nan")]})
+    Traceback (most recent call last):
+        ...
+    suture.errors.InputError: scores[1]: nan is not a number that can be stored
+    """
+    try:
+        return _encoded(value, None, 1)
+    except RecursionError:
+        raise InputError("nested too deeply for the stack that is left") from None
+
+
+def decode_value(plain: Any) -> Any:
+    """Return the value that `encode_value` made `plain` of.
+
+    Builds registered types only. Raises `UnregisteredTypeError` for a name that is not registered (here, or not
+    yet), `InputError` for data that no `encode_value` wrote or that its type does not take any more.
+
+    >>> decode_value({"seen": {"$type": "tuple", "value": [1, 2]}})
+    {'seen': (1, 2)}
+    >>> decode_value({"$type": "shop.Basket", "value": {}})
+    Traceback (most recent call last):
+        ...
+    suture.kernel.values.UnregisteredTypeError: no type is registered as 'shop.Basket'; import the module that \
+calls suture.register_type("shop.Basket", ...) before this is read
+    """
+    try:
+        return _decoded(plain)
+    except RecursionError:
+        raise InputError("nested too deeply for the stack that is left") from None
+
+
+class _Frame(NamedTuple):
+    """Where a value stands: what holds it, under which key, and where that stands itself."""
+
+    owner: Any
+    key: str | int
+    above: "_Frame | None"
+
+
+_Place: TypeAlias = _Frame | None
+
+
+def _encoded(value: Any, place: _Place, depth: int) -> Any:
+    # All in one function, for one frame per level: 200 levels must fit into whatever stack is left.
+    cls: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    leaf = _LEAVES.get(cls)
+    if leaf is not None:
+        return leaf(value, place)
+    kind, inner = (None, value) if cls in _CONTAINERS else _taken_apart(value, cls, place)
+    if type(inner) not in _CONTAINERS:
+        return _tagged(kind, _encoded(inner, _Frame(value, "", place), depth))
+    if depth > _DEEPEST:
+        _refuse_depth(place)
+    if type(inner) is list:
+        elements: list[Any] = []
+        for index, each in enumerate(cast("list[Any]", inner)):
+            elements.append(_encoded(each, _Frame(value, index, place), depth + 1))
+        return _tagged(kind, elements)
+    entries: dict[str, Any] = {}
+    for key, each in inner.items():
+        _check_key(key, place)
+        entries[key] = _encoded(each, _Frame(value, key, place), depth + 1)
+    return _tagged(kind, {_TAG: _ESCAPED, _VALUE: entries} if _TAG in entries else entries)
+
+
+def _taken_apart(value: Any, cls: type[Any], place: _Place) -> tuple[Kind, Any]:
+    kind = _by_class.get(cls)
+    if kind is None:
+        raise UnregisteredTypeError(f"{_prefix(place)}{_advice(cls)}")
+    try:
+        return kind, kind.encode(value)
+    except Exception as error:
+        raise InputError(f"{_called(cls)} could not be encoded: {error!r}", path=_way(place)) from error
+
+
+def _tagged(kind: Kind | None, plain: Any) -> Any:
+    if kind is None:
+        return plain
+    if kind.unordered:
+        plain.sort(key=msgspec.json.encode)
+    return {_TAG: kind.name, _VALUE: plain}
+
+
+def _check_key(key: Any, place: _Place) -> None:
+    if type(key) is not str:
+        raise InputError(f"a key must be a string, not {type(key).__name__}", path=_way(place))
+    if not _is_unicode(key):
+        raise InputError("a key with a lone surrogate cannot be stored", path=_way(place))
+
+
+def _integer(value: int, place: _Place) -> Any:
+    del place
+    # In hexadecimal, which Python reads at any length.
+    return value if _INTEGERS[0] <= value <= _INTEGERS[1] else {_TAG: _LARGE, _VALUE: hex(value)}
+
+
+def _large(digits: str) -> int:
+    return int(digits, 16)
+
+
+def _number(value: float, place: _Place) -> float:
+    if not isfinite(value):
+        raise InputError(f"{value} is not a number that can be stored", path=_way(place))
+    return value
+
+
+def _text(value: str, place: _Place) -> str:
+    if not _is_unicode(value):
+        raise InputError("a text with a lone surrogate cannot be stored", path=_way(place))
+    return value
+
+
+def _as_it_is(value: Any, place: _Place) -> Any:
+    del place
+    return value
+
+
+_CONTAINERS: Final = frozenset((list, dict))
+_LEAVES: Final[dict[type, Callable[[Any, _Place], Any]]] = {
+    str: _text,
+    int: _integer,
+    float: _number,
+    bool: _as_it_is,
+    type(None): _as_it_is,
+}
+
+
+def _decoded(plain: Any) -> Any:
+    # As `_encoded`: what could be written must be readable with the same stack.
+    if type(plain) is list:
+        return list(map(_decoded, cast("list[Any]", plain)))
+    if type(plain) is not dict:
+        if type(plain) in _LEAVES:
+            return plain
+        raise InputError(f"{type(plain).__name__} is not what a value is stored as")
+    mapping = cast("dict[str, Any]", plain)
+    kind, mapping = _decoder(mapping) if _TAG in mapping else (None, mapping)
+    if kind is not None:
+        return _put_together(kind, _decoded(mapping[_VALUE]))
+    entries: dict[str, Any] = {}
+    for key, each in mapping.items():
+        entries[key] = _decoded(each)
+    return entries
+
+
+def _decoder(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
+    """Return the kind that is named here; none, and the dict that was meant, if that was only escaped."""
+    name, inner = mapping[_TAG], mapping.get(_VALUE)
+    if type(name) is not str or mapping.keys() != {_TAG, _VALUE} or (name == _ESCAPED and type(inner) is not dict):
+        raise InputError(f"an object with {_TAG!r} that is no stored value; its keys: {', '.join(mapping)[:_SHOWN]}")
+    if name == _ESCAPED:
+        return None, cast("dict[str, Any]", inner)
+    kind = _by_name.get(name)
+    if kind is None:
+        raise UnregisteredTypeError(
+            f"no type is registered as {name!r}; import the module that calls "
+            f'suture.register_type("{name}", ...) before this is read'
+        )
+    return kind, mapping
+
+
+def _put_together(kind: Kind, inner: Any) -> Any:
+    try:
+        return kind.decode(inner)
+    except Exception as error:
+        raise InputError(f"what is stored as {kind.name!r} could not be decoded: {error!r}") from error
+
+
+def _refuse_depth(place: _Place) -> NoReturn:
+    frames: list[_Frame] = []
+    while place is not None:
+        frames.append(place)
+        place = place.above
+    held: set[int] = set()
+    for frame in reversed(frames):
+        if id(frame.owner) in held:
+            raise InputError("a value that contains itself cannot be stored", path=_way(frame.above))
+        held.add(id(frame.owner))
+    raise InputError(f"nested more than {_DEEPEST} levels deep", path=_way(frames[0])[:_SHOWN] + "…")
+
+
+def _way(place: _Place) -> str:
+    steps: list[str] = []
+    while place is not None:
+        key = place.key
+        if isinstance(key, int):
+            steps.append(f"[{key}]")
+        elif key:
+            steps.append(f".{key}" if key.isidentifier() and len(key) <= _SHOWN else f"[{key[:_SHOWN]!r}]")
+        place = place.above
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+def _prefix(place: _Place) -> str:
+    way = _way(place)
+    return f"{way}: " if way else ""
+
+
+def _advice(cls: type) -> str:
+    package = cls.__module__ if cls.__module__ not in ("builtins", "__main__") else "your_package"
+    functions = "" if has_kind(cls) else ", encode=..., decode=..."
+    call = f'suture.register_type("{package}.{cls.__name__}", {cls.__name__}{functions})'
+    return f"{_called(cls)} cannot be stored; register it first: {call}"
+
+
+def _called(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_by_name[_LARGE] = Kind(_LARGE, hex, _large)
+for _cls, _kind in known_kinds():
+    _by_name[_kind.name] = _by_class[_cls] = _kind

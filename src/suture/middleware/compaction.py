@@ -1,0 +1,342 @@
+"""`Compaction`: what is sent never exceeds the limit, whatever the history holds and whatever a summariser does."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterable, Awaitable, Callable, MutableMapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from suture._aio import LOG, settle
+from suture.errors import ConfigError, ContextLengthError, ModelError, NotInRunError, OffloadError
+from suture.events import Custom
+from suture.kernel import (
+    ChatModelAgentContext,
+    ChatModelAgentMiddleware,
+    ChatModelAgentState,
+    Model,
+    ModelContext,
+    ModelRequest,
+    current_run,
+)
+from suture.kernel.requests import ask
+from suture.messages import History
+from suture.middleware.offload import save_all
+from suture.middleware.reading_tools import reading_tools
+from suture.middleware.record import Outside, Record
+from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
+from suture.reduction.compaction import check_sizes, target_of
+from suture.reduction.draft import digest_of
+from suture.stores import FileBackend, MemoryBackend, PathTakenError
+from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
+from suture.tools import Tool
+from suture.tools.context import RunContext
+from suture.wires import Wire, get_chat_wire
+
+_SHARE = 0.8
+"""How much of a model's window a request may take up: the rest is for its reply, and for what was counted wrong."""
+_LIMIT = "suture.context_limit"
+"""The value of a run that says how many tokens its model takes, as its provider said."""
+_SUMMARIES = "suture.summaries"
+"""The value of a run that holds what its last compaction was told by the summariser, by the digest of the question."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Compaction(ChatModelAgentMiddleware[Any]):
+    """Keeps a request below a limit, before each model turn and when a provider says that it is too long.
+
+    A ladder, measured again after each rung and left at `target_tokens`: old tool results are cleared, old thinking is
+    dropped, the oldest rounds are summarised, or told in a digest where no model can, and the largest blocks are cut.
+    What a user said stays, or is saved with a path that the model can read. Where even that is not enough,
+    `ContextOverflowError` names the one thing that is too large.
+
+    Args:
+        max_tokens: how many tokens a request may have; 80 % of the model's window if not given and that is known.
+        target_tokens: how many it should have after a compaction; 60 % of the limit.
+        summarizer: a model of any size, or a function of the prompt, plain or async; the agent's own model if none.
+
+    >>> Compaction(max_tokens=100_000).keep_recent_rounds
+    2
+    """
+
+    max_tokens: int | None = None
+    target_tokens: int | None = None
+    summarizer: Model[Any] | Callable[[str], str | Awaitable[str]] | None = None
+    _: KW_ONLY
+    keep_recent_rounds: int = 2
+    """How many of the model's latest turns stay as they are, if they can."""
+    keep_user_tokens: int = 20_000
+    """How much of what the user said stays verbatim, at most a third of the target; the rest is saved."""
+    token_counter: Counter | WholeCounter = field(default_factory=UsageCounter)
+    """Goes by what the provider reported, if not told otherwise."""
+    backend: Writer | None = None
+    """Where things are saved; in the run's own state, if nowhere else."""
+    instruction: str | None = None
+    """What the summariser is told, in place of our text."""
+    read_file_tool_name: str = "read_file"
+    root_dir: str | None = None
+    summarizer_timeout: float = 120.0
+    """How many seconds one answer of the summariser may take."""
+    _outside: Outside = field(default_factory=Outside, init=False)
+
+    def __post_init__(self) -> None:
+        check_sizes(self.max_tokens, self.target_tokens, self.keep_recent_rounds, self.keep_user_tokens)
+        is_incremental(self.token_counter)  # raises for what is no counter
+        if self.backend is not None and not callable(getattr(self.backend, "write", None)):
+            raise ConfigError(f"a backend has write(path, content); {type(self.backend).__name__} has none")
+        if self.summarizer is not None and not callable(getattr(self.summarizer, "stream", self.summarizer)):
+            raise ConfigError(f"a summarizer is a model or a function, not {type(self.summarizer).__name__}")
+
+    # What belongs to a run
+
+    def _run(self) -> RunContext[Any]:
+        try:
+            return current_run()
+        except NotInRunError:
+            return self._outside
+
+    @cached_property
+    def _settings(self) -> Settings:
+        """How results are cleared."""
+        counter = self.token_counter
+        return Settings(
+            skip_truncation=True,
+            root_dir=self.root_dir,
+            token_counter=counter if is_incremental(counter) else None,
+            read_file_tool_name=self.read_file_tool_name,
+        )
+
+    def _record(self) -> Record:
+        cache = self._run().cache
+        record = cache.get(self)
+        if record is None:
+            record = cache[self] = Record(self._settings, self._run, "compaction")
+        return record
+
+    def _backend(self, name: str = "") -> Writer:
+        """Return where things are saved."""
+        del name
+        if self.backend is not None:
+            return self.backend
+        run = self._run()
+        key = (self, "files")
+        if key not in run.cache:
+            run.cache[key] = SessionFiles(run.session, f"suture.compaction/{run.address}/files")
+        return run.cache[key]
+
+    # The tools that read what was saved
+
+    def before_agent(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
+        """Add the tools that read what was saved, but none whose name is taken."""
+        if self.backend is not None and not isinstance(self.backend, FileBackend):
+            return context
+        names = {tool.name for tool in context.tools}
+        own = self.read_file_tool_name if self.read_file_tool_name not in names else "read_earlier"
+        self._run().cache[self, "reader"] = own
+        new = [tool for tool in self._tools(own) if tool.name not in names]
+        return replace(context, tools=(*context.tools, *new)) if new else context
+
+    def _tools(self, name: str) -> tuple[Tool[..., Any], ...]:
+        return reading_tools(self._record, self._backend, name, 20_000)[:1]
+
+    # Before the model
+
+    def before_model_rewrite_state(  # not async: most turns need nothing, and pay for nothing
+        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
+    ) -> ChatModelAgentState[Any] | Awaitable[ChatModelAgentState[Any] | None] | None:
+        """Count; compact the history only if there is too much of it."""
+        run = self._run()
+        limit = self._limit(run)
+        if limit is None:
+            return None
+        counter = self.token_counter
+        if not is_incremental(counter):
+            return self._count_whole(state, model_context, limit)
+        record = self._record()
+        wire, history = record.see(state.messages, model_context.wire)
+        tally, usage = record.tally(wire), model_context.last_usage
+        if usage is not None and run.cache.get((self, "stale")) is usage:
+            tokens = _estimate(record, wire, history, state, model_context)
+        else:
+            tokens = tally.total(history, state.tool_infos, usage, model_context.instruction)
+        if tokens <= limit:
+            return None
+        return self.compact(state, model_context, limit, tokens)
+
+    async def _count_whole(
+        self, state: ChatModelAgentState[Any], context: ModelContext, limit: int
+    ) -> ChatModelAgentState[Any] | None:
+        """Count with a function of the whole history; compact as often as it says that there is too much."""
+        before, goal = state, limit
+        for _ in range(4):
+            tokens: Any = await settle(cast("Any", self.token_counter)(state.messages, state.tool_infos))
+            tokens += CharacterCounter().count_text(context.instruction)
+            if tokens <= limit:
+                break
+            state = await self.compact(state, context, goal, tokens) or state
+            goal = goal * 3 // 4
+        return None if state is before else state
+
+    def _limit(self, run: RunContext[Any]) -> int | None:
+        """Return how many tokens a request may have: what was set, what the provider said, what is known."""
+        if self.max_tokens is not None:
+            return self.max_tokens
+        window = run.values.get(_LIMIT) or getattr(getattr(run, "model", None), "context_window", None)
+        return int(window * _SHARE) if window else None
+
+    async def shorten(
+        self, state: ChatModelAgentState[Any], context: ModelContext, error: ContextLengthError
+    ) -> ChatModelAgentState[Any] | None:
+        """Compact a history that a provider refused as too long: to 80 % of what it takes, and strictly smaller."""
+        run, record = self._run(), self._record()
+        wire, history = record.see(state.messages, context.wire)
+        estimate = max(1, _estimate(record, wire, history, state, context))
+        window = error.limit or getattr(getattr(run, "model", None), "context_window", None)
+        if error.limit:
+            run.values[_LIMIT] = error.limit
+        real = max(error.tokens or 0, window or 0, estimate)  # it was too long: so many tokens, at least
+        limit = int(_SHARE * min(window or real // 2, real))
+        return await self.compact(state, context, limit, real)
+
+    async def compact(
+        self, state: ChatModelAgentState[Any], context: ModelContext, limit: int, tokens: int
+    ) -> ChatModelAgentState[Any] | None:
+        """Compact a history that has `tokens` tokens to at most `limit`; `None` where nothing changes."""
+        record, run = self._record(), self._run()
+        wire, history = record.see(state.messages, context.wire)
+        tally = record.tally(wire)
+        rest, tools = tally.of_rest(state.tool_infos, context.instruction), tally.of_rest(state.tool_infos)
+        # The ladder goes by estimates of single messages: the limits are put in their terms.
+        scale = (sum(map(tally.of, history)) + rest) / max(1, tokens)
+        target = int(target_of(limit, self.target_tokens) * scale)
+        limits = Limits(int(limit * scale), target, rest - tools, tools)
+        run.send(Custom("suture.compaction", {"tokens": tokens, "limit": limit}))
+        plan = await self._plan(wire, history, limits, offload=self._can_save(run))
+        if not plan.changed:
+            return None
+        run.cache[self, "stale"] = context.last_usage
+        messages: History[Any] = History(plan.messages)
+        record.see(messages)
+        return replace(state, messages=messages, report=plan.to_dict())
+
+    def _can_save(self, run: RunContext[Any]) -> bool:
+        """Tell whether what is saved can be read again: by a tool of ours, or by whoever gave the backend."""
+        return self.backend is not None or run is self._outside or (self, "reader") in run.cache
+
+    async def _plan(self, wire: Wire, history: History[Any], limits: Limits, *, offload: bool) -> Plan[Any]:
+        """Plan, and save what the plan takes out; where nothing can be saved, take nothing out that must be."""
+        run, record = self._run(), self._record()
+        terms = record.terms(self._backend if offload else _nowhere)
+        reader = run.cache.get((self, "reader"), self.read_file_tool_name)
+        terms = terms._replace(settings=dataclasses.replace(self._settings, read_file_tool_name=reader))
+        model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
+        window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
+        folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, window)
+        asks = None if model is None else _Memory(run.values, partial(self._ask, run, model)).ask
+        plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
+        try:
+            await save_all(plan.saves, self._backend)
+        except (OffloadError, PathTakenError):
+            LOG.warning("what a compaction takes out was not saved; all that the user said stays", exc_info=True)
+            return await self._plan(wire, history, limits, offload=False)
+        record.keep([Saved(save.path, save.call_id, save.name, "compact", len(save.content)) for save in plan.saves])
+        return plan
+
+    # The summariser
+
+    async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
+        """Ask the summariser; log what goes wrong, and raise it."""
+        try:
+            for again in (True, False):
+                try:
+                    return await self._in_time(self._answer(run, model, prompt))
+                except ModelError as error:
+                    if not (again and error.retryable):
+                        raise
+        except Exception as error:
+            LOG.warning("the summariser failed: %s: %s", type(error).__name__, error)
+            run.send(Custom("suture.summarizer_failed", {"error": type(error).__name__}))
+            raise
+        raise AssertionError("the last attempt raises")
+
+    async def _answer(self, run: RunContext[Any], model: Any, prompt: str) -> str:
+        if not hasattr(model, "stream"):
+            return str(await settle(model(prompt)))
+        wire = get_chat_wire(model.wire)
+        message = await ask(model, ModelRequest("", [wire.user(prompt)]))
+        usage = None if message is None else wire.usage(message)
+        if usage is not None:
+            run.spend(usage)
+        if message is None or wire.calls(message):
+            raise RuntimeError("it gave no message, or called a tool")
+        return wire.text(message)
+
+    async def _in_time(self, work: Awaitable[str]) -> str:
+        """Wait for an answer, but not for one that never comes, also where cancelling does not help."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=self.summarizer_timeout)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not done:
+            task.cancel()
+            raise TimeoutError(f"no answer within {self.summarizer_timeout:g} s")
+        if task.cancelled():
+            raise RuntimeError("its own work was cancelled")
+        return task.result()
+
+
+def _nowhere(_: str) -> None:
+    """Return no backend."""
+
+
+def _estimate(
+    record: Record, wire: Wire, history: History[Any], state: ChatModelAgentState[Any], context: ModelContext
+) -> int:
+    """Return how many tokens there are, whatever a provider reported: its report is of another history."""
+    tally = record.tally(wire)
+    return sum(map(tally.of, history)) + tally.of_rest(state.tool_infos, context.instruction)
+
+
+class _Memory:
+    """Asks a summariser what it was not asked before in this run: a turn that failed is taken again."""
+
+    def __init__(self, values: MutableMapping[str, Any], summarize: Callable[[str], Awaitable[str]]) -> None:
+        self._values, self._summarize = values, summarize
+        self._new: dict[str, str] = {}
+
+    async def ask(self, prompt: str) -> str:
+        """Return the summariser's answer, or the one that it gave before."""
+        key = digest_of(prompt)
+        answer = self._values.get(_SUMMARIES, {}).get(key)
+        self._new[key] = await self._summarize(prompt) if answer is None else answer
+        if answer is None:
+            self._values[_SUMMARIES] = dict(self._new)
+        return self._new[key]
+
+
+class SessionFiles(MemoryBackend):
+    """Files that are kept in a run's session, so that they are there as long as the conversation is."""
+
+    def __init__(self, session: MutableMapping[str, Any], prefix: str) -> None:
+        super().__init__()
+        self._session, self._prefix = session, prefix
+        for key in [key for key in session if key.startswith(prefix)]:
+            self.fill(key.removeprefix(prefix), session[key])
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Keep a file."""
+        await super().write(path, content)
+        self._keep(path)
+
+    async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
+        """Keep a file that comes piece by piece."""
+        size = await super().write_stream(path, chunks)
+        self._keep(path)
+        return size
+
+    def _keep(self, path: str) -> None:
+        self._session[f"{self._prefix}{path}"] = self._file(path).content.decode(errors="replace")

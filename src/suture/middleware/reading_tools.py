@@ -1,0 +1,591 @@
+r"""The tools that read what was saved: bounded windows on files of any size, and on nothing but this history's own.
+
+Lines end at `\n`; everything else, `\r` too, belongs to a line. Every text says how to go on: following that reads the
+file exactly. Files are looked at bit by bit, and only what is shown is kept.
+"""
+
+import asyncio
+import re
+from bisect import bisect
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+from suture._aio import closing
+from suture._text import visible
+from suture.messages import TextPart, ToolResult
+from suture.middleware.offload import BackendOf
+from suture.middleware.record import Record
+from suture.reduction import Saved
+from suture.reduction.texts import folded
+from suture.stores import FileBackend, PathNotFoundError
+from suture.tools import Tool, tool
+
+_MARGIN = 128
+"""How long that gets which a window says around what it shows."""
+_LEAST = _MARGIN + 32
+"""How many characters a result may always have: fewer cannot hold a part of a line and how to go on."""
+_BIT = 32 * 1024
+"""How many bytes are looked at before others may run."""
+_AHEAD = 16 * 2**20
+"""How many characters are read behind a window, to say how long the file is."""
+_MOST = 10**12
+"""Numbers beyond this one mean this one."""
+_LINES = 200
+_MOST_CONTEXT = 20
+_WIDTH = 400
+"""How many characters of a line a search shows; of a longer one, what surrounds the match."""
+_MOST_COUNTED = 10_000
+"""How many matches are counted that are not shown."""
+_LONGEST_PATTERN = 1_000
+_PHASES = {"trunc": "truncated", "clear": "cleared"}
+_NOTHING = "[nothing was saved in this conversation so far]"
+_EMPTY = "[the file is empty]"
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+
+
+def reading_tools(
+    record: Callable[[], Record], backend_of: BackendOf, read_name: str, limit: int
+) -> tuple[Tool[..., Any], ...]:
+    """Return the tools that read what the history at hand has saved, `limit` characters at once.
+
+    >>> tools = reading_tools(lambda: ..., lambda name: None, "read_file", 20_000)
+    >>> [tool.name for tool in tools]
+    ['read_file', 'ls', 'grep']
+    """
+    shelf = _Shelf(record, backend_of, read_name, max(limit, _LEAST))
+    read = tool(shelf.read_file, name=read_name, idempotent=True)
+    others = [tool(shelf.ls, name="ls", idempotent=True), tool(shelf.grep, name="grep", idempotent=True)]
+    return (read, *[each for each in others if each.name != read_name])
+
+
+class _Refused(Exception):
+    """What is asked for cannot be read; the text tells the model."""
+
+
+class _Shelf:
+    """What the history at hand has saved. Nothing else can be named."""
+
+    def __init__(self, record: Callable[[], Record], backend_of: BackendOf, read_name: str, most: int) -> None:
+        self._record, self._backend_of = record, backend_of
+        self._read_name, self._most = read_name, most
+
+    async def read_file(
+        self,
+        path: str,
+        offset: int = 1,
+        limit: int = _LINES,
+        tail: int = 0,
+        char_offset: int | None = None,
+        char_limit: int | None = None,
+        search: str | None = None,
+    ) -> ToolResult:
+        """Read tool output that was saved, as numbered lines. The last line of the result says how to go on.
+
+        Args:
+            path: Where it was saved, as a notice or ls says.
+            offset: The first line to read, from 1.
+            limit: How many lines to read.
+            tail: Read so many of the last lines instead.
+            char_offset: Read by characters instead, leaving out so many at the beginning; for endless lines.
+            char_limit: How many characters to read.
+            search: Show only lines that contain this text, from offset on.
+        """
+        room, first = self._most - _MARGIN, _bound(offset, 1)
+        count = _bound(limit, 1) if limit > 0 else _LINES
+
+        async def window() -> str:
+            texts = self._texts(self._find(path))
+            if char_offset is not None or char_limit is not None:
+                most = room if char_limit is None or char_limit <= 0 else min(char_limit, room)
+                return await _show_characters(texts, _bound(char_offset or 0, 0), most)
+            if search and tail > 0:
+                raise _Refused("tail and search do not go together; give one of them")
+            if search:
+                return await _show_matches(texts, _checked(search), first, count, room)
+            if tail > 0:
+                return await _show_tail(texts, _bound(tail, 1), room)
+            return await _show_lines(texts, first, count, room)
+
+        return await _answer(window(), self._most)
+
+    async def ls(self, offset: int = 1) -> ToolResult:
+        """List the tool output of this conversation that was saved: path, tool, length, and why it was saved.
+
+        Args:
+            offset: The first entry to list, from 1.
+        """
+        most = self._most_of("ls")
+
+        async def listing() -> str:
+            return _list(self._all(), _bound(offset, 1), _room(most))
+
+        return await _answer(listing(), most)
+
+    async def grep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        ignore_case: bool = False,  # noqa: FBT001, FBT002 - a model passes it by name
+        context: int = 0,
+    ) -> ToolResult:
+        """Find lines in tool output that was saved; gives path:line:text.
+
+        Args:
+            pattern: The text to look for; plain text, not a regular expression.
+            path: Where to look; in all that was saved, if not given.
+            ignore_case: Whether upper and lower case are the same.
+            context: How many lines to show around each match.
+        """
+        most, near = self._most_of("grep"), _bound(context, 0, _MOST_CONTEXT)
+
+        async def found() -> str:
+            matches = _Matches(_room(most), self._read_name, grouped=near > 0)
+            wanted = _checked(pattern)
+            files = [self._find(path)] if path else self._all()
+            for saved in files:
+                search = _LineSearch(wanted, ignore_case=ignore_case, context=near, width=_room(most) // 2)
+                try:
+                    await matches.read(visible(saved.path), search, self._texts(saved))
+                except _Refused as refusal:
+                    if path:
+                        raise
+                    matches.problems.append(str(refusal))
+                if matches.is_uncounted:
+                    break
+            return matches.show(wanted, len(files)) if files else _NOTHING
+
+        return await _answer(found(), most)
+
+    def _most_of(self, name: str) -> int:
+        """Return how long a result of a tool may be so that it is not truncated in its turn."""
+        settings = self._record().settings
+        return min(self._most, settings.max_length_for_trunc) if settings.truncates(name) else self._most
+
+    def _find(self, path: str) -> Saved:
+        """Return what was saved at a path; a text that merely looks like a path is none."""
+        saved = self._record().recorded().get(folded(path))
+        if saved is None:
+            raise _Refused(f"no output of this conversation was saved at {_quote(path)}; ls lists what was")
+        return saved
+
+    def _all(self) -> list[Saved]:
+        """Return all that was saved, by path."""
+        return sorted(self._record().recorded().values(), key=lambda saved: saved.path)
+
+    async def _texts(self, saved: Saved) -> AsyncIterator[str]:
+        """Yield a file bit by bit, as text; others run in between."""
+        backend = self._backend_of(saved.name)
+        if not isinstance(backend, FileBackend):
+            raise _Refused(f"{_quote(saved.path)} was saved where it can be written only; no tool here can read it")
+        rest = b""
+        try:
+            async with closing(backend.read(saved.path)) as chunks:
+                async for chunk in chunks:
+                    for start in range(0, len(chunk), _BIT):
+                        data = rest + chunk[start : start + _BIT]
+                        end = _boundary(data)
+                        rest = data[end:]
+                        if end:
+                            yield _decode(data[:end])
+                        await asyncio.sleep(0)
+        except PathNotFoundError as error:
+            raise _Refused(f"{_quote(saved.path)} is gone: it was deleted, or has expired") from error
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise _Refused(f"{_quote(saved.path)} cannot be read just now: {why}") from error
+        if rest:
+            yield _decode(rest)
+
+
+async def _answer(work: Awaitable[str], most: int) -> ToolResult:
+    """Return a result that is not longer than may be; a refusal is an error."""
+    try:
+        return ToolResult((TextPart((await work)[:most]),))
+    except _Refused as refusal:
+        return ToolResult((TextPart(str(refusal)[:most]),), is_error=True)
+
+
+# Windows: a stream of texts comes in, a text of bounded length comes out
+
+
+def _count_lines(newlines: int, last: str) -> tuple[int, str]:
+    """Return how many lines a file has that ends in `last`, and what is said at its end."""
+    total = newlines + (last != "\n")
+    return total, f"end of file, {_count(total, 'line')}{'' if last == chr(10) else ', no final newline'}"
+
+
+async def _show_lines(texts: AsyncIterator[str], first: int, count: int, room: int) -> str:
+    """Return `count` lines from line `first` on, numbered, at most `room` characters."""
+    skip, kept, last = first - 1, "", "\n"
+    before = ahead = newlines = 0
+    async with closing(texts) as bits:
+        async for text in bits:
+            found = text.count("\n")
+            newlines, last = newlines + found, text[-1]
+            if found < skip:
+                skip -= found
+                before += len(text)
+                continue
+            if skip:
+                *_, rest = text.split("\n", skip)
+                before += len(text) - len(rest)
+                text, skip = rest, 0  # noqa: PLW2901 - what is left of it
+            if len(kept) < room and kept.count("\n") < count:  # a line that is kept in part never fits
+                kept += text
+            else:
+                ahead += len(text)
+            if ahead >= _AHEAD:
+                break
+    total, end = _count_lines(newlines, last)
+    if not total:
+        return _EMPTY
+    if not kept:
+        return f"[offset {first} is behind the end; the file has {_count(total, 'line')}]"
+    found_lines = kept.removesuffix("\n").split("\n")[:count]
+    numbered = [_number(number, line) for number, line in enumerate(found_lines, first)]
+    rows = numbered[: bisect(list(accumulate(map(len, numbered))), room)]
+    until, is_whole = first + len(rows) - 1, ahead < _AHEAD
+    if not rows:
+        prefix = len(_number(first, ""))
+        on = f"[line {first} goes on; read it with char_offset={before + room - prefix}"
+        skipping = "" if is_whole and first == total else f", skip it with offset={first + 1}"
+        return f"{_number(first, found_lines[0][: room - prefix])}{on}{skipping}]"
+    if is_whole and until == total:
+        return f"{''.join(rows)}[{end}]"
+    of = f" of {total}" if is_whole else ", there is more"
+    return f"{''.join(rows)}[line {until}{of}; go on with offset={until + 1}]"
+
+
+async def _show_tail(texts: AsyncIterator[str], count: int, room: int) -> str:
+    """Return the last `count` lines, numbered, at most `room` characters."""
+    kept, last = "", "\n"
+    start = length = newlines = 0
+    async with closing(texts) as bits:
+        async for text in bits:
+            begin = text.rfind("\n", 0, -1) + 1
+            if begin or last == "\n":
+                start = length + begin
+            newlines, last = newlines + text.count("\n"), text[-1]
+            length += len(text)
+            kept = (kept + text)[-room - 2 :]  # of the line that this cuts no row fits
+    total, end = _count_lines(newlines, last)
+    if not total:
+        return _EMPTY
+    found = kept.removesuffix("\n").split("\n")
+    first = max(1, total - count + 1)
+    rows: list[str] = []
+    left, number = room, total
+    while number >= first and len(row := _number(number, found[number - total - 1])) <= left:
+        rows.append(row)
+        left -= len(row)
+        number -= 1
+    if number < first:
+        more = ""
+    elif rows:
+        more = f"; for more begin with offset={first}"
+    else:
+        rows.append(_number(total, found[-1][len(_number(total, "")) - room :]))
+        more = f"; line {total} is cut, read it with char_offset={start}"
+    return f"{''.join(reversed(rows))}[{end}{more}]"
+
+
+async def _show_characters(texts: AsyncIterator[str], first: int, count: int) -> str:
+    """Return `count` characters, without the first `first` ones; line ends are characters, too."""
+    kept, taken, length, ahead = list[str](), 0, 0, 0
+    async with closing(texts) as bits:
+        async for text in bits:
+            start = max(0, first - length)
+            length += len(text)
+            if taken == count:
+                ahead += len(text)
+            elif start < len(text):
+                kept.append(text[start : start + count - taken])
+                taken += len(kept[-1])
+            if ahead >= _AHEAD:
+                break
+    if not length:
+        return _EMPTY
+    if not taken:
+        return f"[char_offset {first} is behind the end; the file has {_count(length, 'character')}]"
+    end, is_whole = first + taken, ahead < _AHEAD
+    head = f"[characters {first} to {end}]\n{''.join(kept)}\n"
+    if is_whole and end == length:
+        return f"{head}[end of file, {_count(end, 'character')}]"
+    of = f" of {length} characters" if is_whole else " characters, there is more"
+    return f"{head}[{end}{of}; go on with char_offset={end}]"
+
+
+# Searches
+
+_Row: TypeAlias = tuple[int, str, bool]
+"""A line to show: its number, its text, and whether it holds what is looked for or only stands near it."""
+
+
+class _LineSearch:
+    """Finds the lines that hold a text, from line `first` on, and up to `context` lines around each.
+
+    Of a line longer than `width` only what surrounds the first match is shown, and kept.
+    """
+
+    def __init__(
+        self, pattern: str, *, ignore_case: bool = False, first: int = 1, context: int = 0, width: int = _WIDTH
+    ) -> None:
+        # No regular expression: some patterns, in any case, would keep one busy for minutes.
+        self._fold = _fold if ignore_case else str
+        self._pattern = self._fold(_decode(pattern.encode("utf-8", "surrogatepass")))
+        self._first, self._context, self._width = first, context, min(width, _WIDTH)
+        self._start = self._owed = 0
+        self._line = _Line(self._width, len(self._pattern))
+        self._recent: deque[str] = deque(maxlen=context)
+        self.lines = 0
+        """How many lines there have been so far."""
+
+    async def rows(self, texts: AsyncIterator[str]) -> AsyncIterator[list[_Row]]:
+        """Yield the rows of each bit of a file."""
+        async with closing(texts) as bits:
+            async for text in bits:
+                yield self._feed(text)
+        if self._line.length:
+            yield self._close()
+
+    def _find(self, text: str) -> int:
+        return self._fold(text).find(self._pattern)
+
+    def _feed(self, text: str) -> list[_Row]:
+        beginning, *lines = text.split("\n")
+        self._extend(beginning)
+        if not lines:
+            return []
+        rows, end = self._close(), lines.pop()
+        if not self._owed and (self.lines + len(lines) < self._first or self._find(text) < 0):
+            skipped = lines[: max(0, len(lines) - self._context)]  # nothing is to be shown of them
+            self.lines += len(skipped)
+            self._start += sum(map(len, skipped)) + len(skipped)
+            lines = lines[len(skipped) :]
+        for line in lines:
+            self._extend(line)
+            rows += self._close()
+        self._extend(end)
+        return rows
+
+    def _extend(self, text: str) -> None:
+        self._line.add(text, self._find if self.lines + 1 >= self._first else None)
+
+    def _close(self) -> list[_Row]:
+        """End the line; return what is to be shown because of it."""
+        line, self._line = self._line, _Line(self._width, len(self._pattern))
+        text = line.show(self._start)
+        self.lines += 1
+        self._start += line.length + 1
+        if line.around:
+            recent = enumerate([*self._recent], self.lines - len(self._recent))
+            self._recent.clear()
+            self._owed = self._context
+            return [*[(number, near, False) for number, near in recent], (self.lines, text, True)]
+        if self._owed:
+            self._owed -= 1
+            return [(self.lines, text, False)]
+        self._recent.append(text)
+        return []
+
+
+class _Line:
+    """A line of any length as it comes: its beginning, and what surrounds the first match."""
+
+    __slots__ = ("_end", "_from", "_head", "_match", "_missing", "_needle", "_width", "around", "length")
+
+    def __init__(self, width: int, needle: int) -> None:
+        self._width, self._needle = width, needle
+        self._head = self._end = self.around = ""
+        self._from = self._match = self._missing = self.length = 0
+
+    def add(self, text: str, find: Callable[[str], int] | None) -> None:
+        """Take more of the line; its end is kept, since a match may be cut in two."""
+        self._head += text[: self._width - len(self._head)]
+        if self._missing:
+            more = text[: self._missing]
+            self.around += more
+            self._missing -= len(more)
+        elif find is not None and not self.around:
+            known, side = self._end + text, self._width // 2
+            found = find(known)
+            if found >= 0:
+                begin, end = max(0, found - side), found + self._needle + side
+                self.around, self._missing = known[begin:end], max(0, end - len(known))
+                before = self.length - len(self._end)
+                self._from, self._match = before + begin, before + found
+            self._end = known[-side - self._needle :]
+        self.length += len(text)
+
+    def show(self, start: int) -> str:
+        """Return the line, or if it is long a part of it; `start` characters are before it."""
+        if self.length <= self._width:
+            return self._head
+        if not self.around:
+            return f"{self._head}…"
+        left = "…" if self._from else ""
+        right = "…" if self._from + len(self.around) < self.length else ""
+        return f"{left}{self.around}{right} [cut; the match is at char_offset={start + self._match}]"
+
+
+async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, count: int, room: int) -> str:
+    """Return the lines of one file that contain a text, numbered, and how to go on."""
+    search = _LineSearch(pattern, first=first, width=room // 2)
+    shown: list[str] = []
+    async with closing(search.rows(texts)) as found:
+        async for rows in found:
+            for number, line, _ in rows:
+                text = _number(number, line)
+                if shown and (len(shown) == count or len(text) > room):
+                    return f"{''.join(shown)}[more lines contain it; go on with offset={number}]"
+                shown.append(_fit(text, room))
+                room -= len(shown[-1])
+    lines = _count(search.lines, "line")
+    if shown:
+        return f"{''.join(shown)}[end of file, {lines}; no more of them contain it]"
+    return f"[no line from {first} on contains {_quote(pattern)}; the file has {lines}]"
+
+
+class _Matches:
+    """What grep has found, over all files; `grouped` where lines stand around the matches."""
+
+    def __init__(self, room: int, read_name: str, *, grouped: bool) -> None:
+        self._left, self._read_name, self._grouped = room, read_name, grouped
+        self._rows: list[str] = []
+        self._is_full = False
+        self._shown = self._hidden = 0
+        self._last: tuple[str, int] | None = None
+        self.problems: list[str] = []
+        """Why files could not be read."""
+
+    @property
+    def is_uncounted(self) -> bool:
+        """Whether there are more than anybody counts."""
+        return self._hidden >= _MOST_COUNTED
+
+    async def read(self, path: str, search: _LineSearch, texts: AsyncIterator[str]) -> None:
+        """Take what is found in a file."""
+        async with closing(search.rows(texts)) as found:
+            async for rows in found:
+                for row in rows:
+                    self._take(path, *row)
+                if self.is_uncounted:
+                    return
+
+    def _take(self, path: str, number: int, line: str, matches: bool) -> None:  # noqa: FBT001 - a row's last field
+        mark = ":" if matches else "-"
+        text = f"{path}{mark}{number}{mark}{line}\n"
+        if self._grouped and self._last not in (None, (path, number - 1)):
+            text = f"--\n{text}"
+        self._is_full = self._is_full or (bool(self._rows) and len(text) > self._left)
+        if self._is_full:
+            self._hidden += matches
+            return
+        self._rows.append(_fit(text, self._left))
+        self._left -= len(self._rows[-1])
+        self._shown += matches
+        self._last = (path, number)
+
+    def show(self, pattern: str, files: int) -> str:
+        """Return the lines of so many files, and how many more there are."""
+        if len(self.problems) == files:
+            raise _Refused(f"none of {_count(files, 'file')} can be read: {self.problems[0]}")
+        where = _count(files - len(self.problems), "file")
+        unread = f"; {_count(len(self.problems), 'file')} could not be read: " if self.problems else ""
+        unread += "; ".join(self.problems[:3])
+        if not self._shown:
+            return f"[no line contains {_quote(pattern)} in {where}{unread}]"
+        found = f"{''.join(self._rows)}[{_count(self._shown, 'matching line')}"
+        if not self._hidden:
+            return f"{found} in {where}{unread}]"
+        more = f"at least {self._hidden} more" if self.is_uncounted else f"{self._hidden} more"
+        return f"{found}, {more} in {where}; {self._read_name} with search and offset shows them{unread}]"
+
+
+def _checked(pattern: str) -> str:
+    """Return a text that can be looked for."""
+    if not pattern:
+        raise _Refused("the text to look for is empty")
+    if "\n" in pattern:
+        raise _Refused("a text is looked for within lines; this one has a line break, so no line contains it")
+    if len(pattern) > _LONGEST_PATTERN:
+        raise _Refused(f"the text to look for has {len(pattern)} characters; {_LONGEST_PATTERN} are the most")
+    return pattern
+
+
+# Texts
+
+
+def _list(files: Sequence[Saved], first: int, room: int) -> str:
+    """Return a list of what was saved, from one entry on."""
+    if not files:
+        return _NOTHING
+    if first > len(files):
+        return f"[offset {first} is behind the end; {_count(len(files), 'output')} saved]"
+    rows: list[str] = []
+    for saved in files[first - 1 :]:
+        why = visible(_PHASES.get(saved.phase, saved.phase))
+        row = f"{visible(saved.path)}  {visible(saved.name)}  {_count(saved.length, 'character')}  {why}\n"
+        if rows and len(row) > room:
+            break
+        rows.append(_fit(row, room))
+        room -= len(row)
+    last = first + len(rows) - 1
+    if last == len(files):
+        return f"{''.join(rows)}[{_count(last, 'output')} saved]"
+    return f"{''.join(rows)}[{last} of {len(files)}; go on with offset={last + 1}]"
+
+
+def _decode(data: bytes) -> str:
+    """Return the text of bytes, whatever they are; what is no text is U+FFFD, and so is a lone surrogate."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xef\xbf\xbd", data).decode("utf-8", "replace")
+
+
+def _boundary(data: bytes) -> int:
+    """Return where bytes can be cut without cutting a character: what is behind may be the beginning of one."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) - back if length > back else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
+
+
+def _fold(text: str) -> str:
+    """Return a text in lower case, character by character: a place in it is the same place in `text`."""
+    return text.replace("İ", "i").lower().replace("ς", "σ")
+
+
+def _number(number: int, text: str) -> str:
+    return f"{number:6d}\t{text}\n"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _quote(text: str) -> str:
+    """Return a text in quotes, as one line, and not endless."""
+    text = visible(text)
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:40]} … {text[-15:]}'"
+
+
+def _fit(row: str, room: int) -> str:
+    """Return a row, cut if it is longer than there is room."""
+    return row if len(row) <= room else f"{row[: max(0, room - 2)]}…\n"
+
+
+def _bound(number: int, least: int, most: int = _MOST) -> int:
+    return max(least, min(number, most))
+
+
+def _room(most: int) -> int:
+    """Return what is left for rows; of a very short result the rows matter more than what is said of them."""
+    return max(most - _MARGIN, most // 2)

@@ -1,0 +1,345 @@
+"""What one run knows of its output: how many tokens there are, what was saved where, what went wrong.
+
+And what becomes of a history before a model turn: is there too much of it, and then plan, save, apply.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from msgspec.structs import replace
+
+from suture._aio import settle
+from suture.errors import OffloadError
+from suture.language import current_language
+from suture.messages import History, TokenUsage, ToolInfo, ToolResult
+from suture.middleware.offload import ATTEMPTS, BackendOf, is_taken, save_all, unsaved
+from suture.middleware.patch_tool_calls import is_recorded_placeholder
+from suture.reduction import Ledger, Plan, Save, Saved, Settings, ToolDetail
+from suture.reduction.clear import Meter, clear, clearable
+from suture.reduction.draft import Draft, Register, Terms, mark_saved, read_saved, rounds_of
+from suture.reduction.plan import finish_plan
+from suture.reduction.texts import folded, safe_name
+from suture.reduction.truncate import decide_truncation, truncate
+from suture.stores import PathTakenError
+from suture.tokens import CharacterCounter, Tally, is_incremental
+from suture.tools.context import RunContext
+from suture.wires import Wire, get_wire, recognise
+
+
+class Outside(RunContext[Any]):
+    """Stands for the run where a hook is called by hand, outside of any."""
+
+    def __init__(self) -> None:
+        self.values, self.session, self.cache = {}, {}, {}
+        self.run_id = self.conversation_id = self.address = f"outside-{id(self)}"
+        self.turn, self.wire, self.call_id, self.tool = 0, "", "", ""
+
+    @property
+    def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The language in force."""
+        return current_language()
+
+    def send(self, event: Any) -> None:
+        """Send to nobody."""
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count for nobody."""
+
+
+async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the user's, and await what it gives if that can be."""
+    return await settle(function(*arguments))
+
+
+@dataclass(slots=True)
+class Question:
+    """A history, and whether it must be reduced."""
+
+    wire: Wire
+    history: History[Any]
+    tool_infos: Sequence[ToolInfo]
+    force: bool = False
+    """Whether to clear although there are not too many tokens."""
+    tokens: int = 0
+    whole: Callable[..., Any] | None = None
+    """A function that counts the whole history, in place of `tokens`."""
+    shorten: int | None = None
+    """Where the last turn is, if what came of it is too long."""
+    clears: bool = False
+    """Whether there may be something to clear."""
+
+
+class Reduced(NamedTuple):
+    """What came of reducing a history, and the plan it went by."""
+
+    history: History[Any]
+    plan: Plan[Any]
+    tokens: int
+
+    @property
+    def cleared(self) -> bool:
+        """Whether anything was cleared, and not only truncated."""
+        return any(change.action != "truncate" for change in self.plan.changes)
+
+
+class Record:
+    """One per run, never shared. What must outlive the run is in its messages, or in its session."""
+
+    def __init__(self, settings: Settings, run: Callable[[], RunContext[Any]], name: str = "reduction") -> None:
+        self.settings, self.run, self.name = settings, run, name
+        self.failure: OffloadError | None = None
+        """Output that was not saved, and that ends the run."""
+        self.reported: set[tuple[str, str]] = set()
+        """Calls whose output was not saved, and of which an event was sent."""
+        self._quiet_until = 0
+        self._settled: tuple[History[Any], int] = (History(), 0)
+        self._reserved: set[str] = set()
+        self._wire: Wire | None = None
+        self._tally: Tally | None = None
+        self._register: Register | None = None
+        self._pages = 0
+        self._saved: dict[str, Saved] = {}
+        self._history: History[Any] = History()
+        self._read: History[Any] = History()
+
+    @property
+    def root(self) -> str:
+        """Where output is kept: where the settings say, else a place of the conversation's own."""
+        root = self.settings.root_dir
+        return root if root is not None else "/" + safe_name(self.run().conversation_id)
+
+    @property
+    def wire(self) -> Wire | None:
+        """The wire of the messages, once it is known."""
+        if self._wire is None and self.run().wire:
+            self._wire = get_wire(self.run().wire)
+        return self._wire
+
+    def see(self, messages: Sequence[Any], wire: str = "") -> tuple[Wire, History[Any]]:
+        """Take the history as it is now; outside of a run its wire is recognised."""
+        self._history = History.of(messages)
+        if self.wire is None or (wire and wire != self.wire.name):
+            self._wire, self._tally = get_wire(wire or recognise(messages)[0]), None
+        return cast("Wire", self._wire), self._history
+
+    def tally(self, wire: Wire) -> Tally:
+        """Return what counts this run's tokens, each message once."""
+        if self._tally is None:
+            counter = self.settings.token_counter
+            incremental = counter if counter is not None and is_incremental(counter) else CharacterCounter()
+            self._tally = Tally(wire, cast("Any", incremental))
+        return self._tally
+
+    def terms(self, backend_of: BackendOf) -> Terms:
+        """Return what reducing a result of this run depends on."""
+        recorded, reserved, run = self.recorded(), self._reserved, self.run()
+
+        def offloads(name: str) -> bool:
+            return backend_of(name) is not None
+
+        def taken(path: str) -> bool:
+            return path in recorded or path in reserved
+
+        return Terms(
+            settings=self.settings,
+            root=self.root,
+            language=cast("Any", run.language),
+            offloads=offloads,
+            is_taken=taken,
+            ask=ask,
+            known=self.register,
+            owner=run.conversation_id,
+        )
+
+    # What was saved
+
+    def reserve(self, path: str) -> None:
+        """Give a path to nobody else."""
+        self._reserved.add(folded(path))
+
+    @property
+    def register(self) -> Register:
+        """What messages that cannot be marked cannot say themselves: the session has it, page by page."""
+        if self._register is None:
+            self._register = Register()
+            session, key = self.run().session, self.key
+            while (page := session.get(f"{key}/{self._pages}")) is not None:
+                self._take(Ledger.of(page))
+                self._pages += 1
+        return self._register
+
+    def _take(self, ledger: Ledger) -> None:
+        self.register.add(ledger.saved, ledger.rounds)
+        self._saved.update({folded(saved.path): saved for saved in ledger.saved})
+
+    def keep(self, saved: Sequence[Saved], rounds: Sequence[str] = ()) -> None:
+        """Keep what was saved, and which rounds are done, where the messages cannot carry it."""
+        register = self.register
+        if saved or rounds:
+            new = Ledger(tuple(saved), frozenset(rounds) - register.rounds)
+            self._take(new)
+            self.run().session[f"{self.key}/{self._pages}"] = new.to_dict()
+            self._pages += 1
+
+    def note_saved(self, saved: Saved) -> dict[str, Any]:
+        """Keep what a tool call has saved; return what is to be noted on its result."""
+        self._saved[folded(saved.path)] = saved
+        if self.wire is not None and self.wire.marks:
+            return mark_saved(saved)
+        self.keep([saved])
+        return {}
+
+    def recorded(self) -> Mapping[str, Saved]:
+        """Return all that this history's output was saved as, by folded path."""
+        wire, history = self.wire, self._history
+        if wire is None or not wire.marks:
+            _ = self.register
+            return self._saved
+        start = len(self._read)
+        if not history.follows(self._read):
+            start, known = 0, self.register.by_call.values()
+            self._saved = {folded(saved.path): saved for each in known for saved in each}
+        for index in range(start, len(history)):
+            for result in wire.view(history[index]).results:
+                saved = read_saved(result.extra, result) if result.extra else None
+                if saved is not None:
+                    self._saved[folded(saved.path)] = saved
+        self._read = history
+        return self._saved
+
+    @property
+    def key(self) -> str:
+        """Where in the session things are kept: a nested run has a history, and so a place, of its own."""
+        return f"suture.{self.name}/{self.run().address}"
+
+    # One result
+
+    async def truncate(self, detail: ToolDetail, backend_of: BackendOf) -> ToolResult | None:
+        """Return what takes the place of output that has just come; `None` where it may stay.
+
+        Raises `OffloadError` where it cannot be saved.
+        """
+        context = detail.tool_context
+        taken: Exception = PathTakenError("")
+        for _ in range(ATTEMPTS):
+            decided = await decide_truncation(detail, self.terms(backend_of))
+            if not decided.need_trunc or decided.tool_result is None:
+                return None
+            if not decided.need_offload:
+                return decided.tool_result
+            try:
+                extra = await self.save(
+                    Save(decided.offload_file_path, decided.offload_content, context.call_id, context.name), backend_of
+                )
+            except PathTakenError as error:
+                taken = error
+                continue
+            return replace(decided.tool_result, extra={**decided.tool_result.extra, **extra})
+        raise unsaved(context.name, context.call_id, taken)
+
+    async def save(self, save: Save, backend_of: BackendOf) -> dict[str, Any]:
+        """Save the output of a tool call; return what is to be noted on its result."""
+        self.reserve(save.path)
+        try:
+            await save_all([save], backend_of)
+        except OffloadError:
+            self._reserved.discard(folded(save.path))  # nothing came of it
+            raise
+        return self.note_saved(Saved(save.path, save.call_id, save.name, "trunc", len(save.content)))
+
+    # A history
+
+    def judge(self, question: Question, usage: TokenUsage | None) -> Question:
+        """Work out whether a history must be reduced; `usage` is what the provider last reported."""
+        settings, history = self.settings, question.history
+        question.shorten = _too_long_turn(settings, question.wire, history)
+        counter = settings.token_counter
+        if settings.clears_any and counter is not None and not is_incremental(counter):
+            question.whole = cast("Callable[..., Any]", counter)
+        elif settings.clears_any:
+            question.tokens = self.tally(question.wire).total(history, question.tool_infos, usage)
+        is_quiet = question.tokens < self._quiet_until and history.follows(self._settled[0])
+        too_many = question.tokens > settings.max_tokens_for_clear and not is_quiet
+        question.clears = too_many or question.whole is not None or question.force
+        return question
+
+    async def reduce(self, question: Question, backend_of: BackendOf) -> Reduced:
+        """Reduce a history and save what that takes out of it. Nothing has changed if saving fails."""
+        for attempt in range(ATTEMPTS):
+            draft, plan, left = await self._plan(question, backend_of)
+            try:
+                await save_all(plan.saves, backend_of)
+            except PathTakenError as taken:
+                if attempt == ATTEMPTS - 1:
+                    calls = [
+                        (save.name, save.call_id) for save in plan.saves if folded(save.path) == folded(taken.path)
+                    ]
+                    raise OffloadError(calls, str(taken)) from taken
+                self.reserve(taken.path)
+                await self._reserve_taken(plan.saves, backend_of)
+                continue
+            history = History(plan.messages) if draft.cells else question.history
+            if left is not None:
+                self._settled = history, draft.place(left)
+            if not question.wire.marks:
+                self.keep(draft.saved, draft.digests)
+            return Reduced(history, plan, plan.tokens_after)
+        raise AssertionError("the last attempt raises")
+
+    async def _reserve_taken(self, saves: Sequence[Save], backend_of: BackendOf) -> None:
+        """Find out at once which other paths of a plan are taken, too: another conversation has the same root."""
+        for save in saves:
+            backend = backend_of(save.name)
+            if backend is not None and await is_taken(backend, save.path):
+                self.reserve(save.path)
+
+    async def _plan(self, question: Question, backend_of: BackendOf) -> tuple[Draft, Plan[Any], int | None]:
+        """Plan both phases; beside the plan comes the first message that may still have something to clear.
+
+        Where nothing is to be cleared only the last turn is looked at.
+        """
+        wire, history, settings = question.wire, question.history, self.settings
+        count = self.tally(wire).of if question.whole is None else _count_nothing
+        draft = Draft(wire, history, self.terms(backend_of), count)
+        meter = Meter(question.tokens, question.whole, question.tool_infos)
+        before = tokens = await meter.read(draft)
+        if question.shorten is not None:
+            await truncate(draft, rounds_of(wire, history, question.shorten, is_recorded_placeholder), again=True)
+            if draft.changes:
+                tokens = await meter.read(draft)
+        if not question.clears:
+            return draft, finish_plan(draft, before, tokens), None
+        known, start = self._settled
+        start = start if history.follows(known) else 0
+        rounds = rounds_of(wire, history, start, is_recorded_placeholder)
+        old = clearable(draft, rounds)
+        done = await clear(draft, meter, tokens, old, force=question.force)
+        kept = rounds[max(0, len(rounds) - settings.clear_retention_suffix_limit) :]
+        waiting = [*old[done.handled :], *kept]
+        left = waiting[0].first if waiting else len(history)
+        self._quiet_until = 0
+        if done.missed and question.whole is None:
+            # Not worth another look before as much has come as is lacking.
+            rest = sum(map(self.tally(wire).of, history[left:]))
+            self._quiet_until = done.tokens + settings.clear_at_least_tokens - done.missed - rest
+        return done.draft, finish_plan(done.draft, before, done.tokens), left
+
+
+def _count_nothing(_: object) -> int:
+    return 0
+
+
+def _too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:
+    """Return where the last turn is if one of its results is too long, or all of them are together."""
+    if not settings.truncates_any:
+        return None
+    total, longest, count = 0, 0, 0
+    for place in range(len(history) - 1, -1, -1):
+        message = history[place]
+        if wire.made_by_model(message):
+            too_long = longest > settings.max_length_for_trunc
+            return place if too_long or (count > 1 and total > settings.max_length_per_turn) else None
+        length = sum(map(len, wire.words(message).texts))
+        total, longest, count = total + length, max(longest, length), count + 1
+    return None

@@ -1,0 +1,225 @@
+"""The models over the `openai` package; and what they share with `anthropic`: the two packages are made alike.
+
+The SDK knows the address, the key and the connection; the bytes of the reply are read by our own decoder, which
+bounds what it holds.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cached_property
+from typing import Any, ClassVar
+
+from suture.codecs import Codec, get_codec
+from suture.errors import (
+    ConfigError,
+    ModelError,
+    ModelTimeoutError,
+    StreamCutError,
+    SutureError,
+)
+from suture.kernel import closing
+from suture.messages import NativeM
+from suture.models.encoding import Body, to_json
+from suture.models.failures import brief, status_error
+from suture.models.http import LoopClients
+from suture.models.provider import NO_KEY, Bound, ProviderModel, WholeBody, import_extra
+from suture.wires.fields import parse_json
+
+_HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
+_RAW = "X-Stainless-Raw-Response"
+"""The header that has both packages hand over the response as it comes."""
+_KEYS = ("api_key", "auth_token", "_azure_ad_token")
+_ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
+"""What else the packages take from the environment. It is for the provider, not for another server."""
+
+
+class StainlessModel(ProviderModel[NativeM]):
+    """A model over one of the two packages."""
+
+    package: ClassVar[str]
+    requirement: ClassVar[str]
+    """What pip is told to install."""
+    path: ClassVar[str]
+    """Where the provider answers, below the client's address."""
+    client_class: ClassVar[str]
+    error_class: ClassVar[str]
+
+    @cached_property
+    def _clients(self) -> LoopClients:
+        return LoopClients(self._make_client)
+
+    async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the events of the stream, or the whole body."""
+        client = self.given_client if self.given_client is not None else await self._clients.get()
+        framing = self.codec.framing()
+        whole: list[bytes] = []
+        bound = Bound()
+        is_stream: bool | None = None if self.streaming else False
+        async with self._ask(client, body) as response:
+            if response.headers.get("content-type", "").startswith("text/html"):
+                raise ModelError("it answers with a web page; check base_url", provider=self.codec_name)
+            async with closing(response.iter_bytes()) as chunks:
+                async for chunk in chunks:
+                    taken = bound.take(chunk)
+                    if is_stream is None and taken.strip():
+                        is_stream = not taken.lstrip().startswith(b"{")  # some servers report an error as JSON alone
+                    if is_stream is False:
+                        whole.append(taken)
+                        continue
+                    for event in framing.feed(taken):
+                        yield event
+        if is_stream is False:
+            found = _body(b"".join(whole), self.codec_name)
+            yield found if found.get("error") else WholeBody(found)
+
+    @asynccontextmanager
+    async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
+        """Give the SDK's raw streaming response: to a ready body, where the client takes one."""
+        if hasattr(client, "_api_version"):  # Azure's reads the model's name from the payload
+            async with self.create(client, body.payload) as response:
+                yield response
+            return
+        options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
+        response = await client.post(self.path, content=body.content, cast_to=object, options=options)
+        try:
+            yield response
+        finally:
+            await response.close()
+
+    @abstractmethod
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Return the SDK's raw streaming response to `payload`."""
+
+    def form(self, message: Any) -> bytes:
+        """Return a message as JSON."""
+        return to_json(message)
+
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name, and whether it streams."""
+        return {"model": self.model, **settings, "stream": self.streaming}
+
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of the SDK, or of its HTTP client, means."""
+        sdk = import_extra(self.package, self.requirement)
+        provider = self.codec_name
+        given: Any = error
+        if isinstance(error, sdk.APIStatusError):
+            body = given.body if given.body is not None else given.response.text
+            return status_error(
+                provider,
+                given.status_code,
+                body,
+                given.response.headers,
+                key=self.key_hint,
+                request_id=given.request_id or "",
+            )
+        if isinstance(error, sdk.APITimeoutError):
+            return ModelTimeoutError("no answer in time", provider=provider)
+        if isinstance(error, sdk.APIConnectionError):
+            return self.unreached(error.__cause__ or error)
+        if type(error).__module__.partition(".")[0] in _HTTP:
+            return StreamCutError(f"{provider}: the connection broke before the message was whole ({brief(error)})")
+        return (
+            ModelError(brief(error), provider=provider) if isinstance(error, getattr(sdk, self.error_class)) else None
+        )
+
+    def secrets(self) -> Iterable[str]:
+        """Return the keys of this model, and of the client that was passed in."""
+        held = [getattr(self.given_client, name, None) for name in _KEYS]
+        return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
+
+    def _make_client(self, http: Any) -> Any:
+        sdk = import_extra(self.package, self.requirement)
+        chosen: dict[str, Any] = {}
+        if self.base_url is not None:
+            chosen = {"base_url": self.base_url, "api_key": NO_KEY}
+        if self.api_key is not None:
+            chosen["api_key"] = self.api_key
+        try:
+            client = getattr(sdk, self.client_class)(max_retries=0, timeout=self.timeout, http_client=http, **chosen)
+        except getattr(sdk, self.error_class):
+            client = None
+        ways = ("api_key", "auth_token", "credentials")
+        if client is None or not any(getattr(client, way, None) for way in ways):
+            raise ConfigError(f"{type(self).__name__} has no key: set {self.key_from}")
+        if self.base_url is not None:
+            for name, nothing in _ENVIRONMENT.items():
+                setattr(client, name, nothing)
+        self.remember_secrets(client.api_key, getattr(client, "auth_token", None))
+        return client
+
+
+def _body(data: bytes, provider: str) -> dict[str, Any]:
+    body = parse_json(data)
+    if body.__class__ is dict:
+        return body
+    told = data[:80].decode(errors="replace")
+    raise ModelError(f"the reply is no JSON object: {told!r}", provider=provider, retryable=True)
+
+
+class OpenAIChatModel(StainlessModel[NativeM]):
+    """A model behind Chat Completions, through the `openai` package (extra `openai`).
+
+    With `base_url` it is any server that speaks alike: Ollama, vLLM, llama.cpp, OpenRouter. Such a server is sent
+    `api_key`, never the key that the environment holds for OpenAI. `profile` says whose rules hold there.
+
+    >>> model = OpenAIChatModel("qwen3", base_url="http://127.0.0.1:11434/v1", options={"temperature": 0})
+    >>> model.wire, model.profile
+    ('message', 'openai-chat')
+    """
+
+    codec_name: ClassVar[str] = "openai-chat"
+    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
+    package: ClassVar[str] = "openai"
+    requirement: ClassVar[str] = "openai>=3"
+    client_class: ClassVar[str] = "AsyncOpenAI"
+    error_class: ClassVar[str] = "OpenAIError"
+
+    path: ClassVar[str] = "/chat/completions"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Return the SDK's raw streaming response to `payload`."""
+        completions = client.chat.completions.with_streaming_response
+        return completions.create(model=self.model, messages=[], extra_body=payload)
+
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name; of a stream, the usage is asked for."""
+        usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
+        return super().addressed({**usage, **settings})
+
+
+_UNSTORED = get_codec("openai-responses", store=False)
+
+
+class OpenAIResponsesModel(StainlessModel[NativeM]):
+    """A model behind the Responses API, through the `openai` package (extra `openai`).
+
+    Nothing is left at the provider: `store` is off, and reasoning comes back encrypted and is sent again with the
+    next turn. Both can be set in `options`.
+
+    >>> OpenAIResponsesModel("gpt-5", wire="agentic").profile
+    'openai-responses'
+    """
+
+    codec_name: ClassVar[str] = "openai-responses"
+    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
+    package: ClassVar[str] = "openai"
+    requirement: ClassVar[str] = "openai>=3"
+    client_class: ClassVar[str] = "AsyncOpenAI"
+    error_class: ClassVar[str] = "OpenAIError"
+
+    path: ClassVar[str] = "/responses"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Return the SDK's raw streaming response to `payload`."""
+        return client.responses.with_streaming_response.create(extra_body=payload)
+
+    def codec_for(self, options: Mapping[str, Any]) -> Codec:
+        """Return the codec; where nothing is stored, items have no ids that the service would have to know."""
+        return self.codec if options.get("store") else _UNSTORED
+
+    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; unless they say otherwise, nothing is stored."""
+        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
+        return options if options.get("store") else {**stateless, **options}

@@ -1,0 +1,326 @@
+"""What the models of all providers share: native messages in, a payload out, events in, deltas and a message out."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from math import inf
+from time import monotonic
+from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
+
+from suture.codecs import Codec, Loss, Losses, Lost, Request, StreamReader, encode, get_codec
+from suture.errors import (
+    ConfigError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    NotInRunError,
+    SutureError,
+)
+from suture.events import Custom
+from suture.kernel import ModelRequest, closing, current_run
+from suture.language import Language, resolve_language
+from suture.messages import AgenticMessage, Delta, FrozenMap, History, NativeM
+from suture.models.encoding import Body, Conversation, follow
+from suture.models.failures import brief, json_fault, scrubbed
+from suture.models.windows import context_window
+from suture.profiles import Profile, get_profile
+from suture.wires import sendable
+
+__all__ = ["MAX_ERROR", "MAX_REPLY", "NO_KEY", "Bound", "ProviderModel", "Settings", "WholeBody", "import_extra"]
+
+MAX_REPLY = 256 * 1024 * 1024
+"""How many bytes a reply may have, all its events together."""
+MAX_ERROR = 1024 * 1024
+"""How many bytes of an error are read: an SDK takes all that it gets."""
+NO_KEY = "none-needed"
+"""What a server of one's own is sent: never the key that the environment holds for the provider itself."""
+_QUIET = (Lost.META, Lost.EXTRA)
+"""Losses that nobody misses in a request."""
+
+
+class Settings(TypedDict, total=False):
+    """The keyword arguments that the models of all providers take."""
+
+    profile: str | Profile | None
+    """Whose rules hold for what is sent; the provider's own if not given."""
+    client: Any
+    """A client of the provider's SDK that is there already; it is used as it is, and not closed."""
+    api_key: str | None
+    """The key; where the SDK looks for it (an environment variable) if not given."""
+    base_url: str | None
+    """Where the provider is, if not where the SDK says."""
+    timeout: float | None
+    """How many seconds a whole reply may take."""
+    streaming: bool
+    """Whether the reply is asked for piece by piece; `False` for servers that cannot."""
+    options: Mapping[str, Any] | None
+    """Options of every request, such as `{"temperature": 0}`; those of a run come on top."""
+
+
+class ProviderModel(ABC, Generic[NativeM]):
+    """A model of one provider. It speaks `Message`, or with `wire="agentic"` `AgenticMessage`."""
+
+    codec_name: ClassVar[str]
+    key_from: ClassVar[str]
+    """Where a key comes from, for the error that it is refused."""
+
+    def __init__(
+        self, model: str, *, wire: Literal["message", "agentic"] = "message", **settings: Unpack[Settings]
+    ) -> None:
+        unknown = set(settings) - set(Settings.__annotations__)
+        if unknown:
+            raise ConfigError(f"{type(self).__name__} takes no {', '.join(sorted(unknown))}; options= passes it on")
+        if not isinstance(model, str) or not model:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{type(self).__name__} takes the name of a model first, not {model!r}")
+        if wire not in {"message", "agentic"}:
+            raise ConfigError(f"a model speaks 'message' or 'agentic', not {wire!r}")
+        timeout: Any = settings.get("timeout", 600.0)
+        if timeout is not None and not (type(timeout) in {int, float} and 0 < timeout < inf):
+            raise ConfigError(f"timeout counts seconds, more than 0, or is None for no end; got {timeout!r}")
+        options: Any = settings.get("options") or {}
+        if not isinstance(options, Mapping):
+            raise ConfigError(f"options are a mapping of names to values, not {type(options).__name__}")
+        self.model, self.wire, self.timeout = model, wire, timeout
+        profile = get_profile(settings.get("profile") or self.codec_name)
+        if not profile.speaks_of(self.codec_name):
+            raise ConfigError(f"profile {profile.name} does not speak of {self.codec_name} messages")
+        self.profile, self.rules = profile.name, profile
+        self.codec: Codec = get_codec(self.codec_name, field=profile.field)
+        self.streaming = settings.get("streaming", True)
+        self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
+        self.base_url = settings.get("base_url")
+        if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
+            raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
+        self.api_key = settings.get("api_key")
+        self.given_client: Any = settings.get("client")
+        self._secrets: set[str] = set()
+        self.remember_secrets(self.api_key)
+        if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
+            raise ConfigError("a client that is passed in has its own key and address; give one or the other")
+
+    @property
+    def name(self) -> str:
+        """How events call it."""
+        return self.model
+
+    @property
+    def context_window(self) -> int | None:
+        """How many tokens its context holds, where that is known: `Compaction` goes by it."""
+        return context_window(self.model)
+
+    @property
+    def key_hint(self) -> str:
+        """Where the key that was refused came from: a server of one's own is sent none of the environment's."""
+        return self.key_from if self.base_url is None else "api_key="
+
+    def unreached(self, error: BaseException) -> ModelConnectionError:
+        """Return the error that nobody answers there."""
+        where = self.base_url or "the provider"
+        return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
+        """Ask the provider: yield what it says as it comes, then the whole message."""
+        body = self.body(request)
+        reader: StreamReader = self.codec.reader() if self.streaming else _WholeReply(self.codec)
+        failure: SutureError | None = None
+        message: AgenticMessage | None = None
+        try:
+            async with closing(_in_time(self.events(body), self.timeout, self.codec_name)) as events:
+                async for event in events:
+                    if isinstance(event, WholeBody):  # some servers do not stream, whatever they are asked
+                        reader = _WholeReply(self.codec)
+                    for delta in reader.feed(event):
+                        yield delta
+            message = reader.finish()
+        except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
+            failure = scrubbed(self._told(error, body), self.secrets())
+        if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
+            failure.__cause__ = failure.__context__ = None
+            raise failure
+        yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
+
+    @abstractmethod
+    def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
+        """Send `body` and yield the events of the stream, or, if this model does not stream, the whole body."""
+
+    @abstractmethod
+    def failure(self, error: Exception) -> SutureError | None:
+        """Return what an exception of the SDK means; `None` where it is not the SDK's."""
+
+    def secrets(self) -> Iterable[str]:
+        """Return what must never be seen in an error."""
+        return self._secrets
+
+    def remember_secrets(self, *secrets: object) -> None:
+        """Keep these keys out of every error from now on."""
+        self._secrets.update(secret for secret in secrets if isinstance(secret, str) and secret)
+
+    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of a request, with what this model chooses where nobody did."""
+        return options
+
+    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with the model's name, and what else every request of this provider has."""
+        return {"model": self.model, **settings}
+
+    def form(self, message: Any) -> Any:
+        """Return a message as the SDK takes it; it is kept, and formed once."""
+        return message
+
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with what holds for the end of this conversation alone."""
+        return body
+
+    def _told(self, error: Exception, body: Body) -> SutureError:
+        if isinstance(error, ModelError) and not error.provider:
+            return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
+        if isinstance(error, SutureError):
+            return error
+        told = self.failure(error)
+        if told is not None:
+            return told
+        if isinstance(error, TimeoutError):
+            return ModelTimeoutError(f"no answer in time ({brief(error)})", provider=self.codec_name)
+        if isinstance(error, OSError):
+            return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
+        failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
+        return json_fault(body.payload, self.codec_name) or failed
+
+    def body(self, request: ModelRequest[NativeM]) -> Body:
+        """Return what the provider is sent: encoded, then fitted, as far as it is new."""
+        options = self.chosen({**self.options, **request.options})
+        codec, language = self.codec_for(options), _language()
+        key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
+        history: History[Any] = History.of(request.messages)
+        conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
+        losses = Losses()
+        asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
+        settings = sendable(self.addressed(codec.write_settings(asked, losses)))
+        _tell_losses((*conversation.losses, *losses.found()))
+        messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
+        forms = [*map(self.form, head), *conversation.forms(messages)]
+        return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
+
+    def codec_for(self, options: Mapping[str, Any]) -> Codec:
+        """Return the codec that a request with `options` is written with."""
+        del options
+        return self.codec
+
+
+class Bound:
+    """Counts the bytes of a body: an error is cut where it is too long, a reply is refused.
+
+    >>> bound = Bound(is_error=True)
+    >>> len(bound.take(b"x" * 2 * MAX_ERROR)) == MAX_ERROR, bound.reached
+    (True, True)
+    """
+
+    def __init__(self, *, is_error: bool = False) -> None:
+        self._is_error = is_error
+        self._left = MAX_ERROR if is_error else MAX_REPLY
+
+    @property
+    def reached(self) -> bool:
+        """Whether no more is to be read."""
+        return self._is_error and self._left <= 0
+
+    def take(self, chunk: bytes) -> bytes:
+        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
+        taken = chunk[: max(self._left, 0)] if self._is_error else chunk
+        self._left -= len(chunk)
+        if self._left < 0 and not self._is_error:
+            raise ModelError(f"the reply has more than {MAX_REPLY} bytes")
+        return taken
+
+
+class WholeBody(dict[str, Any]):
+    """A reply that came in one piece, although a stream was asked for.
+
+    >>> WholeBody({"choices": []})["choices"]
+    []
+    """
+
+
+class _WholeReply:
+    """Reads a reply that comes in one piece."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._body: Mapping[str, Any] = {}
+
+    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
+        self._body = event
+        return []
+
+    def finish(self) -> AgenticMessage:
+        return self._codec.decode_reply(self._body)
+
+
+async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:
+    """Yield what `stream` yields, as long as waiting for it takes no more than `seconds` in all."""
+    left = seconds
+    async with closing(stream) as items:
+        while True:
+            began = monotonic()
+            scope = asyncio.timeout(left)
+            try:
+                async with scope:
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not scope.expired():
+                    raise  # it is somebody else's
+                told = f"the reply was not whole after {seconds:g} seconds; timeout= says how long it may take"
+                raise ModelTimeoutError(told, provider=provider) from None
+            if left is not None:
+                left = max(0.0, left - (monotonic() - began))
+            yield item
+
+
+def _tell_losses(losses: Iterable[Loss]) -> None:
+    """Send an event about what the provider is not told, once for each thing, if there is a run."""
+    missed = [loss for loss in losses if loss.name not in _QUIET]
+    if not missed:
+        return
+    try:
+        run = current_run()
+    except NotInRunError:
+        return
+    sent: set[Loss] = run.cache.setdefault(Loss, set())
+    new = [loss for loss in missed if loss not in sent]
+    if new:
+        sent.update(new)
+        named = [{"name": loss.name.value, "what": loss.what, "index": loss.index, "path": loss.path} for loss in new]
+        run.send(Custom("losses", named))
+
+
+def _language() -> Language:
+    """Return the language of the run, or the one in force where there is none."""
+    try:
+        return cast("Language", current_run().language)
+    except NotInRunError:
+        return resolve_language(None)
+
+
+def import_extra(module: str, requirement: str) -> Any:
+    """Return an SDK's module; say how to install it where it is not there.
+
+    >>> import_extra("no_such_sdk", "no-such-sdk>=3")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: this needs the package no-such-sdk, which is not installed: pip install 'no-such-sdk>=3'
+    """
+    from importlib import import_module  # noqa: PLC0415 - only where an SDK is used
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != module.split(".", maxsplit=1)[0]:
+            raise
+        package = requirement.partition(">")[0]
+        missing = f"this needs the package {package}, which is not installed: pip install '{requirement}'"
+        raise ConfigError(missing) from None

@@ -1,0 +1,547 @@
+"""Compaction: a history is brought under a limit, whatever it holds. A ladder, left as soon as there is room.
+
+Tool results are cleared, old thinking is dropped, the oldest rounds are folded into a summary or, without a model, into
+a digest, and the largest blocks are cut in the middle. No pair is split, no pending call folded, no user's word lost.
+"""
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
+from suture.language import resolve_language
+from suture.messages import M, TextPart, ToolInfo
+from suture.reduction.clear import Meter, clear, clearable
+from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, digest_of, rounds_of
+from suture.reduction.plan import Plan, complete, make_terms
+from suture.reduction.settings import Settings
+from suture.reduction.summary import (
+    Entry,
+    Summary,
+    cut_middle,
+    digest_text,
+    entries_of,
+    prompt_text,
+    read_summary,
+    summary_text,
+    take_chunk,
+)
+from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, shorter_notice
+from suture.repair.cuts import cuts
+from suture.tokens import CharacterCounter, Counter, Tally
+from suture.wires import ResultEdit, Wire, get_wire, recognise
+from suture.wires.parts import Telling
+
+_MOST_SUMMARY, _LEAST_SUMMARY = 4_000, 64
+"""How many tokens a summary has, at most and at least."""
+_NOTICE = 160
+"""More characters than a notice has, beside its path."""
+_MOST_CHUNKS = 64
+
+
+class Limits(NamedTuple):
+    """How many tokens may be sent, how many there should be afterwards, and what is sent beside the messages."""
+
+    limit: int
+    target: int
+    instruction: int = 0
+    tools: int = 0
+
+    @property
+    def fixed(self) -> int:
+        """What is sent beside the messages."""
+        return self.instruction + self.tools
+
+
+class Folding(NamedTuple):
+    """How old messages are folded."""
+
+    keep_recent_rounds: int = 2
+    keep_user_tokens: int = 20_000
+    offload: bool = True
+    """Whether a user's words can be saved; if not, all of them stay."""
+    instruction: str | None = None
+    """What a summariser is told, in place of our text."""
+    window: int | None = None
+    """How many tokens a summariser takes; the limit if not given."""
+
+
+Summarize = Callable[[str], Awaitable[str]]
+"""Asks a summariser; whatever it raises costs the summary, and nothing else."""
+
+
+class _Survey(NamedTuple):
+    """Where a history may be cut, and what must stay."""
+
+    segments: Sequence[tuple[int, int]]
+    pending: frozenset[int]
+    """Messages with a call that has no result."""
+    recent: int
+    """Where the recent rounds begin."""
+    last: int
+    """Where the last thing that must stay in its place begins: a pending turn, or the user's last message."""
+
+
+class _Fold(NamedTuple):
+    """The beginning of a history, taken apart: what stays, what a user said, and what goes."""
+
+    kept: list[tuple[int, Any, bool]]
+    """Place, message, and whether it is a user's."""
+    gone: list[Any]
+    previous: Summary
+
+
+class Compactor:
+    """One compaction in the making. Nothing that was handed in is touched."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        messages: Sequence[Any],
+        terms: Terms,
+        limits: Limits,
+        folding: Folding,
+        count: Callable[[Any], int],
+        summarize: Summarize | None = None,
+    ) -> None:
+        self.wire, self.terms, self.limits, self.folding, self.summarize = wire, terms, limits, folding, summarize
+        self.count, self.measure = count, terms.settings.measure
+        self.given = self.messages = messages
+        self.before = self.now = self.tokens(messages)
+        self.changes: list[Change] = []
+        self.saves: dict[str, Save] = {}
+        self.origins: dict[int, int] = {id(message): place for place, message in enumerate(messages)}
+        self._held: list[Any] = []
+        """Changed messages, so that no identity is given twice."""
+
+    def tokens(self, messages: Sequence[Any]) -> int:
+        """Return how many tokens a request with these messages has."""
+        return self.limits.fixed + sum(map(self.count, messages))
+
+    async def run(self) -> Plan[Any]:
+        """Climb the ladder until there is room; raise `ContextOverflowError` where there never is."""
+        limits = self.limits
+        if self.now > limits.limit:
+            for rung in (self._clear, self._drop_thinking, self._fold_old):
+                await rung()
+                if self.now <= limits.target:
+                    break
+            harsh = (self._cut_blocks, self._cut_words, self._fold_all, self._cut_words, self._fold_words)
+            for rung in (*harsh, self._cut_words):
+                if self.now > limits.limit:
+                    rung()
+            if self.now > limits.limit:
+                raise self._overflow()
+        return Plan(
+            messages=self.messages,
+            wire=self.wire.name,
+            changes=tuple(self.changes),
+            saves=tuple(self.saves.values()),
+            tokens_before=self.before,
+            tokens_after=self.now,
+        )
+
+    def _take(self, action: str, messages: Sequence[Any], saves: Sequence[Save] = (), *, index: int = 0) -> bool:
+        """Go on with these messages if they are fewer tokens; tell whether they are."""
+        tokens = self.tokens(messages)
+        if tokens >= self.now:
+            return False
+        self._held += messages
+        self.changes.append(
+            Change(action=action, index=index, call_id="", name="", tokens_before=self.now, tokens_after=tokens)
+        )
+        self.saves.update({save.path: save for save in saves})
+        self.messages, self.now = messages, tokens
+        return True
+
+    def _overflow(self) -> ContextOverflowError:
+        limits = self.limits
+        found = [(limits.instruction, "instruction", None), (limits.tools, "tool descriptions", None)]
+        found += [(self.count(message), "message", self.origins.get(id(message))) for message in self.messages]
+        tokens, what, index = max(found, key=lambda each: each[0])
+        return ContextOverflowError(what, tokens, limits.limit, index=index)
+
+    # What can be had without losing anything: tool results that were saved, thoughts
+
+    async def _clear(self) -> None:
+        settings = dataclasses.replace(
+            self.terms.settings,
+            clear_down_to_tokens=self.limits.target,
+            clear_retention_suffix_limit=self.folding.keep_recent_rounds,
+        )
+        draft = Draft(self.wire, self.messages, self.terms._replace(settings=settings), self.count)
+        rounds = rounds_of(self.wire, self.messages)
+        draft.keep_names(rounds)
+        done = await clear(draft, Meter(self.now), self.now, clearable(draft, rounds), force=True)
+        messages = done.draft.current()
+        self._follow(dict(enumerate(messages)))
+        self._take("clear", messages, done.draft.saves)
+
+    async def _drop_thinking(self) -> None:
+        wire, recent = self.wire, self._survey().recent
+        old = [(at, wire.without_thinking(message)) for at, message in enumerate(self.messages[:recent])]
+        self._follow(dict(old))
+        self._take("think", [*[message for _, message in old if message is not None], *self.messages[recent:]])
+
+    def _follow(self, made: Mapping[int, Any]) -> None:
+        """Remember which message of the history each of these was made of."""
+        for place, message in made.items():
+            self.origins[id(message)] = self.origins.get(id(self.messages[place]), place)
+        self._held += made.values()
+
+    # Folding
+
+    def _survey(self) -> _Survey:
+        wire, messages = self.wire, self.messages
+        places = [place for place in cuts(messages, wire) if place <= wire.first_reference(messages)]
+        segments = list(pairwise(places))
+        pending = {
+            place
+            for found in rounds_of(wire, messages)
+            if len(found.answers) < len(found.calls)
+            for place in range(found.first, found.last + 1)
+        }
+        last = recent = places[-1]
+        if segments and last == len(messages):
+            first, end = segments[-1]
+            if pending.intersection(range(first, end)) or (end - first == 1 and self._is_words(messages[first])):
+                last = recent = first
+        wanted = self.folding.keep_recent_rounds
+        for first, end in reversed(segments):
+            if not wanted:
+                break
+            if any(wire.made_by_model(message) for message in messages[first:end]):
+                wanted, recent = wanted - 1, min(first, recent)
+        return _Survey(segments, frozenset(pending), 0 if wanted else recent, last)
+
+    def _is_words(self, message: Any) -> bool:
+        """Tell whether a message is a user's own, and no summary of ours."""
+        return self.wire.view(message).role == "user" and self._summary(message) is None
+
+    def _summary(self, message: Any) -> Summary | None:
+        return read_summary("\n".join(self.wire.words(message).texts[1:]))
+
+    def _split(self, survey: _Survey, stop: int) -> _Fold:
+        """Take the messages before `stop` apart."""
+        wire, messages = self.wire, self.messages
+        fold = _Fold([], [], Summary(""))
+        for first, end in survey.segments:
+            if first >= stop:
+                break
+            whole = bool(survey.pending.intersection(range(first, end)))
+            for place in range(first, end):
+                message = messages[place]
+                view = wire.view(message)
+                summary = self._summary(message) if view.role == "user" else None
+                if whole or view.role == "system" or wire.is_boundary(message):
+                    fold.kept.append((place, message, False))
+                elif summary is not None:  # it has what users said before it
+                    gone = [each for each in fold.gone if wire.view(each).role != "user"]
+                    fold = fold._replace(previous=summary, gone=gone)
+                else:
+                    fold.gone.append(message)
+                    words = wire.rest(message, {}) if view.results else message
+                    if view.role == "user" and words is not None:
+                        self.origins[id(words)] = self.origins.get(id(message), place)
+                        fold.kept.append((place, words, True))
+        return fold
+
+    async def _fold_old(self) -> None:
+        """Fold the oldest rounds into a summary; without one, into a digest."""
+        survey, limits = self._survey(), self.limits
+        budget = min(_MOST_SUMMARY, max(_LEAST_SUMMARY, limits.target // 5))
+        room = min(self.folding.keep_user_tokens, limits.target // 3)
+        frame = self.measure(summary_text(Summary(""), "", self.terms.language))
+        stop = self._choose_stop(survey, budget + frame, room)
+        if not stop:
+            return
+        fold = self._split(survey, stop)
+        budget = min(budget, self.now - self.tokens(self._folded(fold, stop, "", room)[0]) - 1)
+        if budget <= 0:  # all that could be folded must stay
+            return
+        entries = entries_of(self.wire, fold.gone)
+        if self.summarize is not None and entries:
+            body = await self._ask(self.summarize, entries, fold.previous.body, budget)
+            if body and self._put("summarize", fold, stop, body, room):
+                return
+        self._put("digest", fold, stop, self._digest(entries, fold.previous.body, budget), room)
+
+    def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
+        """Return the first place that it is enough to fold up to, or the last that may be."""
+        left, words, place = self.now + budget, 0, 0
+        for first, end in survey.segments:
+            if end > survey.recent:
+                break
+            place = end
+            for message in self.messages[first:end]:
+                cost, role = self.count(message), self.wire.view(message).role
+                words += cost if role == "user" else 0
+                left -= cost if role != "system" else 0
+            if left + (words if not self.folding.offload else min(words, room)) <= self.limits.target:
+                break
+        return place
+
+    def _digest(self, entries: Sequence[Entry], previous: str, budget: int) -> str:
+        """Return what was said in brief, below the summary that there was."""
+        if previous:
+            previous = self._shorten(previous, budget // 2) + "\n\n"
+        return previous + digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
+
+    def _shorten(self, text: str, budget: int) -> str:
+        cost = self.measure(text)
+        if cost <= budget:
+            return text
+        keep = max(0, len(text) * budget // cost - _NOTICE // 4)
+        return cut_middle(text, keep, "", "", self.terms.language)
+
+    def _put(self, action: str, fold: _Fold, stop: int, body: str, room: int) -> bool:
+        """Put what stays, and what stands for the rest, in the place of the messages before `stop`."""
+        return self._take(action, *self._folded(fold, stop, body, room), index=stop)
+
+    def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
+        kept, path, saves = self._keep_words(fold, room)
+        text = summary_text(Summary(body, path), self.terms.settings.read_file_tool_name, self.terms.language)
+        return [*kept, self.wire.speak("user", text), *self.messages[stop:]], saves
+
+    def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
+        """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
+        words = [place for place, (_, _, is_words) in enumerate(fold.kept) if is_words]
+        path, saves, shown = fold.previous.path, list[Save](), dict[int, Any]()
+        if not self.folding.offload:
+            return [message for _, message, _ in fold.kept], path, saves
+        gone: list[int] = []
+        for number, place in enumerate([*words[:1], *reversed(words[1:])]):  # the first is the task
+            message = fold.kept[place][1]
+            most = room // 2 if number == 0 and len(words) > 1 else room
+            if self.count(message) > most:
+                message = self._cut_message(message, most, saves) if number < 2 else None
+            if message is None:
+                gone.append(place)
+            else:
+                shown[place] = message
+                room -= self.count(message)
+        if gone:
+            texts = [path] if path else []
+            texts += [self._said(fold.kept[place][1]) for place in sorted(gone)]
+            path = self._save("user", "\n\n".join(texts), saves)
+        kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
+        return kept, path, saves
+
+    def _save(self, kind: str, content: str, saves: list[Save]) -> str:
+        """Save a text under a path that is its own; return that."""
+        name = f"{kind}-{digest_of(content)}"
+        path = f"{self.terms.root.rstrip('/')}/compact/{name}"
+        saves.append(Save(path, content, name))
+        return path
+
+    def _said(self, message: Any) -> str:
+        """Return what a message says beside its thoughts, calls and results."""
+        message = self.wire.without_thinking(message)
+        if message is None:
+            return ""
+        telling = Telling("")
+        self.wire.tell(message, telling)
+        return "\n".join(telling.texts[1:])
+
+    # A summary
+
+    async def _ask(self, summarize: Summarize, entries: Sequence[Entry], previous: str, budget: int) -> str:
+        """Return a summary, made chunk by chunk; what a summariser that fails leaves is a digest. Empty if all is."""
+        language, instruction, measure = self.terms.language, self.folding.instruction, self.measure
+        texts = [f"{entry.who}: {entry.text}" for entry in entries]
+        summary, window = previous, self.folding.window or self.limits.limit
+        for _ in range(_MOST_CHUNKS):
+            budget = min(budget, window // 4)
+            words = budget * 2 // 3
+            room = window - measure(prompt_text(summary, "", words, language, instruction)) - budget - 8
+            if room < _LEAST_SUMMARY:
+                break
+            chunk, rest = take_chunk(texts, room, measure)
+            prompt = prompt_text(summary, chunk, words, language, instruction)
+            try:
+                answer = (await summarize(prompt)).strip()
+            except ContextLengthError as error:
+                window = min(window // 2, error.limit or window)
+                continue
+            except Exception:  # noqa: BLE001 - whoever asks for us logs it; a digest takes its place
+                break
+            if not answer or measure(answer) > min(budget, measure(summary) + measure(chunk)):
+                break
+            summary, texts = answer, rest
+            if not rest:
+                return summary
+        if summary == previous:
+            return ""
+        return self._digest(entries[len(entries) - len(texts) :], summary, budget + measure(summary))
+
+    # Cutting
+
+    def _cut_blocks(self) -> None:
+        """Cut the largest results, and what the model said, until there is room."""
+        self._cut(self.limits.target, words=False)
+
+    def _cut_words(self) -> None:
+        """Cut a user's words, too, but leave more of them than of all else: half way to the target."""
+        self._cut((self.limits.limit + self.limits.target) // 2, words=True)
+
+    def _fold_all(self) -> None:
+        """Fold the recent rounds, too."""
+        self._fold_rest(self.limits.limit // 10, self.limits.limit // 8)
+
+    def _fold_words(self) -> None:
+        """Keep of all that is old nothing but where it is."""
+        self._fold_rest(_LEAST_SUMMARY // 2, 0)
+
+    def _fold_rest(self, budget: int, room: int) -> None:
+        survey = self._survey()
+        if survey.last:
+            fold = self._split(survey, survey.last)
+            body = self._digest(entries_of(self.wire, fold.gone), fold.previous.body, budget)
+            self._put("digest", fold, survey.last, body, room)
+
+    def _cut(self, goal: int, *, words: bool) -> None:
+        """Cut all blocks to the greatest size at which there is room."""
+        low, high = 0, max(map(self.count, self.messages), default=0)
+        best = self._cut_to(low, words=words)
+        if self.tokens(best[0]) <= goal:
+            while high - low > 1 + high // 32:
+                middle = (low + high) // 2
+                made = self._cut_to(middle, words=words)
+                if self.tokens(made[0]) <= goal:
+                    low, best = middle, made
+                else:
+                    high = middle
+        self._follow(dict(enumerate(best[0])))
+        self._take("cut", *best)
+
+    def _cut_to(self, level: int, *, words: bool) -> tuple[list[Any], list[Save]]:
+        saves: list[Save] = []
+        return [self._cut_one(message, level, saves, words=words) for message in self.messages], saves
+
+    def _cut_one(self, message: Any, level: int, saves: list[Save], *, words: bool) -> Any:
+        """Return a message whose results and texts are no longer than `level`."""
+        if self.count(message) <= level:
+            return message
+        wire = self.wire
+        view = wire.view(message)
+        edits: dict[int, ResultEdit] = {}
+        for position, result in enumerate(view.results):
+            parts = wire.result_parts(result) or ()
+            text = "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+            short = self._cut_text(text, level, saves)
+            if short is not None:
+                others = [part for part in parts if not isinstance(part, TextPart)]
+                edits[position] = ResultEdit(parts=(TextPart(short), *others))
+        message = wire.edit(message, {}, edits) if edits else message
+        if view.role == "user":
+            summary = self._summary(message)
+            if summary is not None:
+                body = self._shorten(summary.body, level)
+                tool, language = self.terms.settings.read_file_tool_name, self.terms.language
+                return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
+            if words and self.folding.offload:
+                return self._cut_message(message, level, saves) or message
+        elif view.role == "assistant" and not view.signed and not wire.is_boundary(message):
+            return self._cut_message(message, level, saves) or message
+        return message
+
+    def _cut_message(self, message: Any, level: int, saves: list[Save]) -> Any | None:
+        """Return a message whose own text is cut, if that makes it shorter."""
+        made: list[Save] = []
+        short = self._cut_text(self._said(message), level, made)
+        if short is None:
+            return None
+        cut = self.wire.with_text(message, short)
+        if self.count(cut) >= self.count(message):
+            return None
+        saves += made
+        return cut
+
+    def _cut_text(self, text: str, level: int, saves: list[Save]) -> str | None:
+        """Return a text cut in the middle, and saved before if that can be; `None` where that makes it no shorter."""
+        cost = self.measure(text)
+        if cost <= level:
+            return None
+        keep = len(text) * level // cost
+        if is_truncated_text(text):
+            short, made = shorter_notice(text, max(0, keep - LONGEST_NOTICE // 8)), list[Save]()
+        else:
+            made = list[Save]()
+            path = self._save("cut", text, made) if self.folding.offload else ""
+            tool = self.terms.settings.read_file_tool_name
+            short = cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)
+        if self.measure(short) >= cost:
+            return None
+        saves += made
+        return short
+
+
+# The plain way in
+
+
+def compact(  # noqa: PLR0913 - each a setting of its own
+    messages: Sequence[M],
+    *,
+    max_tokens: int,
+    target_tokens: int | None = None,
+    summarizer: Callable[[str], str] | None = None,
+    keep_recent_rounds: int = 2,
+    keep_user_tokens: int = 20_000,
+    token_counter: Counter | None = None,
+    offload: bool = True,
+    instruction: str | None = None,
+    window: int | None = None,
+    system: str = "",
+    tool_infos: Sequence[ToolInfo] = (),
+    wire: str | None = None,
+    language: str | None = None,
+    **clearing: Any,
+) -> Plan[M]:
+    """Plan how a history is brought under a limit. Nothing is written: save `plan.saves`, then use `plan.messages`.
+
+    Args:
+        messages: the history, in any wire's form; plain texts that could be of several are taken for Chat's.
+        max_tokens: how many tokens a request may have. target_tokens: how many it should have afterwards; 60 %.
+        summarizer: a prompt to a summary; without one, and where it fails, a digest is made.
+        keep_recent_rounds: how many of the model's latest turns stay as they are, if they can.
+        keep_user_tokens: how much of what a user said stays verbatim, at most a third of the target.
+        offload: whether `plan.saves` will be saved; if not, all that a user said stays.
+        instruction: what the summariser is told, in place of our text. window: how many tokens it takes.
+        system: the instruction that is sent along; it counts, as `tool_infos` do.
+        clearing: settings of how results are cleared and where things are saved (`root_dir`), as `plan` takes them.
+
+    >>> asked = {"role": "user", "content": "Go on counting."}
+    >>> history = [each for n in range(9) for each in (asked, {"role": "assistant", "content": f"{n} " * 400})]
+    >>> made = compact([*history, asked], max_tokens=1000, keep_user_tokens=50)
+    >>> made.tokens_before, made.tokens_after <= 1000, [change.action for change in made.changes]
+    (1868, True, ['digest'])
+    """
+    check_sizes(max_tokens, target_tokens, keep_recent_rounds, keep_user_tokens)
+    names = recognise(messages) if wire is None else (get_wire(wire).name,)
+    settings = Settings(skip_truncation=True, token_counter=token_counter, **clearing)
+    terms = make_terms(settings, Ledger(), resolve_language(language), offload=offload)
+    folding = Folding(keep_recent_rounds, keep_user_tokens, offload, instruction, window)
+    target = target_of(max_tokens, target_tokens)
+    tally = Tally(get_wire("openai-chat" if "openai-chat" in names else names[0]), token_counter or CharacterCounter())
+    limits = Limits(max_tokens, target, tally.of_rest((), system), tally.of_rest(tool_infos))
+    asks = None if summarizer is None else partial(_ask_plainly, summarizer)
+    return complete(Compactor(tally.wire, messages, terms, limits, folding, tally.of, asks).run())
+
+
+async def _ask_plainly(summarizer: Callable[[str], str], prompt: str) -> str:
+    return summarizer(prompt)
+
+
+def target_of(limit: int, target: int | None) -> int:
+    """Return how many tokens there should be afterwards: 60 % of the limit, if nobody says."""
+    return limit * 3 // 5 if target is None else min(limit, target)
+
+
+def check_sizes(limit: int | None, target: int | None, rounds: int, words: int) -> None:
+    """Raise `ConfigError` where one of these is no number."""
+    sizes = {"max_tokens": limit, "target_tokens": target, "keep_recent_rounds": rounds, "keep_user_tokens": words}
+    for name, value in sizes.items():
+        if value is not None and (type(value) is not int or value < 0):
+            raise ConfigError(f"{name} must be an integer, 0 or more, found {value!r}")

@@ -1,0 +1,489 @@
+"""A plan in the making: the rounds of a history, what is known of them, and the history with some messages replaced."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from suture.language import Language
+from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
+from suture.reduction.settings import ClearResult, Settings, ToolDetail, TruncResult
+from suture.reduction.texts import folded, is_cleared_text, named_path
+from suture.repair import Assignment, Turn, assign
+from suture.repair.texts import is_builtin_text
+from suture.wires import Call, CallEdit, Result, ResultEdit, Wire, argument_json
+
+PROCESSED = "_reduction_mw_processed"
+"""The key in `extra` of a turn whose round has been processed."""
+SAVED = "_reduction_mw_saved"
+"""The key in `extra` of a result that was saved: where, and how much."""
+
+
+# What was saved, and what is to be
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """Output that was saved: where, of which call, in which phase, and how many characters.
+
+    >>> Saved("/run/trunc/call_1", "call_1", "search", "trunc", 80_000).path
+    '/run/trunc/call_1'
+    """
+
+    path: str
+    call_id: str = ""
+    name: str = ""
+    phase: str = "clear"
+    length: int = 0
+    digest: str = ""
+    """Of its content, if all of it was known at once."""
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """What a history's messages cannot say themselves: what of it was saved, and which rounds are done.
+
+    Native messages carry this in `extra`; for all others it is kept beside the history.
+
+    >>> Ledger.of(Ledger((Saved("/run/clear/a"),)).to_dict()).saved[0].path
+    '/run/clear/a'
+    """
+
+    saved: tuple[Saved, ...] = ()
+    rounds: frozenset[str] = frozenset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"saved": [list(msgspec.structs.astuple(item)) for item in self.saved], "rounds": sorted(self.rounds)}
+
+    @staticmethod
+    def of(data: Mapping[str, Any] | None) -> "Ledger":
+        """Return what `to_dict` made `data` of; `None` is an empty one."""
+        if not data:
+            return Ledger()
+        return Ledger(tuple([Saved(*item) for item in data["saved"]]), frozenset(data["rounds"]))
+
+
+class Register:
+    """The entries of ledgers, each found at once; it grows, and nothing in it is copied."""
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self.by_call: dict[str, list[Saved]] = {}
+        self.rounds: set[str] = set()
+        if ledger is not None:
+            self.add(ledger.saved, ledger.rounds)
+
+    def add(self, saved: Iterable[Saved], rounds: Iterable[str] = ()) -> None:
+        """Take more that was saved, and more rounds that are done."""
+        for item in saved:
+            self.by_call.setdefault(item.call_id, []).append(item)
+        self.rounds.update(rounds)
+
+    def find(self, call_id: str, content: str) -> Saved | None:
+        """Return where just this content of a call was saved: a turn that failed may have come so far."""
+        mine = [saved for saved in self.by_call.get(call_id, ()) if saved.length == len(content)]
+        digest = digest_of(content) if mine else ""
+        return next((saved for saved in mine if saved.digest == digest), None)
+
+
+def digest_of(content: str) -> str:
+    """Return a short name for a text.
+
+    >>> digest_of("42")
+    '73475cb40a568e8d'
+    """
+    return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def mark_saved(saved: Saved) -> dict[str, Any]:
+    """Return what a result carries in `extra` once it was saved."""
+    return {SAVED: {"path": saved.path, "phase": saved.phase, "length": saved.length, "name": saved.name}}
+
+
+def read_saved(extra: Mapping[str, Any], call: Call | Result) -> Saved | None:
+    """Return what `mark_saved` says; `None` where there is no such mark, or none of ours."""
+    found = extra.get(SAVED)
+    if not isinstance(found, Mapping):
+        return None
+    try:
+        return msgspec.convert({"call_id": call.id, "name": call.name, **found}, Saved)
+    except (msgspec.ValidationError, TypeError):
+        return None
+
+
+class Save(msgspec.Struct, frozen=True):
+    """Output to be saved before the plan is applied.
+
+    >>> Save("/run/clear/call_1", "3 pages", "call_1", "search")
+    Save(path='/run/clear/call_1', call_id='call_1', name='search', length=7)
+    """
+
+    path: str
+    content: str
+    call_id: str = ""
+    name: str = ""
+
+    def __repr__(self) -> str:
+        """Show where and how much; never the content."""
+        return f"Save(path={self.path!r}, call_id={self.call_id!r}, name={self.name!r}, length={len(self.content)})"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done to one result (`truncate`, `clear`) or to a whole round (`rewrite`).
+
+    >>> Change(action="clear", index=2, call_id="call_1", name="search", path="/run/clear/call_1").action
+    'clear'
+    """
+
+    action: str
+    index: int
+    """The message with the call, in what was handed in."""
+    call_id: str
+    name: str
+    path: str = ""
+    """Where the whole output is; empty where it is nowhere."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+# Rounds
+
+
+class Answer(NamedTuple):
+    """A call of a round, where it stands, and the result that it has."""
+
+    call: Call
+    turn: int
+    """The message with the call."""
+    number: int
+    """The call's place in that message."""
+    message: int
+    """The message with the result."""
+    position: int
+    """The result's place in that message."""
+    result: Result
+    synthetic: bool
+    """Whether the result only stands for one that is missing."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the result stands."""
+        return self.message, self.position
+
+
+class Round(NamedTuple):
+    """The calls that a model made in one go, from message `first` to message `last`, and their results."""
+
+    first: int
+    last: int
+    calls: tuple[Call, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def shares(self) -> Counter[int]:
+        """How many of its results each message holds."""
+        return Counter(answer.message for answer in self.answers)
+
+    @property
+    def touched(self) -> list[int]:
+        """The messages that it is made of, in order."""
+        return [*range(self.first, self.last + 1), *sorted({answer.message for answer in self.answers})]
+
+
+def rounds_of(
+    wire: Wire, messages: Sequence[Any], start: int = 0, is_placeholder: Callable[[str], bool] | None = None
+) -> list[Round]:
+    """Return the rounds of `messages[start:]`, in order.
+
+    >>> from suture.messages import Message, ToolCall
+    >>> from suture.wires import get_wire
+    >>> history = [Message.assistant(tool_calls=[ToolCall("a", "f")]), Message.tool("42", "a")]
+    >>> [(found.first, found.touched) for found in rounds_of(get_wire("message"), history)]
+    [(0, [0, 1])]
+    """
+    found = assign(wire, messages, start, is_placeholder=is_placeholder)
+    return [_round(wire, found, turn) for turn in found.turns]
+
+
+def _round(wire: Wire, found: Assignment, turn: Turn) -> Round:
+    answers: list[Answer] = []
+    records = found.records
+    shared = len({slot.call.id for slot in turn.slots}) < len(turn.slots)
+    for slot in turn.slots:
+        reference = slot.answer
+        if reference is None:
+            continue
+        synthetic = reference.synthetic
+        if shared and not synthetic:  # what stands for one call may have been paired with another of its id
+            text, complete = wire.result_text(reference.result)
+            synthetic = complete and is_builtin_text(text, None, slot.call.id) is not None
+        turn_index, index = records[slot.place].index, records[reference.place].index
+        answers.append(
+            Answer(slot.call, turn_index, slot.position, index, reference.position, reference.result, synthetic)
+        )
+    first, last = records[turn.first].index, records[turn.last].index
+    return Round(first, last, tuple([slot.call for slot in turn.slots]), tuple(answers))
+
+
+def _round_digest(wire: Wire, found: Round) -> str:
+    """Return a short name for all that a round says."""
+    said = [
+        [[call.id, call.name, str(call.arguments)] for call in found.calls],
+        [wire.result_text(answer.result)[0] for answer in found.answers],
+    ]
+    return digest_of(repr(said))
+
+
+def _named_paths(wire: Wire, result: Result) -> set[str]:
+    """Return the paths that the notices in a result name."""
+    texts = [part.text for part in wire.result_parts(result) or () if isinstance(part, TextPart)]
+    return {path for path in map(named_path, texts) if path}
+
+
+# The draft
+
+
+class Terms(NamedTuple):
+    """What reducing a result depends on, besides the result."""
+
+    settings: Settings
+    root: str
+    language: Language
+    offloads: Callable[[str], bool]
+    """Whether output of a tool can be saved."""
+    is_taken: Callable[[str], bool]
+    """Whether a path, folded, holds something already."""
+    ask: Callable[..., Any]
+    """Awaits what a function of the user's says, or refuses one that is async."""
+    known: Register
+    """What earlier plans did, on a wire whose messages cannot say so."""
+    owner: str = ""
+    """Whose files these are: no other conversation comes to the same name where one is taken."""
+
+
+class Fate(NamedTuple):
+    """What was decided about one result: what takes its place, and what is to be saved."""
+
+    answer: Answer
+    action: str
+    parts: Sequence[Part]
+    save: Save | None = None
+    saved: Saved | None = None
+    """Where the whole output is, or will be."""
+    argument: str | None = None
+
+
+class Draft:
+    """The history as it will be, message by message. What was handed in is never touched."""
+
+    def __init__(self, wire: Wire, messages: Sequence[Any], terms: Terms, count: Callable[[Any], int]) -> None:
+        self.wire, self.messages, self.count = wire, messages, count
+        self.names: set[str] = set()
+        """Paths that this plan gives out, or may not give out, folded."""
+        self.outer = terms
+        self.cells: dict[int, list[Any]] = {}
+        """What takes the place of a message."""
+        self.changes: list[Change] = []
+        self.saves: list[Save] = []
+        self.saved: list[Saved] = []
+        self.digests: list[str] = []
+        """Rounds that are done, on a wire whose messages cannot be marked."""
+        self.fates: dict[tuple[int, int], Fate] = {}
+        """What is to be truncated, by the place of the result: clearing it instead takes this back."""
+        self.freed = 0
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of this plan: what it gave out is taken, too."""
+        return self.outer._replace(is_taken=self._is_taken)
+
+    def _is_taken(self, path: str) -> bool:
+        return path in self.names or self.outer.is_taken(path)
+
+    @property
+    def settings(self) -> Settings:
+        """How to reduce."""
+        return self.outer.settings
+
+    def fork(self) -> "Draft":
+        """Return a draft that goes on from this one, and leaves it as it is."""
+        other = copy(self)
+        for name in ("names", "cells", "changes", "saves", "saved", "digests", "fates"):
+            setattr(other, name, copy(getattr(self, name)))
+        return other
+
+    def current(self) -> list[Any]:
+        """Return the history as it will be."""
+        cells = self.cells
+        return [item for at, message in enumerate(self.messages) for item in cells.get(at, (message,))]
+
+    def place(self, index: int) -> int:
+        """Return where message `index` of what was handed in stands in the history as it will be."""
+        return index + sum(len(cell) - 1 for at, cell in self.cells.items() if at < index)
+
+    def detail(self, answer: Answer, parts: Sequence[Part]) -> ToolDetail:
+        """Return a call and its result as handlers are given them."""
+        return ToolDetail(
+            tool_context=ToolContext(answer.call.name, answer.call.id),
+            tool_argument=ToolArgument(argument_json(answer.call.arguments)),
+            tool_result=ToolResult(tuple(parts), is_error=answer.result.failed, extra=answer.result.extra),
+        )
+
+    def weight(self, parts: Sequence[Part]) -> int:
+        """Return how many tokens the texts among `parts` take up."""
+        measure = self.settings.measure
+        return sum([measure(part.text) for part in parts if isinstance(part, TextPart)])
+
+    # What is known
+
+    def is_done(self, found: Round) -> bool:
+        """Tell whether a round was processed before: its turn is marked, or it is registered beside the history.
+
+        On a wire whose messages cannot be marked, and without a register, our own texts in its results tell.
+        """
+        wire, rounds = self.wire, self.outer.known.rounds
+        if wire.marks:
+            return wire.extra_of(self.messages[found.first]).get(PROCESSED) is True
+        if rounds:
+            return _round_digest(wire, found) in rounds
+        return any(is_cleared_text(wire.result_text(answer.result)[0]) for answer in found.answers)
+
+    def is_cleared(self, answer: Answer) -> bool:
+        """Tell whether a result is a placeholder of ours."""
+        text, complete = self.wire.result_text(answer.result)
+        return complete and is_cleared_text(text)
+
+    def saved_of(self, answer: Answer) -> Saved | None:
+        """Return where a result is that was saved before: what now stands for it names that path."""
+        if self.wire.marks:
+            marked = read_saved(answer.result.extra, answer.call)
+            mine = [] if marked is None else [marked]
+        else:
+            mine = self.outer.known.by_call.get(answer.call.id, [])
+        named = _named_paths(self.wire, answer.result) if mine else set[str]()
+        return next((saved for saved in reversed(mine) if saved.path in named), None)
+
+    def keep_names(self, rounds: Iterable[Round]) -> None:
+        """Give out no path that a notice in these rounds names."""
+        for found in rounds:
+            for answer in found.answers:
+                self.names.update(map(folded, _named_paths(self.wire, answer.result)))
+
+    # What is decided
+
+    def fate(self, answer: Answer, action: str, decided: TruncResult | ClearResult, saved: Saved | None) -> Fate:
+        """Return what a handler decided, and keep its path."""
+        call = answer.call
+        save = None
+        if decided.need_offload:
+            save = Save(decided.offload_file_path, decided.offload_content, call.id, call.name)
+            phase = "trunc" if action == "truncate" else "clear"
+            saved = Saved(save.path, call.id, call.name, phase, len(save.content), digest_of(save.content))
+            self.names.add(folded(save.path))
+        argument = decided.tool_argument if isinstance(decided, ClearResult) else None
+        parts = decided.tool_result.parts if decided.tool_result is not None else ()
+        return Fate(answer, action, parts, save, saved, None if argument is None else argument.text)
+
+    def write(self, found: Round, fates: Sequence[Fate], *, done: bool = False) -> None:
+        """Do to one round what was decided about its results; `done`: it is never to be processed again."""
+        before = self._tokens(found)
+        for index, message in self._edited(found, fates).items():
+            self.cells[index] = [message]
+        if done and self.wire.marks:
+            self.cells[found.first] = [self.wire.with_extra(self._now(found.first), {PROCESSED: True})]
+        elif done:
+            now = rounds_of(self.wire, [self._now(index) for index in found.touched])
+            self.digests += [_round_digest(self.wire, each) for each in now[:1]]
+        self.freed += before - self._tokens(found)
+        for fate in fates:
+            self._note(fate)
+
+    def rewrite(self, found: Round, inner: "Draft") -> None:
+        """Put what a rewriter gave in the place of a round; what else its messages say stays behind it."""
+        before = self._tokens(found)
+        for index in found.touched:
+            rest = self.wire.rest(self._now(index), {}) if index > found.last else None
+            self.cells[index] = [] if rest is None else [rest]
+        self.cells[found.first] = inner.current()
+        after = self._tokens(found)
+        self.freed += before - after
+        self.changes.append(
+            Change(
+                action="rewrite",
+                index=found.first,
+                call_id=", ".join(call.id for call in found.calls),
+                name=", ".join(dict.fromkeys(call.name for call in found.calls)),
+                tokens_before=before,
+                tokens_after=after,
+            )
+        )
+        self.changes += [msgspec.structs.replace(change, index=found.first) for change in inner.changes]
+        self.saves += inner.saves
+        self.saved += inner.saved
+        self.digests += inner.digests
+        self.names |= inner.names
+
+    def take_back(self, answer: Answer, saved: Saved | None) -> None:
+        """Forget that a result was to be truncated, and saved for that unless `saved` is it: it is cleared instead."""
+        fate = self.fates.pop(answer.place, None)
+        if fate is None or fate.saved is None:
+            return
+        path = fate.saved.path
+        self.changes = [change for change in self.changes if (change.action, change.path) != ("truncate", path)]
+        if fate.saved is saved:
+            return
+        self.saves = [save for save in self.saves if save is not fate.save]
+        self.saved = [other for other in self.saved if other is not fate.saved]
+        self.names.discard(folded(path))
+        undone = ResultEdit(parts=self.wire.result_parts(answer.result), extra={SAVED: None})
+        before = self._now(answer.message)
+        now = self.wire.edit(before, {}, {answer.position: undone})
+        self.cells[answer.message] = [now]
+        self.freed += self.count(before) - self.count(now)
+
+    def _now(self, index: int) -> Any:
+        return self.cells.get(index, (self.messages[index],))[0]
+
+    def _tokens(self, found: Round) -> int:
+        """Return how many tokens the messages of a round have now."""
+        cells = [self.cells.get(index, (self.messages[index],)) for index in found.touched]
+        return sum([self.count(message) for cell in cells for message in cell])
+
+    def _edited(self, found: Round, fates: Sequence[Fate]) -> dict[int, Any]:
+        """Return the messages of a round that change, each edited once."""
+        calls: dict[int, dict[int, CallEdit]] = {}
+        results: dict[int, dict[int, ResultEdit]] = {}
+        for fate in fates:
+            answer = fate.answer
+            extra = mark_saved(fate.saved) if fate.saved is not None else None
+            edit = ResultEdit(parts=tuple(fate.parts), extra=extra)
+            results.setdefault(answer.message, {})[answer.position] = edit
+            if fate.argument is not None and fate.argument != argument_json(answer.call.arguments):
+                if any(self.wire.view(item).signed for item in self.messages[found.first : found.last + 1]):
+                    continue  # what a provider signed stays as it is
+                arguments: Any = fate.argument
+                if not self.wire.text_arguments:
+                    arguments = self.wire.sound_arguments(answer.call._replace(arguments=fate.argument))
+                calls.setdefault(answer.turn, {})[answer.number] = CallEdit(arguments=arguments)
+        return {
+            index: self.wire.edit(self._now(index), calls.get(index, {}), results.get(index, {}))
+            for index in {*calls, *results}
+        }
+
+    def _note(self, fate: Fate) -> None:
+        answer, saved = fate.answer, fate.saved
+        if fate.save is not None:
+            self.saves.append(fate.save)
+            self.saved += [saved] if saved is not None else []
+        self.changes.append(
+            Change(
+                action=fate.action,
+                index=answer.turn,
+                call_id=answer.call.id,
+                name=answer.call.name,
+                path=saved.path if saved is not None else "",
+                tokens_before=self.weight(self.wire.result_parts(answer.result) or ()),
+                tokens_after=self.weight(fate.parts),
+            )
+        )

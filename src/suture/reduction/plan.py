@@ -1,0 +1,232 @@
+"""A plan: what becomes of a history, what is to be saved first, and what that frees. Pure, printable, plain data."""
+
+import dataclasses
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from suture._text import plural
+from suture.errors import AmbiguousWireError, ConfigError
+from suture.language import Language, resolve_language
+from suture.messages import M, ToolInfo
+from suture.reduction.clear import Meter, clear, clearable
+from suture.reduction.draft import Change, Draft, Ledger, Register, Save, Terms, rounds_of
+from suture.reduction.settings import Settings
+from suture.reduction.texts import folded
+from suture.reduction.truncate import truncate
+from suture.repair import label, visible
+from suture.tokens import CharacterCounter, Tally, is_incremental
+from suture.wires import Wire, get_wire, recognise
+
+T = TypeVar("T")
+
+
+class Plan(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """What is to become of a history. Save `saves` first, then use `messages`: nothing is lost on the way.
+
+    >>> from suture.reduction import plan
+    >>> made = plan([{"role": "user", "content": "hi"}])
+    >>> made.changed, made.apply()
+    (False, [{'role': 'user', 'content': 'hi'}])
+    """
+
+    messages: Sequence[M]
+    """The history with the plan applied: the very list that was handed in, if nothing changes and nothing is marked."""
+    wire: str = ""
+    changes: tuple[Change, ...] = ()
+    saves: tuple[Save, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+    ledger: Ledger = Ledger()
+    """What to hand in next time, on a wire whose messages cannot be marked."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is to be done."""
+        return bool(self.changes)
+
+    @property
+    def tokens_freed(self) -> int:
+        """How many tokens fewer the history has afterwards."""
+        return self.tokens_before - self.tokens_after
+
+    def apply(self) -> Sequence[M]:
+        """Return the history with the plan applied; what was handed in is as it was."""
+        return self.messages
+
+    def to_dict(self, *, content: bool = False) -> dict[str, Any]:
+        """Return the plan as plain data; what is to be saved shows its content only if asked."""
+        saves = [
+            {"path": save.path, "call_id": save.call_id, "name": save.name, "length": len(save.content)}
+            | ({"content": save.content} if content else {})
+            for save in self.saves
+        ]
+        return {
+            "wire": self.wire,
+            "changed": self.changed,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "changes": msgspec.to_builtins(self.changes),
+            "saves": saves,
+        }
+
+    def to_json(self, *, content: bool = False) -> str:
+        """Return the plan as JSON text."""
+        return msgspec.json.encode(self.to_dict(content=content)).decode()
+
+    def __str__(self) -> str:
+        """Return a table that a person can read."""
+        head = f"{self.wire}: {self.tokens_before} tokens"
+        if not self.changes:
+            return f"{head}, nothing to do"
+        lines = [
+            f"{head} -> {self.tokens_after}, {plural(len(self.changes), 'change')}, {plural(len(self.saves), 'file')}"
+        ]
+        rows = [("#", "action", "tool", "call", "tokens", "saved to")]
+        rows += [
+            (
+                str(item.index),
+                item.action,
+                label(item.name),
+                label(item.call_id),
+                f"{item.tokens_before} -> {item.tokens_after}",
+                visible(item.path) or "-",
+            )
+            for item in self.changes
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append("  ".join(["", *cells]).rstrip())
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Show how much is to be done; never what the messages say."""
+        return f"<Plan: {len(self.changes)} changes, {self.tokens_before} -> {self.tokens_after} tokens>"
+
+
+def plan(
+    messages: Sequence[M],
+    settings: Settings | None = None,
+    *,
+    wire: str | None = None,
+    offload: bool = True,
+    language: str | None = None,
+    ledger: Ledger | None = None,
+    tool_infos: Sequence[ToolInfo] = (),
+    **changes: Any,
+) -> Plan[M]:
+    r"""Plan how a history is reduced: long results truncated, and old ones cleared if there are too many tokens.
+
+    Nothing is changed or written: save `plan.saves`, then use `plan.messages`.
+
+    Args:
+        messages: the history, in any wire's form.
+        settings: how to reduce; or give single settings by name. wire: recognised if not given.
+        offload: whether what leaves the history will be saved; if not, nothing is truncated.
+        language: of the notices, `en` or `zh`; the one in force if not given.
+        ledger: `plan.ledger` of the time before, on a wire whose messages cannot be marked.
+        tool_infos: the tools that are sent along; they count.
+
+    >>> from suture.messages import Message, ToolCall
+    >>> rounds = [[Message.assistant(tool_calls=[ToolCall(f"call_{n}", "read")]), Message.tool("x" * 900, f"call_{n}")]
+    ...     for n in range(3)]
+    >>> made = plan([message for pair in rounds for message in pair], max_tokens_for_clear=400)
+    >>> made.tokens_before, made.tokens_after, [save.path for save in made.saves]
+    (687, 285, ['/clear/call_0', '/clear/call_1'])
+    >>> made.apply()[1].content
+    '<persisted-output>Tool result saved to: /clear/call_0\nUse read_file to view</persisted-output>'
+    """
+    chosen, known = _choose(settings, changes), _read_ledger(ledger)
+    names = recognise(messages) if wire is None else (get_wire(wire).name,)
+    terms = make_terms(chosen, known, resolve_language(language), offload=offload)
+    made: list[Plan[M]] = [complete(_make_plan(get_wire(name), messages, terms, known, tool_infos)) for name in names]
+    if all(other.messages == made[0].messages for other in made):
+        return made[0]
+    raise AmbiguousWireError(names)
+
+
+def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offload: bool) -> Terms:
+    """Return what a plan depends on outside of any run."""
+
+    def offloads(tool: str) -> bool:
+        return offload or settings.config_of(tool).backend is not None
+
+    return Terms(
+        settings=settings,
+        root=settings.root_dir or "",
+        language=language,
+        offloads=offloads,
+        is_taken={folded(saved.path) for saved in ledger.saved}.__contains__,
+        ask=_ask_plainly,
+        known=Register(ledger),
+    )
+
+
+def _read_ledger(ledger: Any) -> Ledger:
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise ConfigError(f"ledger must be a Ledger, not {type(ledger).__name__}; Ledger.of makes one of plain data")
+    return Ledger() if ledger is None else ledger
+
+
+def _choose(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
+    known = [field.name for field in dataclasses.fields(Settings)]
+    unknown = ", ".join(sorted(changes.keys() - known))
+    if unknown:
+        raise ConfigError(f"unknown setting {unknown}; known: {', '.join(known)}")
+    return Settings(**changes) if settings is None else dataclasses.replace(settings, **changes)
+
+
+async def _ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the user's; refuse one that is async."""
+    answer = function(*arguments)
+    if not hasattr(answer, "__await__"):
+        return answer
+    getattr(answer, "close", int)()
+    name = getattr(function, "__qualname__", repr(function))
+    raise ConfigError(f"{name} is async; only ToolReduction, inside an agent, can await it")
+
+
+def complete(work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns: nothing in it waits, since no function of the user's is async here."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a plan waited for something")
+
+
+async def _make_plan(
+    wire: Wire, messages: Sequence[Any], terms: Terms, ledger: Ledger, tool_infos: Sequence[ToolInfo]
+) -> Plan[Any]:
+    settings = terms.settings
+    counter = (settings.token_counter if settings.clears_any else None) or CharacterCounter()
+    whole = None if is_incremental(counter) else cast("Callable[..., Any]", counter)
+    tally = Tally(wire, cast("Any", CharacterCounter() if whole is not None else counter))
+    draft = Draft(wire, messages, terms, tally.of)
+    rounds = rounds_of(wire, messages)
+    meter = Meter(tally.total(messages, tool_infos), whole, tool_infos)
+    before = tokens = await meter.read(draft)
+    draft.keep_names(rounds)
+    await truncate(draft, rounds)
+    if draft.changes:
+        tokens = await meter.read(draft)
+    done = await clear(draft, meter, tokens, clearable(draft, rounds))
+    draft = done.draft
+    if not wire.marks:
+        ledger = Ledger((*ledger.saved, *draft.saved), ledger.rounds.union(draft.digests))
+    return finish_plan(draft, before, done.tokens, ledger)
+
+
+def finish_plan(draft: Draft, before: int, after: int, ledger: Ledger | None = None) -> Plan[Any]:
+    """Return the plan that a draft has come to; one that changes nothing hands back the very list."""
+    return Plan(
+        messages=draft.current() if draft.cells else draft.messages,
+        wire=draft.wire.name,
+        changes=tuple(sorted(draft.changes, key=lambda change: change.index)),
+        saves=tuple(draft.saves),
+        tokens_before=before,
+        tokens_after=after if draft.changes else before,
+        ledger=Ledger() if ledger is None else ledger,
+    )

@@ -1,0 +1,183 @@
+"""Sessions: a conversation over many runs and processes; and recovery of what dead processes left."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from random import random
+from typing import Any, Generic, Literal
+from weakref import WeakValueDictionary
+
+from suture._aio import LOG
+from suture.errors import ConfigError, ResumeError, RunBusyError
+from suture.kernel import NOTHING, Out, Outcome, Run, RunResult, read_result, read_run
+
+Status = Literal["new", "running", "waiting", "finished", "left"]
+"""How a session stands: `left` is a run that a dead process left unfinished."""
+
+_LOCKS: "WeakValueDictionary[tuple[int, str], asyncio.Lock]" = WeakValueDictionary()
+"""Inside one process, runs of a session wait for each other in the order in which they came."""
+
+
+class Session(Generic[Out]):
+    """A conversation of one agent, kept in its store; `agent.session(id)` gives it.
+
+    >>> import asyncio
+    >>> from suture import ChatModelAgent
+    >>> from suture.stores import MemoryStore
+    >>> from suture.testing import ScriptedModel
+    >>> agent = ChatModelAgent(model=ScriptedModel(["hello", "well"]), checkpoint_store=MemoryStore())
+    >>> async def talk():
+    ...     await agent.session("user-42").run("hi")
+    ...     return (await agent.session("user-42").run("how are you?")).output
+    >>> asyncio.run(talk())
+    'well'
+    """
+
+    def __init__(self, agent: Any, session_id: str, busy: Literal["wait", "refuse"] = "wait") -> None:
+        if busy not in {"wait", "refuse"}:
+            raise ConfigError(f"unknown busy {busy!r}; known: wait, refuse")
+        self.agent, self.id, self.busy = agent, session_id, busy
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}>"
+
+    async def run(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - the word for it
+        """Start the conversation, go on with it, or resume what a dead process left; return the result.
+
+        What was left is finished first. With a `key=`, an input that was run under that key before is not run again:
+        its result is returned. Without an input, only what was left is resumed.
+        """
+        async with self._turn():
+            left = await self._finish_what_was_left(options)
+            if input is NOTHING:
+                return left or await self.result()
+            key = options.get("key", "")
+            if key:
+                known = await read_run(self._spec, self.id)
+                if known is not None and known.state.key == key:
+                    return left or await self.result()
+            return await self._patiently(self.agent.stream(input, checkpoint_id=self.id, **options))
+
+    @asynccontextmanager
+    async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
+        """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`."""
+        async with self._turn():
+            await self._finish_what_was_left(options)
+            async with self.agent.stream(input, checkpoint_id=self.id, **options) as run:
+                yield run
+
+    async def resume(
+        self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
+    ) -> RunResult[Out]:
+        """Answer what the session waits for, and go on; return the result."""
+        async with self._turn():
+            return await self._patiently(self.agent.stream(resume=self.id, answer=answer, answers=answers, **options))
+
+    async def status(self) -> Status:
+        """Tell how the session stands."""
+        run = await read_run(self._spec, self.id)
+        if run is None:
+            return "new"
+        if run.state.outcome == Outcome.INTERRUPTED:
+            return "waiting"
+        if run.state.outcome:
+            return "finished"
+        lease = await self._store.lease(self.id) if hasattr(self._store, "lease") else None
+        return "running" if lease is not None or run.state.driver else "left"
+
+    async def result(self) -> RunResult[Out]:
+        """Return the stored result of the last run; raise `ResumeError` if there is none."""
+        run = await read_run(self._spec, self.id)
+        if run is None or not run.state.outcome:
+            raise ResumeError(f"session {self.id!r} has no finished run")
+        return read_result(run)
+
+    async def delete(self) -> None:
+        """Delete the session and all that is kept of it."""
+        await self._store.delete(self.id)
+
+    @property
+    def _spec(self) -> Any:
+        return self.agent.spec
+
+    @property
+    def _store(self) -> Any:
+        return self.agent.checkpoint_store
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        """Wait until the runs of this process that came before are done, in order."""
+        place = (id(self._store), self.id)
+        lock = _LOCKS.get(place)
+        if lock is None:
+            lock = _LOCKS[place] = asyncio.Lock()
+        if lock.locked() and self.busy == "refuse":
+            raise RunBusyError(self.id, "this process", 0)
+        async with lock:
+            yield
+
+    async def _finish_what_was_left(self, options: Mapping[str, Any]) -> RunResult[Out] | None:
+        """Resume a run that a dead process left; return its result, if there was one."""
+        run = await read_run(self._spec, self.id)
+        if run is None or run.state.outcome:
+            return None
+        known = {name: options[name] for name in ("deps", "options", "tool_options", "callbacks") if name in options}
+        try:
+            return await self._patiently(self.agent.stream(resume=self.id, **known))
+        except ResumeError:  # it came to its end before we had the lease
+            return None
+
+    async def _patiently(self, run: Run[Any]) -> RunResult[Any]:
+        """Return the result of a run; where another process holds the session, wait for it, unless that is refused."""
+        wait = 0.02
+        while True:
+            try:
+                return await run.result()
+            except RunBusyError:
+                if self.busy == "refuse":
+                    raise
+                run = run.anew()
+            await asyncio.sleep(wait * (1 + random()))  # noqa: S311 - spreads load, keeps no secret
+            wait = min(wait * 2, 1.0)
+
+
+async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any]]:
+    """Resume every run of these agents in `store` whose process is gone; return the results.
+
+    A finished call keeps its result. One that started and has no end runs again only if its tool is `idempotent`; of
+    any other the model is told that its outcome is unknown. Runs that wait for an answer, or are alive, are left alone.
+
+    >>> import asyncio
+    >>> from suture import ChatModelAgent
+    >>> from suture.stores import MemoryStore
+    >>> from suture.testing import ScriptedModel
+    >>> store = MemoryStore()
+    >>> asyncio.run(recover([ChatModelAgent(model=ScriptedModel([]), checkpoint_store=store)], store))
+    []
+    """
+    by_name = {agent.name: agent for agent in agents}
+    runs = await store.runs()
+    known = set(runs)
+    results: list[RunResult[Any]] = []
+    for run_id in runs:
+        if any(run_id.startswith(f"{other}/") for other in known if other != run_id):
+            continue  # a run inside another one, which resumes it
+        for agent in by_name.values():
+            result = await _recover_one(agent, run_id, options)
+            if result is not None:
+                results.append(result)
+                break
+    return results
+
+
+async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> RunResult[Any] | None:
+    try:
+        run = await read_run(agent.spec, run_id)
+        if run is None or run.state.agent != agent.name or run.state.outcome or run.state.driver:
+            return None  # a run that an engine keeps going is the engine's to recover
+        LOG.info("recovering run %r of agent %s, turn %d", run_id, agent.name, run.state.turn)
+        return await agent.resume(run_id, **options)
+    except RunBusyError:
+        return None  # it is alive
+    except ResumeError:
+        return None  # another wire, or it has ended meanwhile

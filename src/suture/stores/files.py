@@ -1,0 +1,483 @@
+"""`LocalBackend`: files in a directory, private to the user, and never reached through a symbolic link.
+
+A file is written under a name that no path can have, and is locked meanwhile: what a process that was killed has
+left is locked by nobody. Once it is whole it gets its name, which fails if that is taken. Directories are opened
+step by step, each relative to the one before, so that nobody can put a link in between.
+"""
+
+import errno
+import io
+import os
+import stat
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from suture._text import quote
+from suture.errors import ConfigError
+from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError, check_seconds
+from suture.stores.uploads import (
+    BLOCK,
+    Upload,
+    UploadBackend,
+    check_path,
+    check_prefix,
+    check_range,
+    is_segment,
+    run_whole,
+)
+
+if sys.platform != "win32":
+    import fcntl
+
+T = TypeVar("T")
+
+_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_OLD: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would keep the reader waiting
+
+_UNFINISHED: Final = "\\unfinished"
+"""How the name of a file ends that is being written. No path has a backslash in it."""
+
+_NO_LINKS: Final = frozenset((errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP))
+"""How a file system says that it has no hard links."""
+
+_ATTEMPTS: Final = 100
+"""How often a directory is made again that somebody else has removed because it was empty."""
+
+_REASONS: Final = {
+    errno.ENOSPC: "the disk is full; make room on it",
+    getattr(errno, "EDQUOT", -1): "the quota of the user is used up; make room",
+    errno.EFBIG: "the file would be larger than the system lets this process write",
+    errno.EACCES: "this process has no permission; give it a directory of its own",
+    errno.EPERM: "this process has no permission; give it a directory of its own",
+    errno.EROFS: "the file system is read-only; give another directory",
+    errno.ENAMETOOLONG: "a name is too long for this file system; choose a shorter path",
+    errno.EMFILE: "this process has too many files open",
+    errno.EIO: "the disk did not take or give it; it may be broken",
+}
+
+
+class LocalBackend(UploadBackend):
+    """A backend in a directory, which is made at the first write. Only the user can read what is in it.
+
+    Directories that it makes have the permissions 0700, and files 0600, whatever the umask. No symbolic link is
+    followed, be it the directory itself or anything in it. The directory may be shared by tasks, threads and
+    processes. With `fsync` a file that was written also outlives a loss of power. Needs a system that can open
+    files relative to a directory, which Windows cannot.
+
+    >>> import asyncio, tempfile
+    >>> from suture.stores import LocalBackend
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> backend = LocalBackend(directory.name + "/outputs")
+    >>> asyncio.run(backend.write("/run-1/trunc/call_1", "what the tool said"))
+    >>> asyncio.run(backend.paths())
+    ['/run-1/trunc/call_1']
+    >>> directory.cleanup()
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], *, fsync: bool = False) -> None:
+        path = os.fspath(directory)
+        if not isinstance(path, str) or not path or "\0" in path:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"the directory of a LocalBackend is the text of a path, not {path!r}")
+        if not {os.open, os.link, os.mkdir, os.unlink} <= os.supports_dir_fd or os.scandir not in os.supports_fd:
+            raise ConfigError("a LocalBackend cannot keep symbolic links out on this system; use a SQLiteBackend")
+        self._files = _Files(str(Path(path).absolute()), fsync=fsync)
+
+    @property
+    def directory(self) -> str:
+        """The absolute path of the directory."""
+        return self._files.path
+
+    def _upload(self, path: str) -> Upload:
+        return _Upload(self._files, path)
+
+    async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most."""
+        name = check_path(path)
+        check_range(start, stop)
+        file, piece = await self._do(partial(_read_first, self._files, name, start, stop), path, "read")
+        with file:
+            while piece:
+                yield piece
+                start += len(piece)
+                piece = await self._do(partial(_read_next, file, start, stop), path, "read")
+
+    async def size(self, path: str) -> int:
+        """Return how many bytes a file has."""
+        return await self._do(partial(self._files.size, check_path(path)), path, "read")
+
+    async def delete(self, path: str) -> None:
+        """Delete a file, if it is there, and the directories that are empty without it."""
+        await self._do(partial(self._files.delete, check_path(path)), path, "deleted")
+
+    async def paths(self, prefix: str = "") -> list[str]:
+        """Return the paths of all files in order; only those at or below `prefix`."""
+        names = await self._do(partial(self._files.names, check_prefix(prefix)), prefix, "listed")
+        return sorted(f"/{name}" for name in names)
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the files that were written `seconds` ago or earlier; return how many.
+
+        What processes that were killed have left unfinished goes, too.
+        """
+        check_seconds("seconds", seconds)
+        return await self._do(partial(self._files.expire, time.time() - seconds), "", "expired")
+
+    def __repr__(self) -> str:
+        return f"LocalBackend({self.directory!r})"
+
+    async def _do(self, work: Callable[[], T], path: str, action: str) -> T:
+        return await _perform(work, self.directory, path, action)
+
+
+class _Upload:
+    """A stream on its way into a file."""
+
+    def __init__(self, files: "_Files", path: str) -> None:
+        self._files = files
+        self._path = path
+        self._name = ""
+        self._file: _NewFile | None = None
+
+    async def begin(self, *, look: bool) -> None:
+        self._name = check_path(self._path)
+        if look:
+            await self._do(partial(self._files.check_free, self._name))
+
+    async def add(self, block: bytearray) -> None:
+        await self._do(partial(self._write, block))
+
+    async def commit(self, last: bytearray) -> None:
+        await self._do(partial(self._finish, last))
+
+    async def abort(self) -> None:
+        if self._file is not None:
+            await self._do(partial(self._files.discard, self._name, self._file))
+
+    async def _do(self, work: Callable[[], None]) -> None:
+        await _perform(work, self._files.path, self._path, "written")
+
+    def _write(self, block: bytearray) -> None:
+        if self._file is None:
+            self._file = self._files.begin(self._name)
+        self._file.add(block)
+
+    def _finish(self, last: bytearray) -> None:
+        self._write(last)
+        if self._file is not None:
+            self._file.publish(_split(self._name)[1])
+            self._file.discard()
+            self._file = None
+
+
+class _NewFile:
+    """A file that nobody sees yet, in a directory that is open as `directory`, which it closes in the end."""
+
+    def __init__(self, directory: int, *, fsync: bool) -> None:
+        self._directory = directory
+        self._fsync = fsync
+        self._name, self._file = _create_locked(directory)
+
+    def add(self, content: bytearray) -> None:
+        with memoryview(content) as view:
+            start = 0
+            while start < len(view):
+                start += os.write(self._file, view[start:])
+
+    def publish(self, name: str) -> None:
+        """Give the file its name; raises `FileExistsError` where that is taken."""
+        os.close(os.dup(self._file))  # a network file system may not say before that it is full
+        if self._fsync:
+            os.fsync(self._file)
+        try:
+            os.link(self._name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._rename(name)
+        if self._fsync:
+            try:
+                os.fsync(self._directory)
+            except OSError:
+                os.unlink(name, dir_fd=self._directory)
+                raise
+
+    def discard(self) -> None:
+        """Remove the name that it had while it was written, and close it; once."""
+        if self._file >= 0:
+            with suppress(OSError):
+                os.unlink(self._name, dir_fd=self._directory)
+            file, self._file = self._file, -1
+            for descriptor in (file, self._directory):
+                with suppress(OSError):
+                    os.close(descriptor)
+
+    def _rename(self, name: str) -> None:
+        # It would replace what is there. So all who do it wait for each other, until the directory is closed.
+        fcntl.flock(self._directory, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            os.stat(name, dir_fd=self._directory, follow_symlinks=False)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        os.rename(self._name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+
+class _Files:
+    """The files below a directory, synchronously. Names are checked paths without a leading slash."""
+
+    def __init__(self, path: str, *, fsync: bool) -> None:
+        self.path = path
+        self._fsync = fsync
+
+    def begin(self, name: str) -> _NewFile:
+        """Return a new file that is to get this name; raises `FileExistsError` if there is something at it."""
+        folders = _split(name)[0]
+        for _ in range(_ATTEMPTS):
+            directory = -1
+            try:
+                directory = self._open_directory(folders, make=True)
+                self._check_free(directory, name)
+                return _NewFile(directory, fsync=self._fsync)
+            except BaseException as error:
+                if directory >= 0:
+                    os.close(directory)
+                if not isinstance(error, FileNotFoundError):
+                    self._tidy(folders)
+                    raise
+        raise StoreError(f"{self.path}: the directory of {quote(name, 80)} was removed each time it was made")
+
+    def discard(self, name: str, file: _NewFile) -> None:
+        """Remove a file that did not get its name, and the directories that were made for it."""
+        file.discard()
+        self._tidy(_split(name)[0])
+
+    def check_free(self, name: str) -> None:
+        """Raise `FileExistsError` if there is something at this path."""
+        with suppress(FileNotFoundError), self._directory(_split(name)[0]) as directory:
+            self._check_free(directory, name)
+
+    def open(self, name: str) -> io.FileIO:
+        """Open a file for reading; raises `FileNotFoundError` if there is none."""
+        folders, last = _split(name)
+        with self._directory(folders) as directory:
+            if not stat.S_ISREG(self._mode(directory, name)):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            return io.FileIO(os.open(last, os.O_RDONLY | _OLD, dir_fd=directory))
+
+    def size(self, name: str) -> int:
+        with self.open(name) as file:
+            return os.fstat(file.fileno()).st_size
+
+    def delete(self, name: str) -> None:
+        folders, last = _split(name)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            with self._directory(folders) as directory:
+                if not stat.S_ISREG(self._mode(directory, name)):
+                    return
+                self._remove(directory, last)
+            self._tidy(folders)
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of all files at or below `prefix`, in no order."""
+        names: list[str] = []
+        if prefix:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self.open(prefix).close()
+                names.append(prefix)
+        for folders, entries in self._walk(tuple(prefix.split("/")) if prefix else ()):
+            files = (entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+            names += ("/".join((*folders, file)) for file in files if is_segment(file))
+        return names
+
+    def expire(self, limit: float) -> int:
+        """Delete the files written at `limit` or before, and what dead writers left; return how many files."""
+        count = 0
+        for folders, entries in self._walk(()):
+            with suppress(FileNotFoundError), self._directory(folders) as directory:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        count += self._expire(directory, entry.name, limit)
+            self._tidy(folders)
+        return count
+
+    def _expire(self, directory: int, name: str, limit: float) -> bool:
+        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if not stat.S_ISREG(info.st_mode) or info.st_mtime > limit:
+            return False
+        if is_segment(name):
+            self._remove(directory, name)
+            return True
+        if name.endswith(_UNFINISHED):
+            with io.FileIO(os.open(name, os.O_RDWR | _OLD, dir_fd=directory)) as file, suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=directory)
+        return False
+
+    def _remove(self, directory: int, name: str) -> None:
+        os.unlink(name, dir_fd=directory)
+        if self._fsync:
+            os.fsync(directory)
+
+    def _check_free(self, directory: int, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._mode(directory, name)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+    def _walk(self, start: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list["os.DirEntry[str]"]]]:
+        """Yield the directories from `start` on, each before those in it, with what is in them."""
+        waiting = [start]
+        while waiting:
+            folders = waiting.pop()
+            with suppress(FileNotFoundError, NotADirectoryError), self._directory(folders) as directory:
+                with os.scandir(directory) as scan:
+                    entries = list(scan)
+                inner = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                waiting += ((*folders, name) for name in inner if is_segment(name))
+                yield folders, entries
+
+    def _tidy(self, folders: Sequence[str]) -> None:
+        """Remove a directory if it is empty, and then the one above it, and so on."""
+        with suppress(OSError, StoreError):
+            for depth in range(len(folders) - 1, -1, -1):
+                with self._directory(folders[:depth]) as directory:
+                    os.rmdir(folders[depth], dir_fd=directory)
+
+    @contextmanager
+    def _directory(self, folders: Sequence[str]) -> Generator[int, None, None]:
+        directory = self._open_directory(folders, make=False)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    def _open_directory(self, folders: Sequence[str], *, make: bool) -> int:
+        directory = self._open_outermost(make=make)
+        for depth, folder in enumerate(folders):
+            outer = directory
+            try:
+                directory = self._open_inner(outer, folder, make=make)
+            except OSError:
+                with suppress(FileNotFoundError):
+                    self._mode(outer, "/".join(folders[: depth + 1]))
+                raise
+            finally:
+                os.close(outer)
+        return directory
+
+    def _open_outermost(self, *, make: bool) -> int:
+        try:
+            try:
+                return os.open(self.path, _DIRECTORY)
+            except FileNotFoundError:
+                if not make:
+                    raise
+            new = make_directory(Path(self.path))
+            directory = os.open(self.path, _DIRECTORY)
+        except OSError as error:
+            if Path(self.path).is_symlink():
+                raise StoreError(f"{self.path} is a symbolic link, and none is followed; give its target") from error
+            if isinstance(error, NotADirectoryError):
+                raise StoreError(f"{self.path} is no directory, or is in none; give another one") from error
+            raise
+        for path in new if self._fsync else []:
+            outer = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(outer)
+            finally:
+                os.close(outer)
+        return directory
+
+    def _open_inner(self, outer: int, name: str, *, make: bool) -> int:
+        try:
+            return os.open(name, _DIRECTORY, dir_fd=outer)
+        except FileNotFoundError:
+            if not make:
+                raise
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=outer)
+        directory = os.open(name, _DIRECTORY, dir_fd=outer)
+        os.fchmod(directory, 0o700)
+        if self._fsync:
+            os.fsync(outer)
+        return directory
+
+    def _mode(self, directory: int, name: str) -> int:
+        """Return the mode of what has this name in its directory; raises `StoreError` if it is a symbolic link."""
+        mode = os.stat(_split(name)[1], dir_fd=directory, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            link = quote(name, 80)
+            raise StoreError(f"{self.path}: {link} is a symbolic link there, and none is followed; remove it")
+        return mode
+
+
+def make_directory(path: Path) -> list[Path]:
+    """Make a directory and those above it that are missing, all of them private; return those, the outermost first.
+
+    >>> make_directory(Path("/"))
+    []
+    """
+    if path.is_dir():
+        return []
+    missing = [*make_directory(path.parent), path]
+    with suppress(FileExistsError):
+        path.mkdir(0o700)
+        if stat.S_IMODE(path.lstat().st_mode) != 0o700:  # a umask that takes from the user as well
+            path.chmod(0o700)
+    return missing
+
+
+def _split(name: str) -> tuple[list[str], str]:
+    *folders, last = name.split("/")
+    return folders, last
+
+
+def _create_locked(directory: int) -> tuple[str, int]:
+    """Make a file under a name of its own, private and locked; return the name and the descriptor."""
+    while True:
+        name = f".{os.urandom(8).hex()}{_UNFINISHED}"
+        file = os.open(name, _NEW, 0o600, dir_fd=directory)
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        info = os.fstat(file)
+        if stat.S_IMODE(info.st_mode) != 0o600:
+            with suppress(OSError):  # nor permissions
+                os.fchmod(file, 0o600)
+        if info.st_nlink:
+            return name, file
+        os.close(file)  # somebody took it for a dead one before it was locked
+
+
+def _read_first(files: _Files, name: str, start: int, stop: int | None) -> tuple[io.FileIO, bytes]:
+    file = files.open(name)
+    try:
+        return file, _read_next(file, start, stop)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _read_next(file: io.FileIO, start: int, stop: int | None) -> bytes:
+    count = BLOCK if stop is None else min(BLOCK, stop - start)
+    return os.pread(file.fileno(), count, start) if count > 0 else b""
+
+
+async def _perform(work: Callable[[], T], directory: str, path: str, action: str) -> T:
+    """Do `work` in a thread, to its end, and say in words what the system says of a file that was to be read, …."""
+    try:
+        return await run_whole(work)
+    except FileExistsError as error:
+        raise PathTakenError(path) from error
+    except NotADirectoryError as error:
+        if action == "written":
+            raise PathTakenError(path, "a file stands where it needs a directory") from error
+        raise PathNotFoundError(path) from error
+    except OSError as error:
+        if action == "read" and isinstance(error, FileNotFoundError):
+            raise PathNotFoundError(path) from error
+        reason = _REASONS.get(error.errno or 0) or f"the system says {error.strerror or error}"
+        subject = quote(path, 80) if path else "what is in it"
+        raise StoreError(f"{directory}: {subject} was not {action}: {reason}") from error

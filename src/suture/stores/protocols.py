@@ -1,0 +1,415 @@
+"""What a store and a backend are, what can go wrong with them, and what all stores check alike."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+from zlib import crc32
+
+from suture._text import plural, quote
+from suture.errors import ConfigError, SutureError
+
+MAX_RECORDS: Final = 2**32
+"""How many records one run may have."""
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+class StoreError(SutureError):
+    """A store cannot be opened, read or written; what was to be written is not there, not even in part.
+
+    >>> from suture.stores import StoreError
+    >>> raise StoreError("/data/runs.db: record 3 of run 'a' was not written: the disk is full")
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.StoreError: /data/runs.db: record 3 of run 'a' was not written: the disk is full
+    """
+
+
+class StoreConflictError(StoreError):
+    """Somebody else writes the same run: the next record of `run` is number `expected`, not `given`.
+
+    >>> from suture.stores import StoreConflictError
+    >>> StoreConflictError("a", given=3, expected=5).expected
+    5
+    """
+
+    def __init__(self, run: str, *, given: int, expected: int, reason: str = "") -> None:
+        self.run = run
+        self.given = given
+        self.expected = expected
+        fault = "is taken" if given < expected else "would leave a gap"
+        super().__init__(
+            reason
+            or f"record {given} of run {run!r} {fault}: the next one is {expected}. "
+            "Something else has written or deleted this run; load it again, or give each writer a run of its own"
+        )
+
+
+class LeaseError(StoreError):
+    """Somebody else holds the lease of `run`, so its records are not this writer's to append.
+
+    >>> from suture.stores import LeaseError
+    >>> raise LeaseError("a", "worker-1", "worker-2")
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.LeaseError: 'worker-1' may not write run 'a': its lease is held by 'worker-2'
+    """
+
+    def __init__(self, run: str, owner: str, holder: str) -> None:
+        self.run, self.owner, self.holder = run, owner, holder
+        super().__init__(f"{owner!r} may not write run {run!r}: its lease is held by {holder!r}")
+
+
+class DamagedJournalError(StoreError):
+    """What a store reads is not what was written: something else has changed it, or the disk has.
+
+    >>> from suture.stores import DamagedJournalError
+    >>> raise DamagedJournalError("/data/runs.db: record 3 of run 'a' is damaged; bring back a copy")
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.DamagedJournalError: /data/runs.db: record 3 of run 'a' is damaged; bring back a copy
+    """
+
+
+class PathTakenError(StoreError):
+    """A backend has a file at `path` already, which is as it was: a saved file is never overwritten.
+
+    >>> from suture.stores import PathTakenError
+    >>> PathTakenError("/run-1/trunc/call_1").path
+    '/run-1/trunc/call_1'
+    """
+
+    def __init__(self, path: str, reason: str = "a saved file is never overwritten") -> None:
+        self.path = path
+        super().__init__(f"{quote(path, 80)} is taken: {reason}; choose another path")
+
+
+class PathNotFoundError(StoreError):
+    """A backend has no file at `path`.
+
+    >>> from suture.stores import PathNotFoundError
+    >>> raise PathNotFoundError("/run-1/a")
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.PathNotFoundError: there is no file at '/run-1/a'; it was never written, or is deleted
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"there is no file at {quote(path, 80)}; it was never written, or is deleted")
+
+
+# --- journals ---------------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """A record and its number in the run."""
+
+    number: int
+    record: bytes
+
+
+class Lease(NamedTuple):
+    """Who holds the lease of a run, and for how many seconds more."""
+
+    owner: str
+    seconds: float
+
+
+class Store(Protocol):
+    """Keeps journals: bytes under the id of a run and a sequence number, which starts at 0 and has no gaps.
+
+    A store does not know what the bytes mean. Nested agents have runs of their own, whose ids begin with the
+    outer run's id and a slash. A write is whole or not at all, and when it returns the records outlive the process
+    (in a store that keeps them outside of it). What is damaged is a `DamagedJournalError` when it is read.
+
+    >>> import asyncio
+    >>> from suture.stores import MemoryStore, Store
+    >>> async def journal(store: Store) -> list[bytes]:
+    ...     await store.append("run-1", 0, [b"started"])
+    ...     await store.append("run-1", 1, [b"called", b"answered"])
+    ...     return await store.load("run-1")
+    >>> asyncio.run(journal(MemoryStore()))
+    [b'started', b'called', b'answered']
+    """
+
+    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
+
+        It returns once they are written. If it raises, also because it was cancelled, none is. Raises
+        `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if there is an `owner` and
+        somebody else holds the lease, `StoreError` if they cannot be written.
+        """
+        ...
+
+    async def claim(self, run: str, key: str, record: bytes) -> Entry:
+        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
+
+        Of several writers, in whatever processes, the first wins, and the others get its record.
+        """
+        ...
+
+    async def load(self, run: str, first: int = 0) -> list[bytes]:
+        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
+        ...
+
+    async def fork(self, run: str, position: int, new_run: str) -> None:
+        """Let `new_run` begin with the records of `run` below `position`, and their keys, without copying them.
+
+        Both go on on their own, and one outlives the deletion of the other. Runs that are nested in `run` are not
+        forked. Raises `StoreConflictError` if `run` has fewer records, or `new_run` has any.
+        """
+        ...
+
+    async def delete(self, run: str) -> None:
+        """Delete `run`, the runs nested in it (whose ids start with `run` and a slash), and their leases.
+
+        Records that a fork shares stay, for the fork alone, until it is deleted as well.
+        """
+        ...
+
+    async def runs(self) -> list[str]:
+        """Return the ids of all runs, the one that changed last first."""
+        ...
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the runs that have not changed for `seconds`, and return how many these were.
+
+        A run and those nested in it stay or go together: they are as old as the one that changed last. A run whose
+        lease is held stays.
+        """
+        ...
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
+        """Take the lease of `run` for `seconds`, by the store's clock; return whether it is `owner`'s now.
+
+        It is taken if nobody holds it, the time of whoever did has run out, or `owner` holds it already.
+        """
+        ...
+
+    async def renew(self, run: str, owner: str, seconds: float) -> bool:
+        """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
+        ...
+
+    async def release(self, run: str, owner: str) -> None:
+        """Give the lease of `run` back, if it is `owner`'s."""
+        ...
+
+    async def lease(self, run: str) -> Lease | None:
+        """Return who holds the lease of `run`, if anybody does."""
+        ...
+
+
+def check_append(run: str, first: int, records: Sequence[bytes], owner: str | None = None) -> None:
+    """Raise `ConfigError` for what no store takes.
+
+    >>> check_append("run-1", 0, ["text"])
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: a record is bytes, not str
+    """
+    check_run(run)
+    check_number(first)
+    if owner is not None:
+        check_text("the owner of a lease", owner)
+    if first + len(records) > MAX_RECORDS:
+        raise ConfigError(f"a run has at most {MAX_RECORDS} records")
+    for record in records:
+        if type(record) is not bytes:
+            raise ConfigError(f"a record is bytes, not {type(record).__name__}")
+
+
+def check_number(number: int) -> None:
+    """Raise `ConfigError` unless a record can have this number.
+
+    >>> check_number(-1)
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: records are counted from 0, so the first one cannot be -1
+    """
+    if type(number) is not int or number < 0:
+        raise ConfigError(f"records are counted from 0, so the first one cannot be {number!r}")
+
+
+def check_run(run: str) -> None:
+    """Raise `ConfigError` if `run` cannot be the id of a run.
+
+    >>> check_run("")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: the id of a run is a text that is not empty, not ''
+    """
+    check_text("the id of a run", run)
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise `ConfigError` unless `text` is one that a store can keep."""
+    if not isinstance(text, str) or not text:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{name} is a text that is not empty, not {text!r}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{name} cannot have a lone surrogate: {text!r}") from None
+
+
+def check_lease(run: str, owner: str, seconds: float = 0) -> None:
+    """Raise `ConfigError` for a lease that makes no sense."""
+    check_run(run)
+    check_text("the owner of a lease", owner)
+    check_seconds("seconds", seconds)
+
+
+def check_fork(run: str, position: int, length: int) -> None:
+    """Raise `StoreConflictError` if a run of this length cannot be forked at `position`.
+
+    >>> check_fork("a", 3, 2)
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.StoreConflictError: run 'a' cannot be forked at record 3: it has 2 records
+    """
+    if position > length:
+        raise StoreConflictError(
+            run,
+            given=position,
+            expected=length,
+            reason=f"run {run!r} cannot be forked at record {position}: it has {plural(length, 'record')}",
+        )
+
+
+def compute_checksum(number: int, record: bytes) -> int:
+    """Return what tells a record from a damaged one, or from another one in its place: a signed 32-bit number.
+
+    >>> compute_checksum(0, b"started"), compute_checksum(1, b"started")
+    (882284250, -1830707858)
+    """
+    return crc32(record, number) - (1 << 31)
+
+
+def verify_records(first: int, rows: Iterable[tuple[int, int, bytes]]) -> list[bytes]:
+    """Return the records of rows (number, checksum, record) that begin at `first`, or raise `DamagedJournalError`.
+
+    >>> verify_records(3, [(3, compute_checksum(3, b"called"), b"Called")])
+    Traceback (most recent call last):
+        ...
+    suture.stores.protocols.DamagedJournalError: record 3 is damaged
+    """
+    records: list[bytes] = []
+    for expected, (number, checksum, record) in enumerate(rows, first):
+        if number != expected:
+            raise DamagedJournalError(f"record {expected} is missing")
+        if type(record) is not bytes or checksum != compute_checksum(number, record):
+            raise DamagedJournalError(f"record {number} is damaged")
+        records.append(record)
+    return records
+
+
+def check_seconds(name: str, seconds: float) -> None:
+    """Raise `ConfigError` unless `seconds` is a length of time.
+
+    >>> check_seconds("busy_timeout", -1)
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: busy_timeout is a number of seconds from 0 on, not -1
+    """
+    if not isinstance(seconds, int | float) or not isfinite(seconds) or seconds < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{name} is a number of seconds from 0 on, not {seconds!r}")
+
+
+def find_stale_runs(changed: Mapping[str, float], limit: float) -> list[str]:
+    """Return the runs whose families have not changed since `limit`; `changed` says when each run last did.
+
+    >>> find_stale_runs({"a": 1.0, "a/b": 9.0, "c": 2.0, "c/d": 1.0, "e/f": 3.0}, 5.0)
+    ['c', 'c/d', 'e/f']
+    """
+    outermost = {run: _find_outermost(run, changed) for run in changed}
+    newest: dict[str, float] = {}
+    for run, head in outermost.items():
+        newest[head] = max(changed[run], newest.get(head, changed[run]))
+    return [run for run, head in outermost.items() if newest[head] <= limit]
+
+
+def _find_outermost(run: str, known: Mapping[str, float]) -> str:
+    # A slash in an id of the user's own is no nesting: only a run that is there can have others in it.
+    end = run.find("/")
+    while end >= 0:
+        if run[:end] in known:
+            return run[:end]
+        end = run.find("/", end + 1)
+    return run
+
+
+# --- files of tool output ---------------------------------------------------------------------
+
+
+class Backend(Protocol):
+    """The least that keeps tool output: `write`, plain or async.
+
+    >>> class Folder:
+    ...     def __init__(self):
+    ...         self.files = {}
+    ...     def write(self, path, content):
+    ...         self.files[path] = content
+    >>> backend: Backend = Folder()
+    """
+
+    def write(self, path: str, content: str) -> Awaitable[None] | None:
+        """Keep `content` under `path`."""
+        ...
+
+
+@runtime_checkable
+class FileBackend(Protocol):
+    """Keeps files: bytes under a path such as `/run-1/trunc/call_1`.
+
+    A saved file is never overwritten, and a reader sees all of it or none. A leading slash means nothing. What is
+    no path is a `StoreError`, and so is all that goes wrong.
+
+    >>> import asyncio
+    >>> from suture.stores import FileBackend, MemoryBackend
+    >>> async def keep(backend: FileBackend) -> list[str]:
+    ...     await backend.write("/run-1/trunc/call_1", "what the tool said")
+    ...     return await backend.paths("/run-1")
+    >>> asyncio.run(keep(MemoryBackend()))
+    ['/run-1/trunc/call_1']
+    """
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a file; text as UTF-8.
+
+        If it raises, the file is not there. Raises `PathTakenError` where one is, unless that is the same byte for
+        byte: so a write may be tried again.
+        """
+        ...
+
+    async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
+        """Write a file piece by piece, holding little of it in memory; return how many bytes it has.
+
+        If it raises, also because `chunks` does or because it was cancelled, nothing is there. `chunks` is closed
+        in any case. Raises `PathTakenError` where a file is, whatever is in it.
+        """
+        ...
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
+
+        Raises `PathNotFoundError` if there is no such file.
+        """
+        ...
+
+    async def size(self, path: str) -> int:
+        """Return how many bytes a file has. Raises `PathNotFoundError` if there is none."""
+        ...
+
+    async def delete(self, path: str) -> None:
+        """Delete a file, if it is there."""
+        ...
+
+    async def paths(self, prefix: str = "") -> list[str]:
+        """Return the paths of all files in order, each with a leading slash; only those at or below `prefix`."""
+        ...
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the files that were written `seconds` ago or earlier, and return how many these were."""
+        ...

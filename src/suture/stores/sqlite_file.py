@@ -1,0 +1,426 @@
+"""The file behind `SQLiteStore` and `SQLiteBackend`: opened with care, used under a lock, its errors put into words.
+
+The key of a record, or of a part of a file, is the number of its run or file in the upper half of 64 bits and its
+own in the lower. So to add one touches one b-tree, whose inner pages hold nothing but keys, however large they are.
+"""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import time
+import weakref
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from threading import Lock, Thread
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
+
+from suture._aio import run_in_thread
+from suture.errors import ConfigError, SutureError
+from suture.stores.files import make_directory
+from suture.stores.protocols import DamagedJournalError, StoreError, check_seconds, compute_checksum
+from suture.stores.uploads import run_whole
+
+T = TypeVar("T")
+
+# How a piece of work is done: takes the work, and what to say if it is not done.
+Way: TypeAlias = Callable[[Callable[[Connection], T], Callable[[], str]], Awaitable[T]]
+
+PAGE: Final = 4096
+"""How many bytes a page of the file has, which is the least that changes."""
+
+_PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
+
+
+class Kind(NamedTuple):
+    """A kind of file: who owns it, the id that marks it, its tables, how to bring older ones up, and its damage."""
+
+    owner: str
+    application_id: int
+    tables: tuple[str, ...]
+    upgrades: tuple[Callable[[Connection], None], ...] = ()
+    """What makes version 2 of version 1, version 3 of version 2, and so on."""
+
+    damage: type[StoreError] = StoreError
+
+    @property
+    def version(self) -> int:
+        """The version of the tables that is known here."""
+        return len(self.upgrades) + 1
+
+
+_JOURNALS: Final = (
+    # A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL)",
+    "CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL",
+    "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL)",
+    "CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID",
+    "CREATE TABLE leases (run TEXT PRIMARY KEY, owner TEXT, until REAL) WITHOUT ROWID",
+)
+
+
+def _add_checksums(connection: Connection) -> None:
+    """Bring a file of journals to version 2, which knows checksums, claims, leases and forks."""
+    connection.create_function("checksum", 2, compute_checksum, deterministic=True)
+    connection.execute("ALTER TABLE runs RENAME TO old_runs")
+    connection.execute("ALTER TABLE records RENAME TO old_records")
+    for statement in _JOURNALS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO runs (id, run) SELECT id, run FROM old_runs")
+    connection.execute(
+        "INSERT INTO records SELECT key, changed, checksum(key & 4294967295, body), body FROM old_records ORDER BY key"
+    )
+    connection.execute("DROP TABLE old_runs")
+    connection.execute("DROP TABLE old_records")
+
+
+KINDS: Final = {
+    "journals": Kind(
+        "SQLiteStore",
+        0x53757475,  # "Sutu"
+        _JOURNALS,
+        (_add_checksums,),
+        DamagedJournalError,
+    ),
+    "files": Kind(
+        "SQLiteBackend",
+        0x53757446,  # "SutF"
+        (
+            # A file without a path is not finished. No number is given twice, so a reader has its file or none.
+            "CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL)",
+            "CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        ),
+    ),
+}
+"""The kinds of files, by what they hold."""
+
+_LONGEST_LOG: Final = 4_000_000
+_SMALLEST: Final = 512
+_RETRY: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
+_REASONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk did not take or give it (full, over a limit, or broken)",
+    sqlite3.SQLITE_READONLY: "the file or its directory is read-only for this process",
+    sqlite3.SQLITE_PERM: "this process has no permission for the file",
+    sqlite3.SQLITE_CANTOPEN: "this process may not open the file, or not make files beside it",
+    sqlite3.SQLITE_TOOBIG: "it is too large for SQLite",
+}
+_DAMAGE: Final = {
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; move it away, or bring back a copy",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+    # The statements are right, so this is a table that is not there, or a text that is none.
+    sqlite3.SQLITE_ERROR: "the file is damaged; move it away, or bring back a copy",
+}
+
+# Files that are open here, as (device, inode, process). Guarded by the lock, which also keeps two stores from
+# making the same file at once: to close a file that another connection has open would drop its locks.
+_opening: Final = Lock()
+_open_files: Final[list[tuple[int, int, int]]] = []
+
+
+class Busy(Exception):
+    """Another process holds the lock of the file; nothing was done."""
+
+
+class Occupied(Exception):
+    """Another thread uses the database; nothing was done."""
+
+
+class Database:
+    """One connection, opened when it is first needed; one piece of work at a time."""
+
+    def __init__(self, path: str, synchronous: str, kind: Kind) -> None:
+        self.path = path
+        self._kind = kind
+        self._synchronous = synchronous
+        self._lock = Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0, 0)
+        self._closed = False
+        self._log = 0
+        self._finalizer: weakref.finalize[..., Database] | None = None
+
+    @property
+    def opened(self) -> bool:
+        """Whether the next piece of work can do without opening the file."""
+        return self._connection is not None
+
+    def perform(self, work: Callable[[sqlite3.Connection], T], undone: Callable[[], str], *, wait: bool) -> T:
+        """Do `work` on the connection; what it began but did not commit is undone.
+
+        Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
+        """
+        self._check_process(undone)
+        if not self._lock.acquire(blocking=wait):
+            raise Occupied
+        connection = self._connection
+        try:
+            if connection is None:
+                connection = self._open()
+            else:
+                self._check_file(undone)
+            return work(connection)
+        except DamagedJournalError as error:
+            raise DamagedJournalError(f"{self.path}: {undone()}: {error}; bring back a copy of the file") from None
+        except (sqlite3.Error, OverflowError, OSError) as error:
+            raise _explain(error, f"{self.path}: {undone()}", self._kind) from error
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SutureError):
+                raise
+            # What came out of the file is not of the type that went into it.
+            raise self._kind.damage(f"{self.path}: {undone()}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
+        finally:
+            if connection is not None and connection.in_transaction:
+                _roll_back(connection)
+            self._lock.release()
+
+    def log_grew(self, size: int) -> None:
+        """Note that the log has grown by about `size` bytes; once it is long, work it into the file."""
+        self._log += size
+        if self._log > _LONGEST_LOG:
+            self._log = 0
+            # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
+            with suppress(RuntimeError):
+                Thread(target=self._checkpoint, name="suture-checkpoint").start()
+
+    def close(self) -> None:
+        """Close the file, for good."""
+        if self._connection is not None and self._file[2] != os.getpid():
+            # Only inherited, and so may the lock be.
+            self._closed, self._connection = True, None
+            return
+        with self._lock:
+            self._closed = True
+            self._connection = None
+            if self._finalizer is not None:
+                self._finalizer()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"{self.path} has been closed; make another {self._kind.owner}")
+        with _opening:
+            file = _prepare(self.path)
+            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                _set_up(connection, self.path, self._kind, self._synchronous)
+            except BaseException:
+                connection.close()
+                raise
+            _open_files.append(file)
+        self._finalizer = weakref.finalize(self, _shut, connection, file)
+        with suppress(OSError):
+            # Processes that were killed may have left a long one.
+            self._log = Path(f"{self.path}-wal").stat().st_size
+        self._file = file
+        self._connection = connection
+        return connection
+
+    def _checkpoint(self) -> None:
+        # Keeps other writers out if it can: next to some that never pause, the log would grow for ever.
+        with self._lock, suppress(sqlite3.Error):
+            if self._connection is not None:
+                self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+    def _check_process(self, undone: Callable[[], str]) -> None:
+        if self._connection is not None and self._file[2] != os.getpid():
+            raise StoreError(f"{self.path}: {undone()}: {_FORKED}")
+
+    def _check_file(self, undone: Callable[[], str]) -> None:
+        # SQLite would go on with a file that has no name any more, and all would be gone in the end.
+        try:
+            info = os.lstat(self.path)
+        except FileNotFoundError:
+            info = None
+        if info is None or (info.st_dev, info.st_ino) != self._file[:2]:
+            raise StoreError(f"{self.path}: {undone()}: the file was moved or deleted while it was open")
+
+
+class SQLiteFile:
+    """A SQLite file of a certain kind, opened at the first use, which work is done in one way or another."""
+
+    _kind: ClassVar[str]
+    """The kind of file, one of `KINDS`."""
+
+    _in_memory: ClassVar[str]
+    """What does the same in memory."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Literal["normal", "full"] = "normal",
+        busy_timeout: float = 5.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if synchronous not in ("normal", "full"):
+            raise ConfigError(f"synchronous is 'normal' or 'full', not {synchronous!r}")
+        check_seconds("busy_timeout", busy_timeout)
+        self._database = Database(self._checked(path), synchronous, KINDS[self._kind])
+        self._quick = synchronous == "normal"
+        self._busy_timeout = busy_timeout
+        self._clock = clock
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the file."""
+        return self._database.path
+
+    def close(self) -> None:
+        """Close the file. It cannot be used any more; closing it again does nothing."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    def _checked(self, path: str | os.PathLike[str]) -> str:
+        given = os.fspath(path)
+        if not isinstance(given, str) or not given or "\0" in given:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"the path of a {type(self).__name__} is the text of a file's path, not {given!r}")
+        if given == ":memory:":
+            raise ConfigError(f"a {type(self).__name__} keeps a file; in memory use {self._in_memory}()")
+        return str(Path(given).absolute())
+
+    async def _patiently(self, way: Way[T], work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+        """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
+        attempt, deadline = 0, 0.0
+        while True:
+            try:
+                return await way(work, undone)
+            except Occupied:
+                pass
+            except Busy:
+                now = time.monotonic()
+                deadline = deadline or now + self._busy_timeout
+                if now >= deadline:
+                    held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
+                    raise StoreError(f"{self.path}: {undone()}: {held}") from None
+            await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+            attempt += 1
+
+    async def _at_once(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+        """Do `work` right here. Whoever is cancelled meanwhile has not got that far, or is through."""
+        if not self._database.opened:
+            await self._in_thread(lambda _: None, undone)
+        return self._database.perform(work, undone, wait=False)
+
+    async def _in_thread(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+        """Do `work` in a thread; it goes on if this task is cancelled."""
+        return await run_in_thread(partial(self._database.perform, work, undone, wait=True))
+
+    async def _to_its_end(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+        """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
+        return await run_whole(partial(self._database.perform, work, undone, wait=True))
+
+
+_FORKED = (
+    "this process was forked while the file was open, which SQLite cannot bear; "
+    "use the store first after the fork, or start processes with 'spawn'"
+)
+
+
+def _prepare(path: str) -> tuple[int, int, int]:
+    """Make the file and its directory if need be, private to the user; return what identifies it."""
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:
+        make_directory(Path(path).parent)
+        # Not through SQLite, which would let others read it until it was told otherwise.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        info = os.lstat(path)
+    if stat.S_ISLNK(info.st_mode):
+        raise ConfigError(f"{path} is a symbolic link; give the path of the file itself")
+    if not stat.S_ISREG(info.st_mode):
+        raise ConfigError(f"{path} is no regular file; give the path of a file, which is made if it is not there")
+    if 0 < info.st_size < _SMALLEST:
+        # SQLite takes a file of one byte for an empty one.
+        raise StoreError(f"{path} is no SQLite database")
+    file = (info.st_dev, info.st_ino, os.getpid())
+    if any(other[:2] == file[:2] and other[2] != file[2] for other in _open_files):
+        raise StoreError(f"{path}: {_FORKED}")
+    return file
+
+
+def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: str) -> None:
+    # Nothing is written before the file is known to be ours. All that tells is read at one moment: another process
+    # may be making the file just now.
+    connection.execute("BEGIN")
+    version = _read_version(connection, path, kind)
+    connection.execute("COMMIT")
+    if version < kind.version:
+        _pragma(connection, "journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        version = _read_version(connection, path, kind)
+        if not version:
+            for statement in kind.tables:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {kind.application_id}")
+        for upgrade in kind.upgrades[version - 1 :] if version else ():
+            upgrade(connection)
+        connection.execute(f"PRAGMA user_version = {kind.version}")
+        connection.execute("COMMIT")
+    mode = _pragma(connection, "journal_mode = WAL")
+    if mode != "wal":
+        raise StoreError(f"{path}: SQLite cannot keep a write-ahead log here (it says {mode!r}); use a local disk")
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    # A checkpoint waits for the disk, so it is asked for where that holds nobody up.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute(f"PRAGMA journal_size_limit = {2 * _LONGEST_LOG}")
+
+
+def _read_version(connection: sqlite3.Connection, path: str, kind: Kind) -> int:
+    """Return the version of the tables in a file, 0 if it is new; raise `StoreError` if it is not ours."""
+    application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    if application == kind.application_id:
+        if version not in range(1, kind.version + 1):
+            raise StoreError(
+                f"{path} has version {version}, and this release of Suture knows version {kind.version} only"
+            )
+        return version
+    for other in KINDS.values():
+        if application == other.application_id:
+            raise StoreError(f"{path} is the file of a {other.owner}; give the {kind.owner} a path of its own")
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
+    if application or version or tables:
+        raise StoreError(f"{path} is the SQLite database of another program; give a path of its own")
+    return 0
+
+
+def _pragma(connection: sqlite3.Connection, text: str) -> Any:
+    return connection.execute(f"PRAGMA {text}").fetchall()[0][0]
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):
+        connection.execute("ROLLBACK")
+
+
+def _shut(connection: sqlite3.Connection, file: tuple[int, int, int]) -> None:
+    # A child process has only inherited the connection: closing it there would be the parent's loss.
+    if os.getpid() == file[2]:
+        _open_files.remove(file)
+        with suppress(sqlite3.Error):
+            connection.close()
+
+
+def _explain(error: Exception, what: str, kind: Kind) -> Exception:
+    if isinstance(error, OSError):
+        return StoreError(f"{what}: the file cannot be made or seen: {error.strerror or error}")
+    too_big = sqlite3.SQLITE_TOOBIG if isinstance(error, OverflowError) else sqlite3.SQLITE_ERROR
+    code = getattr(error, "sqlite_errorcode", too_big)
+    if code & 0xFF in _RETRY:
+        return Busy()
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    if damage := _DAMAGE.get(code & 0xFF):
+        return kind.damage(f"{what}: {damage} ({name})")
+    reason = _REASONS.get(code & 0xFF)
+    return StoreError(f"{what}: {f'{reason} ({name})' if reason else f'{name}, {error}'}")

@@ -1,0 +1,534 @@
+"""`BackendContract`: what every backend must do, as tests that any test runner can find."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import NoneType
+from typing import Any
+
+from suture._aio import closing
+from suture.errors import ConfigError
+from suture.stores import FileBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
+from suture.testing.checks import anything, refused, run_with, same
+
+MEBIBYTE = 1 << 20
+
+with_backend = run_with("make_backend")
+
+ODD_PATHS = (
+    *("/ä b", "/日本/😀", "/'; DROP TABLE files; --", "/%/_/%2e%2e/%2F", "/...", "/.hidden/..x", "/-rf", "/~/$HOME"),
+    *("/a:b|c?d*e<f>\"g'", "/#/&/+/=", "/e\u0301/é", "/ x / y ", "/[a]/{b}/^`!@,;", "/\u200b\u2028\ufeff", "/CON/nul"),
+)
+
+NO_PATHS = {
+    "empty": ["", "/"],
+    "a segment is empty": ["//a", "a//b", "a/", "/a/"],
+    "a segment is '.'": [".", "/./a", "a/."],
+    "a segment is '..'": ["..", "/../a", "a/../b", "a/.."],
+    "a control character": ["a\0b", "a\nb", "\x1b[2J", "a/\x7f", "a\x85b"],
+    "a backslash": ["a\\b", "..\\a"],
+    "201 bytes": ["x" * 201, "a/" + "é" * 100 + "x"],
+    "1001 characters": ["a/" * 500 + "b"],
+    "a lone surrogate": ["a\ud800b", "\udcff"],
+    "it is int, not str": [anything(7)],
+    "it is bytes, not str": [anything(b"a")],
+    "it is NoneType, not str": [anything(None)],
+}
+
+
+class BackendContract(ABC):
+    """The tests of a backend. Inherit, say how a backend is made, and let pytest or unittest find the tests.
+
+    `make_backend` gives a new, empty backend each time it is called. `make_another` gives a second one that has the
+    same files; without it the tests of two writers use one backend.
+
+    >>> from suture.stores import MemoryBackend
+    >>> from suture.testing import BackendContract
+    >>> class TestMemoryBackend(BackendContract):
+    ...     def make_backend(self):
+    ...         return MemoryBackend()
+    >>> TestMemoryBackend().test_what_was_written_comes_back()
+    """
+
+    @abstractmethod
+    def make_backend(self) -> FileBackend:
+        """Return a new, empty backend."""
+
+    def make_another(self, backend: FileBackend) -> FileBackend:
+        """Return another backend with the same files."""
+        return backend
+
+    def test_it_is_a_file_backend(self) -> None:
+        """It has all methods."""
+        backend = self.make_backend()
+        same((backend, isinstance(anything(backend), FileBackend)), (backend, True))
+
+    @with_backend
+    async def test_what_was_written_comes_back(self, backend: FileBackend) -> None:
+        """Byte for byte: empty, all byte values, small, large, and what a backend may use itself."""
+        contents = [b"", b"\0", bytes(range(256)), b"\r\n", b"x" * 86, sample(3 * MEBIBYTE + 1)]
+        contents += [sample(4 * MEBIBYTE), sample(9 * MEBIBYTE)]
+        for number, content in enumerate(contents):
+            await backend.write(f"/run/{number}", content)
+        for number, content in enumerate(contents):
+            same(await read_all(backend, f"/run/{number}"), content)
+            same(await backend.size(f"/run/{number}"), len(content))
+
+    @with_backend
+    async def test_text_is_kept_as_utf_8(self, backend: FileBackend) -> None:
+        """NUL and lone surrogates are kept, too, and different texts are different files."""
+        texts = ["", "höher", "\0", "日本", "😀", "\ud83d\ude00", "\ud800", "a\udfffb", "\ufeffx", "\r\n"]
+        for number, text in enumerate(texts):
+            await backend.write(f"/{number}", text)
+            same(await read_all(backend, f"/{number}"), text.encode("utf-8", "surrogatepass"))
+        same(len({encode_text(text) for text in texts}), len(texts))
+
+    @with_backend
+    async def test_a_leading_slash_means_nothing(self, backend: FileBackend) -> None:
+        """With and without it is one file."""
+        await backend.write("/a/b", "one")
+        await backend.write("c/d", "two")
+        same(await read_all(backend, "a/b"), b"one")
+        same(await read_all(backend, "/c/d"), b"two")
+        await refused(backend.write("a/b", "other"), PathTakenError)
+        await backend.delete("a/b")
+        same(await backend.paths(), ["/c/d"])
+        await backend.delete("/c/d")
+        same(await backend.paths(), [])
+
+    @with_backend
+    async def test_a_saved_file_is_never_overwritten(self, backend: FileBackend) -> None:
+        """The error names the path, and the old file is as it was."""
+        for path, old in (("/small", b"old"), ("/empty", b""), ("/large", sample(9 * MEBIBYTE))):
+            await backend.write(path, old)
+            for new in (b"new", b"ol", b"older", sample(9 * MEBIBYTE + 1), old[:-1] + b"?"):
+                error = await refused(backend.write(path, new), PathTakenError)
+                same((error.path, path in str(error)), (path, True))
+            same(await read_all(backend, path), old)
+        same(await backend.paths(), ["/empty", "/large", "/small"])
+
+    @with_backend
+    async def test_the_same_content_may_be_written_again(self, backend: FileBackend) -> None:
+        """A write that is tried again is no error, however the file came about."""
+        for number, content in enumerate([b"", b"some", sample(9 * MEBIBYTE)]):
+            await backend.write(f"/written/{number}", content)
+            await backend.write_stream(f"/streamed/{number}", Source([content]))
+            for path in (f"/written/{number}", f"/streamed/{number}"):
+                await backend.write(path, content)
+                same(await read_all(backend, path), content)
+        await backend.write("/text", "höher")
+        await backend.write("/text", "höher".encode())
+
+    @with_backend
+    async def test_what_is_not_there_is_not_found(self, backend: FileBackend) -> None:
+        """The error names the path. What others are below is no file."""
+        await backend.write("/a/b/c", "one")
+        for path in ("/never", "/a", "/a/b", "/a/b/c/d", "/a/b/C2", "/a/b/c/d/e"):
+            for bounds in ((), (0, 5), (5, 5)):
+                error = await refused(read_all(backend, path, *bounds), PathNotFoundError)
+                same((error.path, path in str(error)), (path, True))
+            error = await refused(backend.size(path), PathNotFoundError)
+            same(error.path, path)
+
+    @with_backend
+    async def test_a_deleted_file_is_gone_and_others_stay(self, backend: FileBackend) -> None:
+        """To delete what is not there is no error. The path is free again."""
+        for path in ("/a/b", "/a/bc", "/a/c/d", "/b"):
+            await backend.write(path, path)
+        await backend.write("/large", sample(9 * MEBIBYTE))
+        for path in ("/a/b", "/a/b", "/large", "/never", "/a", "/a/c", "/b/under", "/a/c/d/under"):
+            await backend.delete(path)
+        same(await backend.paths(), ["/a/bc", "/a/c/d", "/b"])
+        await refused(backend.size("/a/b"), PathNotFoundError)
+        await backend.write("/a/b", "new")
+        await backend.write("/large", "new")
+        same(await read_all(backend, "/a/b") + await read_all(backend, "/large"), b"newnew")
+
+    @with_backend
+    async def test_paths_are_listed_in_order_by_whole_segments(self, backend: FileBackend) -> None:
+        """A prefix is a path itself; slashes around it mean nothing."""
+        same(await backend.paths(), [])
+        for path in ("/b", "/a/c/d", "/a/b", "/a.b/c", "/ab", "/a/c!", "/é", "/a/c0"):
+            await backend.write(path, "")
+        below = ["/a/b", "/a/c!", "/a/c/d", "/a/c0"]
+        same(await backend.paths(), ["/a.b/c", *below, "/ab", "/b", "/é"])
+        for prefix in ("a", "/a", "a/", "/a/"):
+            same(await backend.paths(prefix), below)
+        same(await backend.paths("/"), await backend.paths(""))
+        same(await backend.paths("/a/c"), ["/a/c/d"])
+        same(await backend.paths("/a/b"), ["/a/b"])
+        for prefix in ("/A0", "/a/b/c", "/never/a"):
+            same(await backend.paths(prefix), [])
+
+    @with_backend
+    async def test_any_other_text_is_a_path(self, backend: FileBackend) -> None:
+        """Whatever it means to a shell, a database, a URL or another system."""
+        for path in ODD_PATHS:
+            await backend.write(path, path)
+            same(await read_all(backend, path), path.encode())
+        same(await backend.paths(), sorted(ODD_PATHS))
+
+    @with_backend
+    async def test_a_path_may_be_long(self, backend: FileBackend) -> None:
+        """Segments of 200 bytes, and 1,000 characters altogether."""
+        long = ["/" + "/".join("abcde"[at] * 199 for at in range(5)) + "f", "/" + "é" * 100 + "/x"]
+        for path in long:
+            await backend.write(path, path)
+        same(await backend.paths(), long)
+
+    def test_what_cannot_be_a_path_is_refused(self) -> None:
+        """Every method says which and why, in few visible letters, and nothing happens."""
+        backend = self.make_backend()
+
+        async def use(path: str, reason: str) -> None:
+            source = Source([b"x"])
+            calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+                lambda: backend.write(path, "x"),
+                lambda: backend.write_stream(path, source),
+                lambda: backend.size(path),
+                lambda: backend.delete(path),
+                lambda: read_all(backend, path),
+            ]
+            if "empty" not in reason:  # as a prefix it is everything
+                calls.append(lambda: backend.paths(path))
+            for call in calls:
+                error = await refused(call(), StoreError)
+                told = str(error)
+                same((error.__class__, reason in told), (StoreError, True))
+                same((told.isprintable(), len(told) < 300), (True, True))
+            same((source.given, source.closed), (0, 1))
+
+        for reason, paths in NO_PATHS.items():
+            for path in paths:
+                asyncio.run(use(path, reason))
+        same(asyncio.run(backend.paths()), [])
+
+    @with_backend
+    async def test_a_file_above_another_is_one_or_is_refused(self, backend: FileBackend) -> None:
+        """A file system cannot have a file and a directory of one name; others can."""
+        for first, second in (("/a", "/a/b/c"), ("/d/e", "/d")):
+            await backend.write(first, "first")
+            for content in (b"second", sample(9 * MEBIBYTE)):
+                try:
+                    await backend.write(second, content)
+                except PathTakenError as error:
+                    same(error.path, second)
+                    await refused(backend.write_stream(second, Source([content])), PathTakenError)
+                    await refused(backend.size(second), PathNotFoundError)
+                else:
+                    same(await read_all(backend, second), content)
+                    await backend.delete(second)
+            same(await read_all(backend, first), b"first")
+
+    @with_backend
+    async def test_letters_of_another_case_are_another_file_or_are_refused(self, backend: FileBackend) -> None:
+        """Some file systems cannot tell them apart; then nothing is overwritten."""
+        await backend.write("/Case", "upper")
+        try:
+            await backend.write("/case", "lower")
+        except PathTakenError:
+            same(await backend.paths(), ["/Case"])
+        else:
+            same(await read_all(backend, "/case"), b"lower")
+        same(await read_all(backend, "/Case"), b"upper")
+
+    @with_backend
+    async def test_files_expire(self, backend: FileBackend) -> None:
+        """Only those that were written so long ago; their paths are free again."""
+        same(await backend.expire(0), 0)
+        await backend.write("/a/b", "one")
+        await backend.write_stream("/a/c", Source([sample(9 * MEBIBYTE)]))
+        same(await backend.expire(3600), 0)
+        same(await backend.paths(), ["/a/b", "/a/c"])
+        same(await backend.expire(0), 2)
+        same(await backend.paths(), [])
+        await refused(backend.size("/a/b"), PathNotFoundError)
+        await backend.write("/a/b", "another")
+
+    @with_backend
+    async def test_of_writers_of_one_path_one_wins(self, backend: FileBackend) -> None:
+        """Also if they use two backends. The others are told, and nothing of theirs is there."""
+        another = self.make_another(backend)
+        for path, size in (("/small", 10), ("/large", 5 * MEBIBYTE)):
+            contents = [bytes([number]) * size for number in range(6)]
+            writers: list[Coroutine[Any, Any, Any]] = [
+                backend.write(path, contents[0]),
+                another.write(path, contents[1]),
+                backend.write(path, contents[2]),
+                another.write_stream(path, Source([contents[3]])),
+                backend.write_stream(path, Source([contents[4]])),
+                another.write_stream(path, Source([contents[5]])),
+            ]
+            results = await asyncio.gather(*writers, return_exceptions=True)
+            same([result for result in results if type(result) not in (NoneType, int, PathTakenError)], [])
+            won = [
+                content for content, result in zip(contents, results, strict=True) if type(result) is not PathTakenError
+            ]
+            same([await read_all(another, path)], won)
+        same(await backend.paths(), ["/large", "/small"])
+
+    @with_backend
+    async def test_tasks_may_write_the_same_at_once(self, backend: FileBackend) -> None:
+        """That is one write, tried again."""
+        another = self.make_another(backend)
+        for path, content in (("/small", b"x"), ("/large", sample(5 * MEBIBYTE))):
+            await asyncio.gather(*(one.write(path, content) for one in (backend, another)))
+            same(await read_all(backend, path), content)
+
+    def test_threads_with_event_loops_of_their_own_share_a_backend(self) -> None:
+        """Each file is as its writer wrote it."""
+        backend = self.make_backend()
+
+        def write(number: int) -> bytes:
+            asyncio.run(backend.write(f"/{number}/a", f"{number}" * 100))
+            asyncio.run(backend.write_stream(f"/{number}/b", Source([f"{number}".encode()] * 100)))
+            return asyncio.run(read_all(backend, f"/{number}/a")) + asyncio.run(read_all(backend, f"/{number}/b"))
+
+        with ThreadPoolExecutor(4) as threads:
+            same([*threads.map(write, range(8))], [f"{number}".encode() * 200 for number in range(8)])
+
+    @with_backend
+    async def test_a_cancelled_write_is_whole_or_raises(self, backend: FileBackend) -> None:
+        """Whoever sees it raise can rely on nothing being there, and may try again in any case."""
+        for turns in range(8):
+            path, outcome, content = f"/{turns}", list[str](), sample(2 * MEBIBYTE)
+
+            async def write(path: str, outcome: list[str], content: bytes) -> None:
+                await backend.write(path, content)
+                outcome.append("returned")
+
+            task = asyncio.ensure_future(write(path, outcome, content))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            same(await backend.paths(path), [path] if outcome else [])
+            await backend.write(path, content)
+            same(await read_all(backend, path), content)
+
+    def test_what_makes_no_sense_is_refused(self) -> None:
+        """A wrong argument is the caller's fault, and says so."""
+        backend = self.make_backend()
+        wrong: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+            lambda: backend.write("/a", anything(7)),
+            lambda: backend.write("/a", anything(None)),
+            lambda: backend.write("/a", anything(bytearray(b"x"))),
+            lambda: read_all(backend, "/a", -1),
+            lambda: read_all(backend, "/a", 0, -1),
+            lambda: read_all(backend, "/a", anything("0")),
+            lambda: read_all(backend, "/a", 0, anything(1.5)),
+            lambda: backend.expire(-1),
+            lambda: backend.expire(float("nan")),
+        ]
+
+        async def use() -> None:
+            for call in wrong:
+                await refused(call(), ConfigError)
+            same(await backend.paths(), [])
+
+        asyncio.run(use())
+
+    @with_backend
+    async def test_a_stream_comes_back_as_one_file(self, backend: FileBackend) -> None:
+        """However it was cut: empty and tiny pieces, large ones, and sizes at which a backend may cut itself."""
+        content = sample(9 * MEBIBYTE + 7)
+        cuts = {
+            "nothing": [],
+            "nothing twice": [b"", b""],
+            "tiny": [bytes([number % 251]) for number in range(3000)],
+            "some": [b"one ", b"", b"two"],
+            "a block": [content[:MEBIBYTE]],
+            "four blocks": [content[: 4 * MEBIBYTE]],
+            "eight blocks": [content[: 4 * MEBIBYTE], content[4 * MEBIBYTE : 8 * MEBIBYTE]],
+            "one large piece": [content],
+            "odd pieces": [content[at : at + 700_001] for at in range(0, len(content), 700_001)],
+        }
+        for path, pieces in cuts.items():
+            whole = b"".join(pieces)
+            same(await backend.write_stream(path, Source(pieces)), len(whole))
+            same(await backend.size(path), len(whole))
+            same(await read_all(backend, path), whole)
+
+    @with_backend
+    async def test_a_file_is_read_in_pieces_of_a_mebibyte_at_most(self, backend: FileBackend) -> None:
+        """And none of them is empty."""
+        await backend.write("large", sample(5 * MEBIBYTE))
+        await backend.write("empty", b"")
+        async with closing(backend.read("large")) as pieces:
+            async for piece in pieces:
+                same((type(piece), len(piece) in range(1, MEBIBYTE + 1)), (bytes, True))
+        async with closing(backend.read("empty")) as pieces:
+            async for piece in pieces:
+                raise AssertionError(f"an empty file has no piece such as {piece!r}")
+
+    @with_backend
+    async def test_a_range_of_bytes_is_what_a_slice_would_be(self, backend: FileBackend) -> None:
+        """Also where it crosses a mebibyte, is empty, or goes beyond the end."""
+        content = sample(6 * MEBIBYTE)
+        await backend.write("large", content)
+        edges = [0, 1, 262_144, MEBIBYTE - 1, MEBIBYTE, 4 * MEBIBYTE, 4 * MEBIBYTE + 1, len(content) - 1]
+        edges += [len(content), len(content) + 1]
+        for start in edges:
+            same(await read_all(backend, "large", start), content[start:])
+            for stop in (start - 1, start, start + 1, start + MEBIBYTE + 1):
+                if stop >= 0:
+                    same(await read_all(backend, "large", start, stop), content[start:stop])
+
+    @with_backend
+    async def test_nobody_sees_a_file_before_it_is_whole(self, backend: FileBackend) -> None:
+        """It is not listed, has no size and cannot be read while its stream goes on."""
+        content = sample(9 * MEBIBYTE)
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            for at in range(0, len(content), 3 * MEBIBYTE):
+                yield content[at : at + 3 * MEBIBYTE]
+                same(await backend.paths(), [])
+                await refused(backend.size("a/b"), PathNotFoundError)
+                await refused(read_all(backend, "a/b"), PathNotFoundError)
+
+        await backend.write_stream("a/b", pieces())
+        same(await backend.paths(), ["/a/b"])
+        same(await read_all(backend, "a/b"), content)
+
+    @with_backend
+    async def test_a_stream_that_fails_leaves_nothing(self, backend: FileBackend) -> None:
+        """Its error comes out as it is, and the path is free."""
+        for count in (0, 1, 3):
+            source = Source([sample(3 * MEBIBYTE)] * count, error=LookupError("the source failed"))
+            error = await refused(backend.write_stream("a/b", source), LookupError)
+            same((error is source.error, source.closed), (True, 1))
+            same(await backend.paths(), [])
+            await refused(backend.size("a/b"), PathNotFoundError)
+        await backend.write("a/b", "then it works")
+
+    @with_backend
+    async def test_a_stream_that_is_cancelled_while_it_waits_leaves_nothing(self, backend: FileBackend) -> None:
+        """The source is closed, and the path is free."""
+        for count in (0, 1, 3):
+            source = Source([sample(3 * MEBIBYTE)] * count, waits=True)
+            task = asyncio.ensure_future(backend.write_stream("a/b", source))
+            await source.waiting.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            same((task.cancelled(), source.closed), (True, 1))
+            same(await backend.paths(), [])
+            await refused(backend.size("a/b"), PathNotFoundError)
+        await backend.write("a/b", "then it works")
+
+    @with_backend
+    async def test_a_stream_that_never_waits_can_be_cancelled(self, backend: FileBackend) -> None:
+        """A source that has always more at hand does not keep the cancellation out."""
+        source = Source([sample(MEBIBYTE)] * 100)
+        task = asyncio.ensure_future(backend.write_stream("a/b", source))
+        await source.begun.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        same((task.cancelled(), source.given < 100, source.closed), (True, True, 1))
+        same(await backend.paths(), [])
+
+    @with_backend
+    async def test_a_stream_to_a_path_that_is_taken_is_refused(self, backend: FileBackend) -> None:
+        """Whatever it brings. The source is closed, the old file is as it was."""
+        await backend.write("/a", "old")
+        for pieces in ([b"old"], [b"new"], [], [sample(9 * MEBIBYTE)]):
+            source = Source(pieces)
+            error = await refused(backend.write_stream("/a", source), PathTakenError)
+            same((error.path, source.closed), ("/a", 1))
+        same(await read_all(backend, "/a"), b"old")
+        same(await backend.paths(), ["/a"])
+
+    @with_backend
+    async def test_a_path_that_is_taken_while_a_stream_goes_on_stays_as_it_is(self, backend: FileBackend) -> None:
+        """The stream is refused in the end."""
+        for path, size in (("small", 10), ("large", 9 * MEBIBYTE)):
+
+            async def pieces(path: str, size: int) -> AsyncGenerator[bytes, None]:
+                yield sample(size)
+                await backend.write(path, "sooner")
+
+            await refused(backend.write_stream(path, pieces(path, size)), PathTakenError)
+            same(await read_all(backend, path), b"sooner")
+        same(await backend.paths(), ["/large", "/small"])
+
+    def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self) -> None:
+        """The rest of the old one comes, or an error; never something of the new one."""
+
+        async def use(backend: FileBackend, path: str, size: int) -> None:
+            old, new = sample(size), bytes(size)
+            await backend.write(path, old)
+            read = b""
+            async with closing(backend.read(path)) as pieces:
+                try:
+                    async for piece in pieces:
+                        if not read:
+                            await backend.delete(path)
+                            await backend.write(path, new)
+                        read += piece
+                except StoreError:
+                    same(read, old[: len(read)])
+                else:
+                    same(read, old)
+            same(await read_all(backend, path), new)
+
+        backend = self.make_backend()
+        asyncio.run(use(backend, "/small", 3 * MEBIBYTE // 2))
+        asyncio.run(use(backend, "/large", 9 * MEBIBYTE))
+
+    @with_backend
+    async def test_a_stream_of_anything_but_bytes_is_refused(self, backend: FileBackend) -> None:
+        """It is the caller's fault, and nothing is left."""
+        for pieces in (["text"], [b"bytes", bytearray(b"more")], [sample(5 * MEBIBYTE), None]):
+            source = Source(anything(pieces))
+            await refused(backend.write_stream("a", source), ConfigError)
+            same(source.closed, 1)
+        await refused(backend.write_stream("a", anything([b"a list"])), ConfigError)
+        same(await backend.paths(), [])
+
+
+class Source:
+    """A stream that knows how much was taken from it, and how often it was closed."""
+
+    def __init__(self, pieces: Sequence[bytes], *, error: Exception | None = None, waits: bool = False) -> None:
+        self._pieces = pieces
+        self._waits = waits
+        self.error = error
+        self.begun = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self.given = 0
+        self.closed = 0
+
+    def __aiter__(self) -> "Source":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece; then raise, wait for ever, or end."""
+        if self.given < len(self._pieces):
+            self.given += 1
+            if self.given == 3:
+                self.begun.set()
+            return self._pieces[self.given - 1]
+        if self.error is not None:
+            raise self.error
+        if self._waits:
+            self.waiting.set()
+            await asyncio.Event().wait()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+def sample(size: int) -> bytes:
+    """Return so many bytes, in which no two pieces are alike where somebody might cut."""
+    return (bytes(range(251)) * (size // 251 + 1))[:size]
+
+
+async def read_all(backend: FileBackend, path: str, start: int = 0, stop: int | None = None) -> bytes:
+    """Return all that a backend reads."""
+    read = bytearray()
+    async with closing(backend.read(path, start, stop)) as pieces:
+        async for piece in pieces:
+            read += piece
+    return bytes(read)

@@ -1,0 +1,421 @@
+"""From what a model wrote to a function's arguments: the schema it is shown, how its text is read, what is wrong.
+
+msgspec reads, or pydantic where an annotation is pydantic's; it is imported only then, when somebody else has done so.
+Schema and reader are made once; reading is what a call pays.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.structs import astuple
+
+from suture._text import shorten
+from suture.errors import ConfigError, InputError, SutureError
+from suture.messages import ToolArgument, check_plain
+from suture.tools.signature import Parameter, Signature
+
+Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
+"""Returns what is wrong with the text of a JSON object that could not be read."""
+
+_REFS = "#/$defs/"
+_LONGEST = 300
+_MOST = 20
+_JSON_NAMES: dict[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    NoneType: "null",
+}
+
+
+class ToolArgumentsError(SutureError, ValueError):
+    """The arguments that a model wrote for a tool do not fit; the function was not called.
+
+    The text is for the model: it names every problem that was found, so that one more try can solve them all.
+
+    >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
+    ('arguments.limit: expected int, got str', 'arguments.query: missing')
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        self.reason = "; ".join(problems)
+        super().__init__(*problems)
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Reader(NamedTuple):
+    """A schema (none for a tool without arguments), and what reads arguments into values by name.
+
+    `read` raises `ToolArgumentsError`; `problem` says the same as text, and nothing if all is well.
+    """
+
+    schema: Mapping[str, Any] | None
+    read: Callable[[str], dict[str, Any]]
+
+    def problem(self, arguments: str) -> str:
+        """Say what is wrong with these arguments, or nothing."""
+        try:
+            self.read(arguments)
+        except ToolArgumentsError as error:
+            return error.reason
+        return ""
+
+
+def make_reader(
+    tool: str, signature: Signature, notes: Mapping[str, str], schema: Mapping[str, Any] | None = None
+) -> Reader:
+    """Make a reader for a function; `notes` describes parameters that do not do it themselves.
+
+    >>> from suture.tools.signature import read_signature
+    >>> def search(query: str): ...
+    >>> reader = make_reader("search", read_signature(search, "search"), {"query": "What to look for."})
+    >>> reader.schema["properties"]
+    {'query': {'description': 'What to look for.', 'type': 'string'}}
+    >>> reader.read('{"query": "pairing"}'), reader.problem('{"query": 3}')
+    ({'query': 'pairing'}, 'arguments.query: expected str, got int')
+    """
+    if signature.raw:
+        inner = None if schema is None else _schema_reader(tool, schema, None)
+
+        def read(text: str) -> dict[str, Any]:
+            if inner:
+                inner.read(text)
+            return {signature.raw: ToolArgument(text)}
+
+        return Reader(schema, read)
+    if schema is not None:
+        return _schema_reader(tool, schema, signature)
+    make = _pydantic_reader if _needs_pydantic(signature.visible) else _msgspec_reader
+    return make(tool, signature.visible, notes)
+
+
+def _reader(schema: Mapping[str, Any] | None, decode: Callable[[str], dict[str, Any]], explain: Explain) -> Reader:
+    def read(text: str) -> dict[str, Any]:
+        try:
+            return decode(text)
+        except Exception as error:
+            if not text.strip():  # some models write nothing where there are no arguments
+                return read("{}")
+            raise _refusal(text, error, explain) from error
+
+    return Reader(schema, read)
+
+
+# --- what is wrong, in the words of whoever reads -----------------------------------------------
+
+
+def _refusal(text: str, error: Exception, explain: Explain) -> ToolArgumentsError:
+    """Return the error for arguments that are not JSON, no object, or what `explain` says."""
+    problems: Sequence[str]
+    try:
+        value: Any = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as fault:
+        problems = [f"the arguments are not valid JSON: {_words(fault)}"]
+    else:
+        is_object = type(value) is dict
+        name = _JSON_NAMES[type(value)]
+        problems = explain(text, error) if is_object else [f"the arguments must be one JSON object, got {name}"]
+    more = [f"and {len(problems) - _MOST} more"] if len(problems) > _MOST else []
+    return ToolArgumentsError(*(shorten(problem, _LONGEST) for problem in problems[:_MOST]), *more)
+
+
+def _words(said: object) -> str:
+    """Return what a library says of a value, as it stands behind a colon."""
+    text = "nested too deeply" if isinstance(said, RecursionError) else str(said)
+    text = text.removeprefix("JSON is malformed: ").replace("`", "")
+    return text[:1].lower() + text[1:]
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"arguments.{shorten(name, 64)}: unknown; known: {', '.join(known) or 'none, it takes no arguments'}"
+
+
+def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
+    """Return msgspec's words about the value at `path`."""
+    if not isinstance(error, msgspec.MsgspecError | RecursionError):
+        return f"{path}: {type(error).__name__}: {error}"  # a dataclass may check itself, and raise what it likes
+    what, place, below = str(error).rpartition(" - at `$")
+    said = f"{path}{below.rstrip('`')}: {_words(what)}" if place else f"{path}: {_words(error)}"
+    if "invalid enum value" in said:
+        nodes = _nodes(msgspec.json.schema(hint))
+        choices = {tuple(each["enum"]) for each in nodes if isinstance(each.get("enum"), list)}
+        if len(choices) == 1:
+            said += f"; choices: {', '.join(map(repr, choices.pop()))}"
+    return said
+
+
+# --- msgspec ------------------------------------------------------------------------------------
+
+
+def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
+    names = tuple(parameter.name for parameter in parameters)
+    # Fields have names of our own, so that no parameter's name can be one that a struct has other uses for.
+    fields = [(f"at{place}", *_field(each)) for place, each in enumerate(parameters)]
+    rename = {field[0]: name for field, name in zip(fields, names, strict=True)}
+    try:
+        kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
+        decode = msgspec.json.Decoder(kind).decode
+        (top,), definitions = msgspec.json.schema_components([kind], ref_template=_REFS + "{name}")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _misfit(tool, parameters, error) from error
+    schema = definitions.pop(top["$ref"].removeprefix(_REFS))
+    schema = _finish({**schema, "$defs": definitions}, parameters, notes)
+
+    def explain(text: str, error: Exception) -> list[str]:
+        values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        problems = [_unknown(name, names) for name in values if name not in names]
+        for parameter in parameters:
+            path = f"arguments.{parameter.name}"
+            if parameter.name in values:
+                try:
+                    msgspec.json.decode(values[parameter.name], type=parameter.hint)
+                except Exception as fault:  # noqa: BLE001 - all of them are told
+                    problems.append(_explain_value(fault, path, parameter.hint))
+            elif parameter.required:
+                problems.append(f"{path}: missing")
+        return problems or [_explain_value(error, "arguments")]
+
+    return _reader(
+        schema if names else None, lambda text: dict(zip(names, astuple(decode(text)), strict=True)), explain
+    )
+
+
+def _field(parameter: Parameter) -> tuple[Any, ...]:
+    """Return a struct field's type and default; msgspec would copy a default that can change."""
+    default = parameter.default
+    if parameter.required:
+        return (parameter.hint,)
+    return parameter.hint, msgspec.field(default_factory=lambda: default)
+
+
+def _misfit(tool: str, parameters: Sequence[Parameter], error: Exception) -> ConfigError:
+    """Return the error for an annotation that has no JSON form, by the parameter it belongs to."""
+    for parameter in parameters:
+        try:
+            msgspec.json.schema(parameter.hint)
+            msgspec.json.Decoder(parameter.hint)
+        except (TypeError, ValueError, RecursionError) as fault:
+            shown = getattr(parameter.hint, "__name__", None) or repr(parameter.hint)
+            return ConfigError(
+                f"tool {tool!r}, parameter {parameter.name!r}: a model cannot write {shown} as JSON "
+                f"({str(fault).splitlines()[0]}); pass it with run(..., deps=...) and take a RunContext[{shown}]"
+            )
+    return ConfigError(f"tool {tool!r}: no schema can be made for its parameters ({error})")
+
+
+# --- pydantic -----------------------------------------------------------------------------------
+
+
+def _needs_pydantic(parameters: Sequence[Parameter]) -> bool:
+    """Return whether only pydantic knows what these annotations mean."""
+    return "pydantic" in sys.modules and any(_is_its(each.hint) or _is_its_value(each.default) for each in parameters)
+
+
+def _is_its_value(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("pydantic", "pydantic_core", "annotated_types")
+
+
+def _is_its(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
+    if get_origin(hint) is Annotated and any(map(_is_its_value, hint.__metadata__)):
+        return True
+    if not isinstance(hint, type) or get_origin(hint) is not None:
+        return any(_is_its(each, seen) for each in get_args(hint))
+    if hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__get_pydantic_core_schema__"):
+        return True
+    if hint in seen or not any(hasattr(hint, mark) for mark in ("__dataclass_fields__", "__total__", "_fields")):
+        return False
+    try:
+        below = get_type_hints(hint, include_extras=True)
+    except Exception:  # noqa: BLE001 - whoever makes the schema says what is wrong with it
+        return False
+    return any(_is_its(each, seen | {hint}) for each in below.values())
+
+
+def _pydantic_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
+    """Make a reader with pydantic. Parameters are read strictly; a model among them is read as it says itself."""
+    from pydantic import ConfigDict, Field, ValidationError, create_model  # noqa: PLC0415 - see above
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
+
+    class Untitled(GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: object) -> bool:
+            return False
+
+    names = {f"at{place}": parameter.name for place, parameter in enumerate(parameters)}
+    fields: dict[str, Any] = {
+        field: (Annotated[each.hint, Field(alias=each.name)], ... if each.required else each.default)
+        for field, each in zip(names, parameters, strict=True)
+    }
+    try:
+        model = create_model(tool, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+        schema = _finish(model.model_json_schema(schema_generator=Untitled), parameters, notes)
+    except Exception as error:
+        why = str(error).splitlines()[0]
+        raise ConfigError(f"tool {tool!r}: pydantic makes no schema of its parameters ({why})") from error
+
+    def decode(text: str) -> dict[str, Any]:
+        values = model.model_validate_json(text)
+        return {name: getattr(values, field) for field, name in names.items()}
+
+    def explain(text: str, error: Exception) -> list[str]:  # noqa: ARG001 - the error says it all
+        if not isinstance(error, ValidationError):
+            return [f"arguments: {type(error).__name__}: {error}"]
+        return [f"{_path(each['loc'])}: {_words(each['msg'])}" for each in error.errors(include_url=False)]
+
+    return _reader(schema, decode, explain)
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    return "arguments" + "".join(f"[{each}]" if isinstance(each, int) else f".{shorten(each, 64)}" for each in steps)
+
+
+# --- schemas, from whichever library ------------------------------------------------------------
+
+
+def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: Mapping[str, str]) -> dict[str, Any]:
+    """Describe the properties, give them their defaults, and put definitions that are used once where they are used."""
+    whole = {key: value for key, value in schema.items() if key != "title"}
+    whole["$defs"] = dict(schema.get("$defs", {}))
+    whole["properties"] = {
+        each.name: {
+            **({"description": notes[each.name]} if notes.get(each.name) else {}),
+            **schema["properties"][each.name],
+            **_default(each),
+        }
+        for each in parameters
+    }
+    for name in list(whole["$defs"]):
+        ref, definition = _REFS + name, whole["$defs"][name]
+        if _uses(whole, ref) == 1 and not _uses(definition, ref):
+            del whole["$defs"][name]
+            whole = _inline(whole, ref, definition)
+    if not whole["$defs"]:
+        del whole["$defs"]
+    return whole
+
+
+def _default(parameter: Parameter) -> dict[str, Any]:
+    """Return the default as JSON, if it has such a form."""
+    if parameter.required:
+        return {}
+    try:
+        plain = msgspec.to_builtins(parameter.default, str_keys=True)
+        check_plain(plain)
+    except (TypeError, ValueError, RecursionError, SutureError):
+        return {}
+    return {"default": plain}
+
+
+def _nodes(node: Any) -> Iterable[dict[str, Any]]:
+    """Yield all objects of a schema."""
+    if isinstance(node, dict):
+        yield cast("dict[str, Any]", node)
+        node = list(cast("dict[str, Any]", node).values())
+    if isinstance(node, list | tuple):
+        for each in cast("Sequence[Any]", node):
+            yield from _nodes(each)
+
+
+def _uses(schema: Any, ref: str) -> int:
+    # Values of any key count: a tagged union names its branches in a mapping, too.
+    return sum(value == ref for node in _nodes(schema) for value in node.values())
+
+
+def _inline(node: Any, ref: str, definition: dict[str, Any]) -> Any:
+    if isinstance(node, list | tuple):
+        return [_inline(each, ref, definition) for each in cast("Sequence[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    mapping = cast("dict[str, Any]", node)
+    if mapping.get("$ref") == ref:
+        return {**definition, **{key: each for key, each in mapping.items() if key != "$ref"}}
+    return {key: _inline(each, ref, definition) for key, each in mapping.items()}
+
+
+# --- a JSON Schema of the user's: only its outermost object is checked --------------------------
+
+
+class _Property(TypedDict, total=False):
+    type: str | list[str]
+
+
+class _Outermost(TypedDict, total=False):
+    """As much of a schema as is looked at here."""
+
+    type: Literal["object"]
+    properties: dict[str, _Property | bool]
+    required: list[str]
+
+
+def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a schema of an object, and refuse any other.
+
+    >>> check_schema("search", {"properties": {"query": {}}})
+    {'type': 'object', 'properties': {'query': {}}}
+    """
+    where = f"tool {tool!r}: its schema"
+    if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
+        raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}")
+    copy = deepcopy(dict(schema))
+    try:
+        check_plain(copy)
+        msgspec.convert(copy, _Outermost)
+    except InputError as error:
+        raise ConfigError(f"{where} is not JSON ({error})") from error
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where} is no JSON Schema of an object ({error})") from error
+    return {"type": "object", **copy}
+
+
+def _schema_reader(tool: str, schema: Mapping[str, Any], signature: Signature | None) -> Reader:
+    """Make a reader for a schema that was checked. What its function cannot take, or cannot do without, counts too."""
+    properties: dict[str, Any] = schema.get("properties", {})
+    visible = signature.visible if signature else ()
+    required = dict.fromkeys((*schema.get("required", ()), *(each.name for each in visible if each.required)))
+    defaults = {each.name: each.default for each in visible if not each.required}
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    known = list(properties) if closed else None
+    if signature and not signature.takes_options:
+        known = [parameter.name for parameter in visible]
+        lost = [name for name in properties if name not in known]
+        if lost:
+            raise ConfigError(f"tool {tool!r} does not take {lost[0]!r}, which its schema asks for; it takes {known}")
+    kinds = {name: _kinds(each) for name, each in properties.items()}
+
+    def check(values: Mapping[str, Any]) -> list[str]:
+        problems = [] if known is None else [_unknown(name, known) for name in values if name not in known]
+        problems += [f"arguments.{name}: missing" for name in required if name not in values]
+        return problems + [
+            f"arguments.{name}: expected {' or '.join(allowed)}, got {_JSON_NAMES[type(values[name])]}"
+            for name, allowed in kinds.items()
+            if name in values and allowed and not any(_fits(values[name], kind) for kind in allowed)
+        ]
+
+    def decode(text: str) -> dict[str, Any]:
+        values = msgspec.json.decode(text, type=dict[str, Any])
+        if problems := check(values):
+            raise ToolArgumentsError(*problems)
+        return {**defaults, **values}
+
+    return _reader(schema, decode, lambda _, error: getattr(error, "problems", [str(error)]))
+
+
+def _kinds(schema: Any) -> list[str]:
+    kinds: str | list[str] = [] if isinstance(schema, bool) else schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else kinds
+
+
+def _fits(value: Any, kind: str) -> bool:
+    name = _JSON_NAMES[type(value)]
+    if kind == "integer" and name == "number":
+        return value.is_integer()
+    return name == kind or (name, kind) == ("integer", "number") or kind not in _JSON_NAMES.values()

@@ -1,0 +1,229 @@
+"""Running a tool: arguments are bound to its function, which one of four endpoints calls, and make of it a result."""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from operator import is_
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from suture._aio import Worker, closing, run_in_thread, settle
+from suture._text import replace_surrogates
+from suture.errors import NotInRunError
+from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
+from suture.tools.context import RunContext
+from suture.tools.signature import NOTHING, Hidden, Signature
+
+T = TypeVar("T")
+Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
+"""The four shapes of an endpoint: text or `ToolResult`, at once or in pieces."""
+
+Call: TypeAlias = Callable[[], Any]
+"""A function with all that it takes."""
+
+Bind: TypeAlias = Callable[[Any, dict[str, Any]], Call]
+"""Returns the call for an endpoint's argument and options, or raises `ToolArgumentsError`."""
+
+_PARTS: tuple[type, ...] = get_args(Part)
+_END = object()
+
+
+def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
+    """Make the endpoint of a kind.
+
+    >>> import asyncio
+    >>> shout = make_endpoint("invokable", lambda text, options: text.upper, threaded=False, tool="shout")
+    >>> asyncio.run(shout("hey"))
+    'HEY'
+    """
+    convert: Callable[[Any, str], Any] = _as_result if kind.startswith("enhanced") else _as_text
+
+    async def invoke(argument: Any, /, **options: Any) -> Any:
+        call = bind(argument, options)
+        try:
+            value: Any = await run_in_thread(call) if threaded else call()
+            if hasattr(value, "__await__"):
+                value = await value
+        except SystemExit as end:
+            raise _failure(end) from end
+        return convert(value, tool)
+
+    async def stream(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
+        try:
+            async with closing(_pieces(bind(argument, options), threaded=threaded)) as pieces:
+                async for piece in pieces:
+                    yield convert(piece, tool)
+        except SystemExit as end:
+            raise _failure(end) from end
+
+    return stream if kind.endswith("streamable") else invoke
+
+
+def _failure(end: SystemExit) -> RuntimeError:
+    """Return the error for a tool that ends the program, as argparse and click do: that is not the tool's to decide."""
+    code = end.code or 0
+    return RuntimeError(f"the tool ended with exit code {code}" if isinstance(code, int) else f"the tool ended: {code}")
+
+
+async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
+    """Yield what a call streams: from an iterator, an async one, or one that is awaited first.
+
+    Anything else that the call returns is one piece. What is iterated is closed in the end, in the thread it ran in.
+    """
+    async with AsyncExitStack() as stack:
+        worker = await stack.enter_async_context(Worker()) if threaded else None
+
+        async def run(function: Callable[[], T]) -> T:
+            return await worker.run(function) if worker else function()
+
+        source: Any = await settle(await run(call))
+        if hasattr(source, "__aiter__"):
+            async with closing(aiter(source)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        elif isinstance(source, Iterator):
+            step = partial(next, cast("Iterator[Any]", source), _END)
+            close = getattr(cast("Any", source), "close", lambda: None)
+            try:
+                while (piece := await run(step)) is not _END:
+                    yield piece
+            finally:
+                if worker and worker.busy:
+                    # Given up in the midst of a step, which nothing can stop: the thread itself closes up after it.
+                    worker.stop(close)
+                else:
+                    await run(close)
+        else:
+            yield source
+
+
+# --- from the argument to a call ----------------------------------------------------------------
+
+
+def bind_function(
+    function: Callable[..., Any], signature: Signature, read: Callable[[str], dict[str, Any]], tool: str
+) -> Bind:
+    """Make what binds arguments, contexts and options to a function.
+
+    >>> from suture.tools.signature import read_signature
+    >>> bind = bind_function(pow, read_signature(pow, "pow"), lambda text: {"base": 2, "exp": 5, "mod": None}, "pow")
+    >>> bind("", {})()
+    32
+    """
+    hidden, positional = signature.hidden, signature.positional
+
+    def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
+        named = read(argument if isinstance(argument, str) else argument.text)
+        for each in hidden:
+            named[each.name] = _fill(each, options.get("context"), tool)
+        if signature.takes_options:
+            # What the model wrote goes first: an option of the same name is for somebody else.
+            named = {**{name: each for name, each in options.items() if name != "context"}, **named}
+        if positional:
+            return partial(function, *[named.pop(name) for name in positional], **named)
+        return partial(function, **named)
+
+    return bind
+
+
+def _fill(hidden: Hidden, context: RunContext[Any] | None, tool: str) -> Any:
+    if context is not None:
+        return context if hidden.kind is RunContext else ToolContext(context.tool, context.call_id)
+    if hidden.default is not NOTHING:
+        return hidden.default
+    raise NotInRunError(
+        f"tool {tool!r} needs a {hidden.kind.__name__} as {hidden.name!r}; "
+        "an agent's run passes it in, and by hand it is the endpoint's option context=, a RunContext"
+    )
+
+
+def bind_method(method: Callable[..., Any]) -> Bind:
+    """Make what hands the argument unread to a method of an object, with all options if it takes any.
+
+    >>> bind_method(str.strip)(" 32 ", {"trace": 1})()
+    '32'
+    """
+    parameters = inspect.signature(method).parameters.values()
+    takes_options = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+    def bind(argument: Any, options: dict[str, Any]) -> Call:
+        return partial(method, argument, **options) if takes_options else partial(method, argument)
+
+    return bind
+
+
+# --- from a value to a result -------------------------------------------------------------------
+
+
+def _plain_form(value: Any) -> Any:
+    """Return a form that JSON can carry, for models of pydantic, which msgspec does not know."""
+    dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
+    if dump is None or isinstance(value, type):
+        raise TypeError(f"{type(value).__name__} has no JSON form")
+    return dump(mode="json")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain_form).encode
+
+
+def _as_text(value: Any, tool: str) -> str:
+    """Return what a plain tool gave as text: text as it is, nothing as no text, the rest as JSON."""
+    if isinstance(value, str):
+        return replace_surrogates(value if type(value) is str else str.__str__(value))
+    if value is None:
+        return ""
+    first: object = next(iter(cast("list[object]", value)), None) if isinstance(value, list | tuple) else value
+    if isinstance(first, (ToolResult, *_PARTS)):
+        raise TypeError(
+            f"tool {tool!r} gave a {type(first).__name__} but does not say so; annotate it -> ToolResult "
+            "(a stream: -> AsyncIterator[ToolResult]), or make it with kind="
+        )
+    try:
+        try:
+            return _encode(value).decode()
+        except UnicodeEncodeError:
+            return _encode(_storable(msgspec.to_builtins(value, enc_hook=_plain_form, str_keys=True))).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = type(cast("object", value)).__name__
+        raise TypeError(
+            f"tool {tool!r} gave a {kind} that JSON cannot carry ({error}); return text or plain values"
+        ) from error
+
+
+def _storable(value: Any) -> Any:
+    """Return a plain value whose texts are all storable."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, dict):
+        mapping = cast("dict[str, Any]", value)
+        return {replace_surrogates(name): _storable(each) for name, each in mapping.items()}
+    return [_storable(each) for each in cast("list[Any]", value)] if isinstance(value, list | tuple) else value
+
+
+def _as_result(value: Any, tool: str) -> ToolResult:
+    """Return what an enhanced tool gave as a `ToolResult`."""
+    if isinstance(value, ToolResult):
+        clean = tuple(map(_storable_part, value.parts))
+        return value if all(map(is_, clean, value.parts)) else replace(value, parts=clean)
+    if value is None:
+        return ToolResult()
+    if isinstance(value, str):
+        return ToolResult((TextPart(replace_surrogates(str.__str__(value))),))
+    parts: tuple[Any, ...] = tuple(cast("list[Any]", value)) if isinstance(value, list | tuple) else (value,)
+    for part in parts:
+        if not isinstance(part, _PARTS):
+            raise TypeError(
+                f"tool {tool!r} gave a {type(part).__name__}; an enhanced tool gives a ToolResult, a part, "
+                "a list of parts, or text"
+            )
+    return ToolResult(tuple(map(_storable_part, parts)))
+
+
+def _storable_part(part: Part) -> Part:
+    if not isinstance(part, TextPart):
+        return part
+    text = replace_surrogates(part.text)
+    return part if text is part.text else replace(part, text=text)

@@ -1,0 +1,215 @@
+"""What a function takes and returns, read once: what the model fills in, and what it never sees."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Container, Iterator
+from types import FunctionType, MethodType, NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, NamedTuple, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+
+from suture.errors import ConfigError
+from suture.messages import ToolArgument, ToolContext
+from suture.tools.context import RunContext
+
+NOTHING: Any = inspect.Parameter.empty
+"""Stands for a default or an annotation that is not there."""
+
+Namespaces: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
+"""Global and local names."""
+
+_RUN_CONTEXT = re.compile(r"""['"]?([\w.]+\.)?RunContext\b""")
+
+
+class Parameter(NamedTuple):
+    """A parameter that the model fills in."""
+
+    name: str
+    hint: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether the model must fill it in."""
+        return self.default is NOTHING
+
+
+class Hidden(NamedTuple):
+    """A parameter that the run fills in: its `RunContext`, or the call's `ToolContext`."""
+
+    name: str
+    kind: type
+    default: Any
+
+
+class Signature(NamedTuple):
+    """All parameters of a function, by who fills them in, and what it says it returns.
+
+    `raw` names the one parameter that takes the arguments unread. `positional` names those that cannot be passed
+    by name, in order. A method's first parameter is left out.
+    """
+
+    visible: tuple[Parameter, ...]
+    hidden: tuple[Hidden, ...] = ()
+    raw: str = ""
+    positional: tuple[str, ...] = ()
+    takes_options: bool = False
+    returns: Any = Any
+
+
+def read_signature(function: Callable[..., Any], tool: str, *, lenient: Container[str] = ()) -> Signature:
+    """Read the signature of a function; refuse what no model could fill in.
+
+    Annotations of the names in `lenient`, of which "return" may be one, need not name a type that is known.
+
+    >>> def search(query: str, ctx: RunContext, limit: int = 3) -> list[str]: ...
+    >>> signature = read_signature(search, "search")
+    >>> [parameter.name for parameter in signature.visible], [parameter.name for parameter in signature.hidden]
+    (['query', 'limit'], ['ctx'])
+    """
+    try:
+        whole = inspect.signature(function)
+    except (NameError, TypeError, ValueError) as error:
+        raise ConfigError(f"tool {tool!r}: its signature cannot be read ({error}); wrap it in a function") from error
+    parameters = list(whole.parameters.values())[is_method(function) :]
+    filled_in = _partial_names(function)
+    namespaces = _namespaces(function)
+    visible: list[Parameter] = []
+    hidden: list[Hidden] = []
+    raw: list[str] = []
+    for each in parameters:
+        where = f"tool {tool!r}, parameter {each.name!r}"
+        if each.kind is each.VAR_POSITIONAL:
+            raise ConfigError(f"{where}: a model passes arguments by name; take a list instead of *{each.name}")
+        if each.kind is each.VAR_KEYWORD or each.name in filled_in:
+            continue
+        hint = _resolve(each.annotation, namespaces, where, needed=each.name not in lenient)
+        if kind := _hidden_kind(hint):
+            optional = each.default is NOTHING and NoneType in _alternatives(hint)
+            hidden.append(Hidden(each.name, kind, None if optional else each.default))
+        elif _bare(hint) is ToolArgument:
+            raw.append(each.name)
+        else:
+            visible.append(Parameter(each.name, Any if hint is object else hint, each.default))
+    if raw and len(raw) + len(visible) > 1:
+        raise ConfigError(f"tool {tool!r}: a function that takes a ToolArgument reads all arguments from it itself")
+    where = f"tool {tool!r}, what it returns"
+    return Signature(
+        tuple(visible),
+        tuple(hidden),
+        "".join(raw),
+        tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY),
+        any(each.kind is each.VAR_KEYWORD for each in parameters),
+        _resolve(whole.return_annotation, namespaces, where, needed="return" not in lenient),
+    )
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Return whether this is a function of a class that takes the object first.
+
+    >>> is_method(RunContext.send), is_method(len)
+    (True, False)
+    """
+    if not isinstance(function, FunctionType):
+        return False
+    owner = function.__qualname__.rpartition(".")[0]
+    if not owner or owner.endswith("<locals>"):
+        return False
+    return next(iter(inspect.signature(function).parameters), "") == "self"
+
+
+def _partial_names(function: Any) -> set[str]:
+    """Return the names that a partial fills in; they may be secrets: the model neither sees nor changes them."""
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        partial = cast("functools.partial[Any]", function)
+        names.update(partial.keywords)
+        function = partial.func
+    return names
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    hint = _bare(hint)
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _hidden_kind(hint: Any) -> type | None:
+    """Return which context a parameter asks for, if any."""
+    kinds = [get_origin(_bare(each)) or _bare(each) for each in _alternatives(hint) if each is not NoneType]
+    return kinds[0] if kinds in ([RunContext], [ToolContext]) else None
+
+
+def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: bool) -> Any:
+    """Return the type that an annotation names, also if it is text."""
+    if annotation is NOTHING:
+        return Any
+    holder = SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return get_type_hints(holder, *namespaces, include_extras=True)["it"]
+    except Exception as error:
+        # The context, or the type of its `deps`, may be imported for type checkers alone.
+        named = isinstance(annotation, str) and _RUN_CONTEXT.match(annotation)
+        if named or get_origin(annotation) is RunContext:
+            return RunContext
+        if not needed:
+            return Any
+        raise ConfigError(
+            f"{where}: the annotation {annotation!r} cannot be resolved ({error}); "
+            "define or import what it names where the module can see it"
+        ) from error
+
+
+def origin_of(function: Any) -> Callable[..., Any]:
+    """Return the function behind partials, bound methods, wrappers and objects that can be called.
+
+    >>> from functools import partial
+    >>> def power(base, exponent): ...
+    >>> origin_of(partial(power, exponent=2)) is power
+    True
+    """
+    behind: Any = function
+    while behind is not None:
+        function, behind = behind, None
+        if isinstance(function, functools.partial):
+            behind = cast("functools.partial[Any]", function).func
+        elif isinstance(function, MethodType):
+            behind = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            behind = function.__wrapped__
+        elif not inspect.isroutine(function) and not isinstance(function, type):
+            behind = type(function).__call__
+    return cast("Callable[..., Any]", function)
+
+
+def _namespaces(function: Callable[..., Any]) -> Namespaces:
+    """Return what a function's annotations can name: its module's names, and those of where it was defined."""
+    origin = origin_of(function)
+    names: dict[str, Any] = getattr(origin, "__globals__", {})
+    local: dict[str, Any] = {}
+    for frame in reversed(list(_frames_around(origin, names))):
+        local.update(frame)
+    local.update({each.__name__: each for each in getattr(origin, "__type_params__", ())})
+    code = getattr(origin, "__code__", None)
+    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(origin, "__closure__", None) or (), strict=False):
+        try:
+            local[name] = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    return names, local
+
+
+def _frames_around(origin: Callable[..., Any], names: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the local names of the functions and classes that the origin stands in, if they are running now."""
+    owner = getattr(origin, "__qualname__", "").rpartition(".")[0]
+    owners: set[str] = set()
+    while owner:
+        owners.add(owner)
+        owner = owner.rpartition(".")[0]
+    frame = inspect.currentframe() if owners else None
+    while frame is not None:
+        if frame.f_code.co_qualname in owners and frame.f_globals is names:
+            yield frame.f_locals
+        frame = frame.f_back

@@ -1,0 +1,422 @@
+"""`Tool`: what a model can call. `tool` makes one from a function, a method or an object; `as_tools` makes several."""
+
+import inspect
+import re
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import partial
+from types import MethodType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from suture._text import quote
+from suture.errors import ConfigError
+from suture.messages import Part, ToolInfo, ToolResult
+from suture.tools.arguments import check_schema, make_reader
+from suture.tools.docstring import read_docstring
+from suture.tools.execution import Kind, bind_function, bind_method, make_endpoint
+from suture.tools.signature import is_method, origin_of, read_signature
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_RICH = frozenset((ToolResult, *get_args(Part)))
+_STREAMS = frozenset((AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator))
+_METHODS: dict[str, Kind] = {  # the first one that an object has is taken
+    "enhanced_stream": "enhanced_streamable",
+    "enhanced_invoke": "enhanced_invokable",
+    "stream": "streamable",
+    "invoke": "invokable",
+}
+
+
+def _accept(arguments: str) -> str:  # noqa: ARG001 - the form of `Tool.validate`
+    return ""
+
+
+class ToolObject(Protocol):
+    """An object that describes itself with `info`, and has an endpoint: `invoke`, `stream`, or one for parts."""
+
+    @property
+    def info(self) -> ToolInfo:
+        """What the model is told."""
+        ...
+
+
+class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
+    """A tool: what the model is told, the endpoint that runs it, and how it wants to be run.
+
+    Made once (with `tool`), shared by many runs, never changed; `msgspec.structs.replace` makes another. Called
+    in Python it is the function it was made from. By `kind`, `endpoint` is one of
+
+    - `invokable`: `async (arguments: str, **options) -> str`
+    - `streamable`: `(arguments: str, **options) -> AsyncIterator[str]`
+    - `enhanced_invokable`: `async (argument: ToolArgument, **options) -> ToolResult`
+    - `enhanced_streamable`: `(argument: ToolArgument, **options) -> AsyncIterator[ToolResult]`
+
+    The option `context`, a `RunContext`, is reserved. A stream says that its arguments are wrong when its first piece
+    is asked for. `validate` says so beforehand: nothing, or what is wrong. `retry` counts the attempts after the
+    first. A tool that is `in_thread` cannot be stopped. One from a method in a class has `attach`, and no object yet:
+    the object's attribute is the tool to use.
+
+    >>> from suture.tools import tool
+    >>> @tool
+    ... def double(number: int) -> int:
+    ...     return 2 * number
+    >>> double(4)
+    8
+    >>> double.validate('{"number": "four"}')
+    'arguments.number: expected int, got str'
+    >>> import asyncio
+    >>> asyncio.run(double.endpoint('{"number": 4}'))
+    '8'
+    """
+
+    info: ToolInfo
+    kind: Kind
+    endpoint: Callable[..., Any]
+    requires_approval: bool = False
+    timeout: float | None = None
+    retry: int = 0
+    idempotent: bool = False
+    return_directly: bool = False
+    in_thread: bool = False
+    validate: Callable[[str], str] = _accept
+    function: Callable[P, R_co] | None = None
+    attach: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise ConfigError(f"no tool is {self.kind!r}; kinds: {', '.join(_KINDS)}")
+        if self.timeout is not None and not (type(self.timeout) in (int, float) and self.timeout > 0):
+            raise ConfigError(f"timeout must be a number of seconds above 0, or None; got {self.timeout!r}")
+        if type(self.retry) is not int or self.retry < 0:
+            raise ConfigError(f"retry counts extra attempts, 0 or more; got {self.retry!r}")
+
+    @property
+    def name(self) -> str:
+        """The name by which the model calls it."""
+        return self.info.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function that it was made from."""
+        if self.function is None:
+            raise TypeError(f"tool {self.name!r} was not made from a function; run its endpoint")
+        return self.function(*args, **kwargs)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self: "Tool[Concatenate[Any, Q], R]", instance: object, owner: type) -> "Tool[Q, R]": ...
+    def __get__(self, instance: object, owner: type) -> "Tool[..., Any]":
+        if instance is None or self.attach is None:
+            return self
+        bound = MethodType(cast("Callable[..., Any]", self.function), instance)
+        return cast("Tool[..., Any]", replace(self, endpoint=self.attach(bound), function=bound, attach=None))
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r}, kind={self.kind!r})"
+
+
+AnyTool: TypeAlias = ToolObject | Callable[..., Any]
+"""Whatever makes a tool: a `Tool`, a function, an object that can be called or describes itself."""
+
+
+class _Choices(TypedDict, total=False):
+    """The keyword arguments of `tool`."""
+
+    name: str | None
+    description: str | None
+    schema: Mapping[str, Any] | None
+    kind: Kind | None
+    requires_approval: bool
+    timeout: float | None
+    retry: int
+    idempotent: bool
+    return_directly: bool
+    thread: bool
+
+
+@overload
+def tool(function: Callable[P, R], /, **choices: Unpack[_Choices]) -> Tool[P, R]: ...
+@overload
+def tool(function: None = None, /, **choices: Unpack[_Choices]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+@overload
+def tool(function: ToolObject, /, **choices: Unpack[_Choices]) -> Tool[..., Any]: ...
+def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
+    """Make a tool from a function, as a decorator or not.
+
+    What the model fills in comes from the signature: names, types and defaults. The docstring describes the tool,
+    and its `Args:` the parameters. A parameter annotated `RunContext[...]` or `ToolContext` is filled in by the run
+    and never shown. A function may be sync (it then runs in a thread), async, a generator or an async generator.
+    It may return text or anything that JSON can carry; if it is annotated to return a `ToolResult` or parts, it
+    may return those.
+
+    Args:
+        function: A function, a method, an object that can be called, or one with `info` and one of the methods
+            `invoke(arguments)`, `stream(arguments)`, `enhanced_invoke(argument)` and `enhanced_stream(argument)`.
+        name: Its name for the model, instead of the function's.
+        description: What the model is told it does, instead of the docstring.
+        schema: A JSON Schema of its arguments, shown as it is, instead of one from the signature.
+        kind: The kind of its endpoint, where the annotations do not tell.
+        requires_approval: Whether somebody is asked before it runs.
+        timeout: After how many seconds an attempt is given up.
+        retry: How often it is tried again after an exception.
+        idempotent: Whether running it twice does no more than running it once.
+        return_directly: Whether its result ends the run.
+        thread: Whether a sync function runs in a thread, beside the event loop.
+
+    >>> from suture.tools import tool
+    >>> @tool(timeout=10)
+    ... def search(query: str, limit: int = 3) -> list[str]:
+    ...     '''Search the docs.
+    ...
+    ...     Args:
+    ...         query: What to look for.
+    ...     '''
+    ...     return [query] * limit
+    >>> search.info.description
+    'Search the docs.'
+    >>> search.info.parameters["properties"]["query"]
+    {'description': 'What to look for.', 'type': 'string'}
+    >>> search("pairing", limit=2)
+    ['pairing', 'pairing']
+    """
+    return partial(_make, **choices) if function is None else _make(function, **choices)
+
+
+def _make(
+    source: object,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    kind: Kind | None = None,
+    thread: bool = True,
+    **policies: Any,
+) -> Tool[..., Any]:
+    unknown = policies.keys() - _Choices.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"tool() got an unexpected keyword argument {min(unknown)!r}")
+    if isinstance(source, Tool):
+        known = cast("Tool[..., Any]", source)
+        raise ConfigError(f"{known.name!r} is a tool already; msgspec.structs.replace makes a changed one")
+    if method := _method_of(source):
+        new = _from_object(source, method, thread=thread)
+        if kind or schema is not None:
+            raise ConfigError(f"tool {new.name!r} is an object: its methods tell its kind, its info tells its schema")
+    elif callable(source) and not isinstance(source, type):
+        new = _from_function(source, name, schema, kind, thread=thread)
+    else:
+        raise ConfigError(
+            f"a tool is made from a function, or from an object with info and an endpoint, not {source!r}"
+        )
+    info = new.info
+    info = replace(info, name=name or info.name, description=info.description if description is None else description)
+    _check_name(info.name)
+    return replace(new, info=info, **policies)
+
+
+def _check_name(name: object) -> None:
+    """Refuse a name that some provider would refuse."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        shown = quote(name, 70) if isinstance(name, str) else type(name).__name__
+        raise ConfigError(f"a tool cannot be called {shown}; a name has 1 to 64 letters, digits, _ or -")
+
+
+# --- from a function ----------------------------------------------------------------------------
+
+
+def _from_function(
+    function: Callable[..., Any], name: str | None, schema: Mapping[str, Any] | None, kind: Kind | None, *, thread: bool
+) -> Tool[..., Any]:
+    name = name or _name(function)
+    _check_name(name)
+    own_schema = None if schema is None else check_schema(name, schema)
+    lenient = {*(own_schema or {}).get("properties", ()), *(("return",) if kind else ())}
+    signature = read_signature(function, name, lenient=lenient)
+    text = read_docstring(_docstring(function))
+    reader = make_reader(name, signature, text.parameters, own_schema)
+    kind = _kind_of(function, signature.returns, kind, name)
+    threaded = thread and _is_blocking(function)
+
+    def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+        bind = bind_function(function, signature, reader.read, name)
+        return make_endpoint(kind, bind, threaded=threaded, tool=name)
+
+    return Tool(
+        ToolInfo(name, text.description, reader.schema),
+        kind,
+        attach(function),
+        in_thread=threaded,
+        validate=reader.problem,
+        function=function,
+        attach=attach if is_method(function) else None,
+    )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", None) or getattr(origin_of(function), "__name__", "")
+    return type(function).__name__ if name == "__call__" else name
+
+
+def _docstring(function: Callable[..., Any]) -> str | None:
+    # Every object inherits the docstring of its class; a partial's says nothing about the function in it.
+    return origin_of(function).__doc__ or (None if isinstance(function, partial) else function.__doc__)
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    # An object that can be called is what its `__call__` is; a partial is looked through by `inspect`.
+    return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
+
+
+def _is_blocking(function: Callable[..., Any]) -> bool:
+    called = _called(function)
+    return not inspect.iscoroutinefunction(called) and not inspect.isasyncgenfunction(called)
+
+
+def _kind_of(function: Callable[..., Any], hint: Any, choice: Kind | None, tool: str) -> Kind:
+    """Return which kind of tool a function makes, from what it is and what it says it returns."""
+    called = _called(function)
+    streams = inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called)
+    if choice is not None:
+        if streams and choice in ("invokable", "enhanced_invokable"):
+            raise ConfigError(f"tool {tool!r} is a generator, so its kind is streamable or enhanced_streamable")
+        return choice
+    while get_origin(hint) in (Annotated, Awaitable, Coroutine):
+        hint = get_args(hint)[0 if get_origin(hint) is Annotated else -1]
+    origin = get_origin(hint)
+    if streams or origin in _STREAMS or (isinstance(hint, type) and hint in _STREAMS):
+        item = next(iter(get_args(hint)), Any) if origin in _STREAMS or origin is Iterable else Any
+        return "enhanced_streamable" if _is_rich(item) else "streamable"
+    return "enhanced_invokable" if _is_rich(hint) else "invokable"
+
+
+def _is_rich(hint: Any) -> bool:
+    """Return whether values of this type are parts or results, rather than text."""
+    if get_origin(hint) in (Union, UnionType, Annotated, list, tuple, Sequence):
+        return any(_is_rich(each) for each in get_args(hint))
+    return isinstance(hint, type) and hint in _RICH
+
+
+# --- from an object -----------------------------------------------------------------------------
+
+
+def _method_of(source: object) -> str | None:
+    """Return which of the four methods makes an object with `info` a tool."""
+    if not isinstance(getattr(source, "info", None), ToolInfo):
+        return None
+    return next((name for name in _METHODS if callable(getattr(source, name, None))), None)
+
+
+def _from_object(source: Any, name: str, *, thread: bool) -> Tool[..., Any]:
+    """Make a tool whose method checks the arguments itself; `validate(arguments)`, if it is there, does so early."""
+    method, info, kind = getattr(source, name), source.info, _METHODS[name]
+    threaded = thread and _is_blocking(method)
+    endpoint = make_endpoint(kind, bind_method(method), threaded=threaded, tool=info.name)
+    validate = getattr(source, "validate", _accept)
+    return Tool(info, kind, endpoint, in_thread=threaded, validate=validate, function=method)
+
+
+# --- several, and one of our own ----------------------------------------------------------------
+
+
+def as_tools(items: Iterable[object]) -> tuple[Tool[..., Any], ...]:
+    """Turn tools, functions and objects with `info` and endpoints into tools; refuse two of one name.
+
+    >>> from suture.tools import as_tools, exit_tool
+    >>> def search(query: str) -> str: ...
+    >>> as_tools([search, exit_tool()])
+    (Tool('search', kind='invokable'), Tool('exit', kind='invokable'))
+    >>> as_tools([search, search])
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: items 0 and 1 are both called 'search' (search, search); rename one: tool(..., name=...)
+    """
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
+        raise ConfigError(f"expected a list of tools, got {type(items).__name__}")
+    tools = tuple(_as_tool(item, place) for place, item in enumerate(items))
+    seen: dict[str, int] = {}
+    for place, each in enumerate(tools):
+        first = seen.setdefault(each.name, place)
+        if first != place:
+            both = ", ".join(getattr(one.function, "__qualname__", None) or repr(one) for one in (tools[first], each))
+            raise ConfigError(
+                f"items {first} and {place} are both called {each.name!r} ({both}); rename one: tool(..., name=...)"
+            )
+    return tools
+
+
+def _as_tool(item: object, place: int) -> Tool[..., Any]:
+    if isinstance(item, type) or not (callable(item) or _method_of(item)):
+        shown = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"
+        raise ConfigError(
+            f"item {place} is {shown}, not a tool; expected a Tool, a function, or an object with info and an endpoint"
+            + ("; pass its as_tool()" if hasattr(item, "as_tool") else "")
+        )
+    new = cast("Tool[..., Any]", item) if isinstance(item, Tool) else _make(item)
+    _check_name(new.name)
+    if new.attach is not None:
+        owner = cast("Any", new.function).__qualname__.rpartition(".")[0]
+        raise ConfigError(f"tool {new.name!r} is a method; take an object's: {owner}(...).{new.name}")
+    return new
+
+
+def exit_tool(name: str = "exit") -> Tool[[str], str]:
+    """Make a tool that ends the run with the final result that the model passes to it.
+
+    >>> from suture.tools import exit_tool
+    >>> done = exit_tool()
+    >>> done.name, done.return_directly, list(done.info.parameters["properties"])
+    ('exit', True, ['final_result'])
+    >>> done("42")
+    '42'
+    """
+
+    def finish(
+        final_result: Annotated[str, Meta(description="The final result, complete: nothing follows it.")],
+    ) -> str:
+        return final_result
+
+    return tool(
+        finish,
+        name=name,
+        description="End the work and return the final result.",
+        idempotent=True,
+        return_directly=True,
+        thread=False,
+    )

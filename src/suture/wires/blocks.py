@@ -1,0 +1,285 @@
+"""Wires whose messages are lists of blocks."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from operator import is_
+from typing import Any
+
+from suture.wires.fields import get, is_list, put, text_of
+from suture.wires.parts import Telling
+from suture.wires.values import CALL, MEDIA, RESULT, TEXT, THINKING, Call, CallEdit, Piece, Result, ResultEdit, View
+from suture.wires.wire import Wire
+
+
+class BlockWire(Wire):
+    """A wire whose messages are lists of blocks: calls, results, text and the rest stand side by side.
+
+    A concrete wire says how one block is read and written; how blocks are taken out of messages, moved and put together
+    again is written here once.
+    """
+
+    bundled = True
+
+    field = "content"
+    """Where a message has its blocks."""
+
+    @abstractmethod
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`: user, assistant or system."""
+
+    @abstractmethod
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        """Return the blocks of `message`; plain text is one text block."""
+
+    def block_text(self, block: Any) -> str:
+        """Return the text of a text block."""
+        return text_of(block, "text")
+
+    @abstractmethod
+    def is_signed(self, block: Any) -> bool:
+        """Tell whether `block` carries a signature or encrypted content."""
+
+    @abstractmethod
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        """Return the call that `block` holds."""
+
+    @abstractmethod
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result that `block` holds."""
+
+    @abstractmethod
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        """Return a call block with `edit` done to it."""
+
+    @abstractmethod
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        """Return a result block with `edit` done to it."""
+
+    @abstractmethod
+    def make_result(self, piece: Piece) -> Any:
+        """Return a new result block for the call of `piece`, saying its text."""
+
+    def make_text(self, role: str, text: str) -> Any:
+        """Return a new text block."""
+        return self.form.make(text)
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        """Return a new message."""
+        return {"role": role, self.field: list(blocks)}
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        """Return `message` with other blocks, all else kept."""
+        return put(message, **{self.field: list(blocks)})
+
+    # What follows from these
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`."""
+        role = self.role(message, index)
+        calls: list[Call] = []
+        results: list[Result] = []
+        signed, empty, loose = False, True, False
+        for block in self.blocks(message, index):
+            kind = self.kind(block)
+            if kind == RESULT:
+                results.append(self.read_result(block, index))
+                empty = False
+                continue
+            loose = True
+            if kind == CALL and role == "assistant":
+                calls.append(self.read_call(block, index))
+            is_signed = self.is_signed(block)
+            signed = signed or is_signed
+            empty = empty and kind == TEXT and not is_signed and not self.block_text(block).strip()
+        return View(role, tuple(calls), tuple(results), signed, empty, loose)
+
+    def tell(self, message: Any, telling: Telling) -> None:
+        """Tell the blocks of `message` that are neither calls nor results."""
+        beside = {CALL, RESULT} if self.role(message, None) == "assistant" else {RESULT}
+        for block in self.blocks(message):
+            if self.kind(block) not in beside:
+                self.tell_block(block, telling)
+
+    def tell_document(self, content: Any, telling: Telling) -> None:
+        """Tell a document that is text, or blocks of text and images."""
+        for block in content if is_list(content) else [content]:
+            text = block if isinstance(block, str) else get(block, "text")
+            if isinstance(text, str):
+                telling.say(text)
+            else:
+                telling.media += 1
+
+    @cached_property
+    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+        """What mends the blocks of a message: their order, and what is left out."""
+        return {
+            "blank-text": self._without_blank_text,
+            "results-not-first": self._results_first,
+            "text-after-calls": self._calls_last,
+        }
+
+    def _without_blank_text(self, message: Any, view: View) -> Any:
+        """Leave out text blocks that say nothing."""
+        if not view.loose:
+            return message
+        return self._with_some(
+            message,
+            lambda block: self.kind(block) != TEXT or self.is_signed(block) or bool(self.block_text(block).strip()),
+        )
+
+    def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
+        """Return `message` with the blocks that are `wanted`; itself where all are."""
+        blocks = self.blocks(message)
+        kept = [block for block in blocks if wanted(block)]
+        return message if len(kept) == len(blocks) else self.with_blocks(message, kept)
+
+    def _results_first(self, message: Any, view: View) -> Any:
+        """Put the results before the rest, each in its old order."""
+        if not view.results or not view.loose:
+            return message
+        return self._in_order(message, sorted(self.blocks(message), key=lambda block: self.kind(block) != RESULT))
+
+    def _calls_last(self, message: Any, view: View) -> Any:
+        """Put what the model said or showed behind its first call before it."""
+        if not view.calls:
+            return message
+        blocks = self.blocks(message)
+        kinds = [self.kind(block) for block in blocks]
+        first = kinds.index(CALL)
+        said = {TEXT, THINKING, MEDIA}
+        order = sorted(range(len(blocks)), key=lambda place: place >= first and kinds[place] not in said)
+        return self._in_order(message, [blocks[place] for place in order])
+
+    def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
+        same = all(map(is_, blocks, self.blocks(message)))
+        return message if same else self.with_blocks(message, blocks)
+
+    def steps(self, message: Any) -> list[Any]:
+        """Return a model's message that holds results as one message for each step: calls, results, calls."""
+        steps: list[Any] = []
+        for is_result, run in groupby(self.blocks(message), key=lambda block: self.kind(block) == RESULT):
+            blocks = list(run)
+            steps.append(self.make_message("user", blocks) if is_result else self.with_blocks(message, blocks))
+        return steps
+
+    def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
+        """Return a user message that shows media, each behind a text that says where they come from."""
+        blocks = [block for text, shown in media for block in (self.make_text("user", text), *shown)]
+        return self.make_message("user", blocks)
+
+    def begins_step(self, message: Any) -> bool:
+        """Tell whether a message holds text or thought: behind a call these begin another step."""
+        for block in self.blocks(message):
+            kind = self.kind(block)
+            if kind == THINKING or (kind == TEXT and self.block_text(block).strip()):
+                return True
+        return False
+
+    def without_trailing_thinking(self, message: Any) -> Any | None:
+        """Return `message` without the thoughts at its end; `None` if nothing is left."""
+        blocks = list(self.blocks(message))
+        count = len(blocks)
+        while blocks and self.kind(blocks[-1]) == THINKING:
+            blocks.pop()
+        if len(blocks) == count:
+            return message
+        return self.with_blocks(message, blocks) if blocks else None
+
+    def without_thinking(self, message: Any) -> Any | None:
+        """Return `message` without its thoughts; `None` if nothing is left."""
+        changed = self._with_some(message, lambda block: self.kind(block) != THINKING)
+        return changed if changed is message or self.blocks(changed) else None
+
+    def with_text(self, message: Any, text: str) -> Any:
+        """Return `message` with one text block in place of all of them."""
+        blocks, role = list(self.blocks(message)), self.role(message, None)
+        places = [place for place, block in enumerate(blocks) if self.kind(block) == TEXT]
+        first = places[0] if places else len(blocks)
+        kept = [block for place, block in enumerate(blocks) if place not in places]
+        return self.with_blocks(message, [*kept[:first], self.make_text(role, text), *kept[first:]])
+
+    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+        """Return `message` with these calls and results changed."""
+
+        def change(block: Any, kind: str, position: int) -> Any:
+            if kind == CALL and position in calls:
+                return self.write_call(block, calls[position])
+            if kind == RESULT and position in results:
+                return self.write_result(block, results[position])
+            return block
+
+        return self._map(message, change)
+
+    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
+        """Return `message` without its results, those in `texts` as user text."""
+        role = self.role(message, None)
+
+        def change(block: Any, kind: str, position: int) -> Any:
+            if kind != RESULT:
+                return block
+            return self.make_text(role, texts[position]) if position in texts else None
+
+        remainder = self._map(message, change)
+        return remainder if self.blocks(remainder) else None
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return self.make_message(role, [self.make_text(role, text)])
+
+    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return the message or messages that carry these results."""
+        carriers: list[Any] = []
+        start = 0
+        while start < len(pieces):
+            count = self._count_carried(pieces, start)
+            if self.bundled and count < len(pieces):
+                return [self._carrier(pieces)]
+            carriers.append(pieces[start].message if count else self._carrier(pieces[start : start + 1]))
+            start += count or 1
+        return carriers
+
+    def _carrier(self, pieces: Sequence[Piece]) -> Any:
+        """Return one message with these results; it keeps what else the first real one's message says."""
+        found: dict[int, list[Any]] = {}
+        blocks = [self._block(piece, found) for piece in pieces]
+        for piece in pieces:
+            if piece.message is not None and self.role(piece.message, None) == "user":
+                return self.with_blocks(piece.message, blocks)
+        return self.make_message("user", blocks)
+
+    def _block(self, piece: Piece, found: dict[int, list[Any]]) -> Any:
+        """Return the block of `piece`; `found` keeps the results of each message that was looked into."""
+        message = piece.message
+        if message is None:
+            return self.make_result(piece)
+        if id(message) not in found:
+            found[id(message)] = [block for block in self.blocks(message) if self.kind(block) == RESULT]
+        return found[id(message)][piece.position]
+
+    def _count_carried(self, pieces: Sequence[Piece], start: int) -> int:
+        """Return how many results from `start` on their message holds as they are to stand, and nothing else."""
+        message = pieces[start].message
+        blocks = () if message is None else self.blocks(message)
+        run = pieces[start : start + len(blocks)]
+        as_it_is = (
+            len(run) == len(blocks)
+            and all(piece.message is message and piece.position == at for at, piece in enumerate(run))
+            and all(self.kind(block) == RESULT for block in blocks)
+            and (not blocks or self.role(message, None) == "user")
+        )
+        return len(blocks) if as_it_is else 0
+
+    def _map(self, message: Any, change: Callable[[Any, str, int], Any]) -> Any:
+        """Return `message` with each block replaced by `change(block, kind, position)`, `None` removing it."""
+        counts = {CALL: 0, RESULT: 0}
+        blocks: list[Any] = []
+        for block in self.blocks(message):
+            kind = self.kind(block)
+            changed = change(block, kind, counts.get(kind, 0))
+            if kind in counts:
+                counts[kind] += 1
+            if changed is not None:
+                blocks.append(changed)
+        return self.with_blocks(message, blocks)

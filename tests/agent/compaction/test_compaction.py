@@ -1,0 +1,257 @@
+"""An agent with `Compaction`: no request is over the limit, whatever the summariser does."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import suture
+from suture import ChatModelAgent, Compaction, Message, ToolCall
+from suture.errors import ContextLengthError, ContextOverflowError, ModelServerError
+from suture.events import Custom, HistoryRewritten, RetryScheduled
+from suture.messages import ResponseMeta, TokenUsage
+from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
+from suture.testing import ScriptedModel
+from tests.agent.compaction import _victim
+from tests.agent.compaction.scenes import asking, look, size
+
+LIMIT = 1_200
+ROOT = Path(__file__).parents[3]
+
+
+async def hang(prompt: str) -> str:
+    await asyncio.Event().wait()
+    return prompt
+
+
+async def hang_on(prompt: str) -> str:
+    """Hang, and do not let go when cancelled the first time."""
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)
+    return prompt
+
+
+def fail(prompt: str) -> str:
+    raise RuntimeError(prompt[:10])
+
+
+SUMMARIZERS: dict[str, Any] = {
+    "sound": lambda _: "They looked things up.",
+    "raises": fail,
+    "hangs": hang,
+    "hangs on": hang_on,
+    "says nothing": lambda _: " ",
+    "answers too long": lambda prompt: prompt * 2,
+    "says what is no text": lambda _: None,
+    "model": ScriptedModel(lambda _: "They looked things up."),
+    "another wire": ScriptedModel(lambda _: {"role": "assistant", "content": "They looked."}, wire="openai-chat"),
+    "model that calls tools": ScriptedModel(
+        lambda _: Message.assistant("hm", tool_calls=[ToolCall("x", "look", "{}")])
+    ),
+    "model that fails": ScriptedModel(lambda _: ModelServerError("overloaded", status=529)),
+    "the agent's own": None,
+}
+
+
+def agent_of(compaction: Compaction | None, model: Any, **options: Any) -> ChatModelAgent[Any]:
+    middlewares = [] if compaction is None else [compaction]
+    return ChatModelAgent(
+        model=model, tools=[look], middlewares=middlewares, max_iterations=60, instruction="Be brief.", **options
+    )
+
+
+@pytest.mark.parametrize("name", SUMMARIZERS)
+def test_no_request_is_over_the_limit_whatever_the_summariser_does(name: str):
+    model: ScriptedModel[Message] = ScriptedModel(asking(25, words=40))
+    compaction = Compaction(LIMIT, 700, SUMMARIZERS[name], summarizer_timeout=0.01)
+    result = agent_of(compaction, model).run_sync("Look 25 things up. The password is 4711.")
+    assert result.output == "done"
+    assert len(model.requests) >= 26
+    assert max(map(size, model.requests)) <= LIMIT
+    for request in model.requests:
+        if not request.tool_infos:
+            continue  # it was asked for a summary
+        assert suture.check(request.messages, profile="pairing").acceptable
+        assert any("4711" in message.content for message in request.messages)
+    assert suture.check(result.messages, profile="pairing").acceptable
+
+
+def test_events_say_that_there_is_too_much_and_what_was_done():
+    async def scene() -> list[Any]:
+        agent = agent_of(Compaction(LIMIT, 700, SUMMARIZERS["sound"]), ScriptedModel(asking(12, words=40)))
+        async with agent.stream("go") as run:
+            return [event async for event in run]
+
+    events = asyncio.run(scene())
+    rewritten = [event for event in events if isinstance(event, HistoryRewritten)]
+    started = [event for event in events if isinstance(event, Custom) and event.name == "suture.compaction"]
+    assert len(rewritten) == len(started) > 0
+    assert {event.middleware for event in rewritten} == {"Compaction"}
+    report = rewritten[-1].report
+    assert report is not None
+    assert report["tokens_before"] > LIMIT >= report["tokens_after"]
+
+
+def test_what_a_summary_costs_is_in_the_usage():
+    usage = TokenUsage(prompt_tokens=500, completion_tokens=20, total_tokens=520)
+    reply = Message("assistant", "They looked.", response_meta=ResponseMeta(usage=usage))
+    summarizer: ScriptedModel[Message] = ScriptedModel(lambda _: reply)
+    result = agent_of(Compaction(LIMIT, 700, summarizer), ScriptedModel(asking(12, words=40))).run_sync("go")
+    assert summarizer.requests
+    assert result.usage.total_tokens == 520 * len(summarizer.requests)
+
+
+def test_words_that_left_the_history_can_be_read_with_a_tool():
+    said = "".join(f"word{number} " for number in range(2_000))
+    read: list[str] = []
+
+    def reply(messages: Any) -> Any:
+        if messages[-1].role == "tool":
+            read.append(messages[-1].content)
+            return "done"
+        path = messages[0].content.partition("saved to: ")[2].partition(". Use")[0]
+        arguments = f'{{"path": "{path}", "char_offset": 4000, "char_limit": 50}}'
+        return Message.assistant(tool_calls=[ToolCall("r", "read_file", arguments)])
+
+    result = agent_of(Compaction(LIMIT), ScriptedModel(reply)).run_sync(said)
+    assert result.output == "done"
+    assert said[4_000:4_050] in read[0]
+
+
+def test_a_backend_that_cannot_write_costs_room_and_not_the_run():
+    class Full(MemoryBackend):
+        async def write(self, path: str, content: str | bytes) -> None:
+            raise OSError("the disk is full")
+
+        write_stream = write  # pyright: ignore[reportAssignmentType]
+
+    model: ScriptedModel[Message] = ScriptedModel(asking(20, words=40))
+    result = agent_of(Compaction(LIMIT, 700, backend=Full()), model).run_sync("go")
+    assert result.output == "done"
+    assert max(map(size, model.requests)) <= LIMIT
+
+
+def test_what_is_too_large_by_itself_is_named():
+    agent = ChatModelAgent(model=ScriptedModel(["hi"]), instruction="x" * 9_000, middlewares=[Compaction(1_000)])
+    with pytest.raises(ContextOverflowError, match="instruction takes up") as caught:
+        agent.run_sync("go")
+    assert caught.value.what == "instruction"
+
+
+def test_a_turn_that_failed_is_taken_again_without_another_summary():
+    prompts: list[str] = []
+
+    def summarize(prompt: str) -> str:
+        prompts.append(prompt)
+        return "They looked."
+
+    script = asking(12, words=40)
+    failures = iter([ModelServerError("down")])
+
+    def reply(messages: Any) -> Any:
+        return next(failures, None) or script(messages) if prompts else script(messages)
+
+    model: ScriptedModel[Message] = ScriptedModel(reply)
+    agent = agent_of(Compaction(LIMIT, 700, summarize), model, checkpoint_store=MemoryStore())
+
+    async def scene() -> Any:
+        with pytest.raises(ModelServerError):
+            await agent.run("go", checkpoint_id="k")
+        return await agent.resume("k")
+
+    assert asyncio.run(scene()).output == "done"
+    assert len(prompts) == len(set(prompts))
+
+
+# A provider that says "too long"
+
+
+class Narrow(ScriptedModel[Message]):
+    """A model that refuses more tokens than it takes, in a provider's words."""
+
+    def __init__(self, reply: Any, takes: int, words: str) -> None:
+        super().__init__(lambda messages: self._judge(messages, reply))
+        self.takes, self.words, self.refused = takes, words, 0
+
+    def _judge(self, messages: Any, reply: Any) -> Any:
+        tokens = size(self.requests[-1])
+        if tokens > self.takes:
+            self.refused += 1
+            return ContextLengthError(self.words.format(tokens=tokens, limit=self.takes))
+        return reply(messages)
+
+
+WORDS = {
+    "openai": "This model's maximum context length is {limit} tokens. However, messages resulted in {tokens} tokens.",
+    "anthropic": "prompt is too long: {tokens} tokens > {limit} maximum",
+    "gemini": "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit}).",
+    "bedrock": "Input is too long for requested model.",
+}
+
+
+@pytest.mark.parametrize("provider", WORDS)
+@pytest.mark.parametrize("compaction", [None, Compaction(), Compaction(100_000)])
+def test_a_request_that_is_too_long_is_made_shorter_and_sent_once_more(provider: str, compaction: Compaction | None):
+    model = Narrow(asking(20, words=40), 1_500, WORDS[provider])
+    result = agent_of(compaction, model).run_sync("Look 20 things up. The password is 4711.")
+    assert result.output == "done"
+    assert 0 < model.refused < 6
+    assert all("4711" in str([message.content for message in request.messages]) for request in model.requests[:5])
+    assert suture.check(result.messages, profile="pairing").acceptable
+
+
+def test_what_was_made_shorter_stays_so_and_an_event_says_it():
+    async def scene() -> tuple[list[Any], Any]:
+        model = Narrow(asking(12, words=40), 1_500, WORDS["anthropic"])
+        async with agent_of(None, model).stream("go") as run:
+            events = [event async for event in run]
+        return events, await run.result()
+
+    events, result = asyncio.run(scene())
+    assert any(isinstance(event, RetryScheduled) for event in events)
+    assert any(isinstance(event, HistoryRewritten) and event.middleware == "Compaction" for event in events)
+    assert len([message for message in result.messages if message.role == "tool"]) <= 12
+
+
+def test_the_limit_that_a_provider_named_is_kept_from_then_on():
+    model = Narrow(asking(40, words=40), 1_500, WORDS["anthropic"])
+    result = agent_of(Compaction(), model).run_sync("go")
+    assert result.output == "done"
+    assert model.refused == 1
+
+
+def test_a_model_that_never_takes_it_ends_the_run_with_what_it_said():
+    model: ScriptedModel[Message] = ScriptedModel(lambda _: ContextLengthError("Input is too long."))
+    with pytest.raises((ContextLengthError, ContextOverflowError)):
+        agent_of(None, model).run_sync("word " * 2_000)
+    assert len(model.requests) <= 4
+
+
+# A process that dies
+
+
+def test_a_process_that_dies_while_it_summarises_goes_on_and_summarises_nothing_twice(tmp_path: Path):
+    database = tmp_path / "runs.db"
+    command = [sys.executable, "-m", "tests.agent.compaction._victim", str(database)]
+    ended = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+    async def scene() -> tuple[Any, list[str], Any]:
+        prompts: list[str] = []
+        with SQLiteStore(database) as store:
+            agent, model = _victim.make(store, prompts)
+            return await agent.resume("k"), prompts, model
+
+    result, prompts, model = asyncio.run(scene())
+    assert result.output == "done"
+    assert "Summary number 1." in prompts[0]
+    assert len(prompts) == len(set(prompts))
+    assert max(map(size, model.requests)) <= 700
+    assert suture.check(result.messages, profile="pairing").acceptable

@@ -1,0 +1,190 @@
+"""Sessions: one writer at a time, one call to start, go on, or resume."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suture import ChatModelAgent, Message, ResumeError, RunBusyError, ToolCall, interrupt, recover, tool
+from suture.stores import MemoryStore, SQLiteStore
+from suture.testing import ScriptedModel
+
+
+def numbered(messages: Any) -> str:
+    return f"answer {sum(message.role == 'user' for message in messages)}"
+
+
+def talker(store: Any) -> ChatModelAgent:
+    return ChatModelAgent(model=ScriptedModel(numbered), checkpoint_store=store)
+
+
+def call(name: str) -> Message:
+    return Message.assistant(tool_calls=[ToolCall("c1", name, "{}")])
+
+
+def test_one_call_starts_a_conversation_and_goes_on_with_it():
+    async def main() -> list[str]:
+        agent = talker(MemoryStore())
+        return [(await agent.session("u").run(text)).output for text in ("a", "b", "c")]
+
+    assert asyncio.run(main()) == ["answer 1", "answer 2", "answer 3"]
+
+
+def test_an_input_that_was_run_under_a_key_is_not_run_again():
+    async def main() -> None:
+        agent = talker(MemoryStore())
+        session = agent.session("u")
+        first = await session.run("pay", key="message-1")
+        again = await session.run("pay", key="message-1")
+        assert (again.output, again.outcome, len(again.messages)) == (first.output, first.outcome, 2)
+        assert (await session.run("pay", key="message-2")).output == "answer 2"
+
+    asyncio.run(main())
+
+
+def test_runs_of_a_busy_session_wait_in_the_order_in_which_they_came():
+    async def main() -> None:
+        agent = talker(MemoryStore())
+        await asyncio.gather(*[agent.session("u").run(str(number)) for number in range(8)])
+        result = await agent.session("u").result()
+        said = [message.content for message in result.messages if message.role == "user"]
+        assert said == [str(number) for number in range(8)]
+
+    asyncio.run(main())
+
+
+def test_a_busy_session_refuses_if_it_is_told_to():
+    async def main() -> None:
+        agent = talker(MemoryStore())
+        session = agent.session("u", busy="refuse")
+        results = await asyncio.gather(*[session.run("x") for _ in range(3)], return_exceptions=True)
+        assert [type(result).__name__ for result in results] == ["RunResult", "RunBusyError", "RunBusyError"]
+
+    asyncio.run(main())
+
+
+def test_whoever_comes_second_does_not_take_a_living_run_over():
+    async def main() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def deploy() -> str:
+            """Deploy."""
+            begun.set()
+            await go_on.wait()
+            return "deployed"
+
+        model = ScriptedModel([call("deploy"), "done"])
+        agent = ChatModelAgent(model=model, tools=[deploy], checkpoint_store=MemoryStore())
+        first = asyncio.create_task(agent.run("deploy", checkpoint_id="talk"))
+        await begun.wait()
+        with pytest.raises(RunBusyError, match="'talk' is being run"):
+            await agent.run("how is it going?", checkpoint_id="talk")
+        with pytest.raises(RunBusyError):
+            await agent.resume("talk")
+        assert await agent.session("talk").status() == "running"
+        go_on.set()
+        assert [message.content for message in (await first).messages][-2:] == ["deployed", "done"]
+
+    asyncio.run(main())
+
+
+def test_a_session_tells_how_it_stands():
+    async def main() -> None:
+        @tool
+        async def ask() -> str:
+            """Ask."""
+            return str(await interrupt("?"))
+
+        agent = ChatModelAgent(model=ScriptedModel([call("ask"), "done"]), tools=[ask], checkpoint_store=MemoryStore())
+        session = agent.session("u")
+        seen = [await session.status()]
+        await session.run("go")
+        seen.append(await session.status())
+        result = await session.resume("yes")
+        seen.append(await session.status())
+        assert (seen, result.output) == (["new", "waiting", "finished"], "done")
+        await session.delete()
+        assert await session.status() == "new"
+        with pytest.raises(ResumeError, match="no finished run"):
+            await session.result()
+
+    asyncio.run(main())
+
+
+def test_a_session_gives_the_live_run():
+    async def main() -> list[str]:
+        async with talker(MemoryStore()).session("u").stream("hi") as run:
+            return [text async for text in run.text()]
+
+    assert asyncio.run(main()) == ["answer 1"]
+
+
+VICTIM = """
+import asyncio, os, sys
+from suture import ChatModelAgent, Message, ToolCall, tool
+from suture.stores import SQLiteStore
+from suture.testing import ScriptedModel
+
+@tool
+async def pay() -> str:
+    "Pay."
+    open(sys.argv[2], "a").write("paid\\n")
+    os.kill(os.getpid(), 9)
+
+call = Message.assistant(tool_calls=[ToolCall("c1", "pay", "{}")])
+agent = ChatModelAgent(model=ScriptedModel([call]), tools=[pay], checkpoint_store=SQLiteStore(sys.argv[1]))
+asyncio.run(agent.session("u").run("pay"))
+"""
+
+
+@pytest.mark.parametrize("way", ["session", "recover"])
+def test_what_a_killed_process_left_is_resumed_at_once_and_nothing_is_done_twice(tmp_path: Path, way: str):
+    path, effects = tmp_path / "runs.db", tmp_path / "effects"
+    subprocess.run([sys.executable, "-c", VICTIM, path, effects], check=False)
+
+    async def main() -> Any:
+        @tool
+        async def pay() -> str:
+            """Pay."""
+            effects.open("a").write("paid\n")
+            return "ok"
+
+        store = SQLiteStore(path)
+        agent = ChatModelAgent(model=ScriptedModel(numbered), tools=[pay], checkpoint_store=store)
+        assert await agent.session("u").status() in ("left", "running")  # its lease has not run out
+        if way == "recover":
+            (result,) = await recover([agent], store)
+            assert await recover([agent], store) == []
+            return result
+        return await agent.session("u").run()
+
+    result = asyncio.run(main())
+    assert effects.read_text() == "paid\n"
+    assert "may or may not have run" in result.messages[2].content
+    assert result.output == "answer 1"
+
+
+def test_recovery_leaves_runs_of_other_agents_and_living_ones_alone():
+    async def main() -> None:
+        store, begun, go_on = MemoryStore(), asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def wait() -> str:
+            """Wait."""
+            begun.set()
+            await go_on.wait()
+            return "ok"
+
+        agent = ChatModelAgent(model=ScriptedModel([call("wait"), "done"]), tools=[wait], checkpoint_store=store)
+        other = ChatModelAgent(name="other", model=ScriptedModel([]), checkpoint_store=store)
+        alive = asyncio.create_task(agent.run("go", checkpoint_id="a"))
+        await begun.wait()
+        assert await recover([agent, other], store) == []
+        go_on.set()
+        assert (await alive).output == "done"
+
+    asyncio.run(main())

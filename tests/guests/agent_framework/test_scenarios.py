@@ -1,0 +1,99 @@
+"""What a strict provider says to agent-framework's own OpenAI client, which keeps conversations at the service."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from agent_framework import Agent, Content, Message
+
+from suture.integrations.agent_framework import wrap
+from suture.repair import Report
+from tests.guests.strict_provider import strict_provider
+
+OpenAIChatClient = pytest.importorskip("agent_framework_openai").OpenAIChatClient
+PAY: Any = [("call_1", "pay", {"eur": 5})]
+
+
+def client(url: str, *, wrapped: bool, heard: list[Report] | None = None) -> Any:
+    made = OpenAIChatClient(model="gpt", api_key="none", base_url=f"{url}/v1")
+    return wrap(made, on_repair=(heard if heard is not None else []).append) if wrapped else made
+
+
+async def to_the_end(made: Any, play: Any) -> None:
+    try:
+        await play(made)
+    finally:
+        await made.client.close()
+
+
+async def stopped(made: Any) -> None:
+    """The program is stopped while the tool runs; then the user goes on in the same session."""
+    hanging = asyncio.Event()
+
+    async def pay(eur: int) -> str:
+        """Pay."""
+        hanging.set()
+        await asyncio.sleep(60)
+        return f"paid {eur}"
+
+    agent = Agent(client=made, tools=[pay])
+    session = agent.create_session()
+    running: Any = asyncio.ensure_future(agent.run("Pay.", session=session))
+    await hanging.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    session.service_session_id = session.service_session_id or "resp_1"
+    await agent.run("And?", session=session)
+
+
+async def plain_calls(made: Any) -> None:
+    """Requests without an agent: what the service keeps is named by the program."""
+    first = await made.get_response([Message("user", ["Pay."])])
+    await made.get_response([Message("user", ["And?"])], options={"conversation_id": first.conversation_id})
+
+
+@pytest.mark.parametrize("play", [stopped, plain_calls])
+def test_an_open_call_at_the_service_is_refused_without_suture_and_answered_with_it(play: Any):
+    with strict_provider(PAY) as server, pytest.raises(Exception, match="call_1"):
+        asyncio.run(to_the_end(client(server.url, wrapped=False), play))
+    heard: list[Report] = []
+    with strict_provider(PAY) as server:
+        asyncio.run(to_the_end(client(server.url, wrapped=True, heard=heard), play))
+        assert server.refused == []
+        assert "may or may not have run" in str(server.bodies[-1]["input"])
+    assert [finding.problem for report in heard for finding in report.findings] == ["dangling"]
+
+
+def test_a_result_that_comes_after_its_call_was_answered_is_told_as_text():
+    async def play(made: Any) -> None:
+        first = await made.get_response([Message("user", ["Pay."])])
+        on = await made.get_response([Message("user", ["Tide?"])], options={"conversation_id": first.conversation_id})
+        late = Message("tool", [Content.from_function_result("call_1", result="paid 5")])
+        await made.get_response([late], options={"conversation_id": on.conversation_id})
+
+    with strict_provider(PAY) as server:
+        asyncio.run(to_the_end(client(server.url, wrapped=True), play))
+        assert server.refused == []
+        assert "paid 5" in str(server.bodies[-1]["input"])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_arguments_as_a_dict_reach_responses_as_text(wrapped: bool):
+    call = Content.from_function_call("call_1", "tides", arguments={"port": "Dover"})
+    history = [
+        Message("user", ["Tide?"]),
+        Message("assistant", [call]),
+        Message("tool", [Content.from_function_result("call_1", result="06:12")]),
+        Message("user", ["Thanks."]),
+    ]
+
+    async def play(made: Any) -> None:
+        await made.get_response(history)
+
+    with strict_provider() as server:
+        if wrapped:
+            asyncio.run(to_the_end(client(server.url, wrapped=True), play))
+            assert [i["arguments"] for i in server.bodies[0]["input"] if "arguments" in i] == ['{"port":"Dover"}']
+        else:
+            with pytest.raises(Exception, match="arguments are no text"):
+                asyncio.run(to_the_end(client(server.url, wrapped=False), play))
