@@ -26,9 +26,11 @@ setup: .venv/installed ## make .venv with the package and its development tools
 demo: $(DEMO)/installed ## mend broken histories, and run a real agent that is interrupted
 	@$(DEMO)/bin/python examples/demo.py
 
-test: setup $(GUESTS)/installed ## run the tests
-	$(BIN)/pytest $(PARALLEL)
-	$(GUESTS)/bin/pytest tests/guests $(PARALLEL)
+test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails; says why any were skipped
+	@failed=0; \
+	$(BIN)/pytest -rs $(PARALLEL) || failed=1; \
+	$(GUESTS)/bin/pytest tests/guests -rs $(PARALLEL) || failed=1; \
+	exit $$failed
 
 lint: setup $(GUESTS)/installed ## style, types and architecture
 	$(BIN)/ruff check
