@@ -201,9 +201,8 @@ class OpenAIResponsesWire(ItemWire):
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
-        place = closed = start
+        place, closed, thought = start, start, False
         waiting: dict[str, None] = {}
-        thought = False
         used: dict[str, None] = {} if demands.used is None else demands.used
         items, names, limit, match_id = demands.items, demands.names, demands.limit, demands.match_id
         try:
@@ -213,26 +212,30 @@ class OpenAIResponsesWire(ItemWire):
                     call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
                     if call_id in used or not call_id or len(call_id) > limit or not match_id(call_id):
                         break
-                    if call_id.__class__ is not str or arguments.__class__ is not str:
-                        break
-                    if name not in names and not demands.learns(name):
+                    is_text = call_id.__class__ is arguments.__class__ is str
+                    if not is_text or (name not in names and not demands.learns(name)):
                         break
                     decode_object(arguments)
                     if "id" in item and not _is_new(item, "fc", items):
                         break
                     waiting[call_id] = used[call_id] = None
-                    place += 1
-                    thought = False
+                    place, thought = place + 1, False
                     continue
                 if kind == "function_call_output":
                     text = item["output"]
                     if text.__class__ is not str or not (text.isascii() or text.encode("utf-16")) or "id" in item:
                         break
                     del waiting[item["call_id"]]
-                elif waiting:
+                    place += 1
+                    if not waiting:
+                        closed = place
+                    continue
+                if waiting:
                     break
-                elif kind is None or kind == "message":
-                    if not _is_message(item, items, thought):
+                if kind is None or kind == "message":
+                    text = item["content"]
+                    plain = text.__class__ is str and text and text.isascii() and not thought and "id" not in item
+                    if not (plain and item["role"] in ROLES) and not _is_message(item, items, thought):
                         break
                     thought = False
                 elif kind == "reasoning" and _is_reasoning(item, items):
@@ -240,7 +243,7 @@ class OpenAIResponsesWire(ItemWire):
                 else:
                     break
                 place += 1
-                if not waiting and not thought:
+                if not thought:
                     closed = place
         except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
             pass
