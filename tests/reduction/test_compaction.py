@@ -62,7 +62,7 @@ def _sweep_all(wire: str, longest: int, covered: Callable[[str], None]) -> None:
     assert 0 < refused < count // 2
 
 
-@pytest.mark.parametrize(("wire", "longest"), [("message", 4), ("anthropic", 3), ("openai-responses", 3)])
+@pytest.mark.parametrize(("wire", "longest"), [("message", 3), ("anthropic", 3), ("openai-responses", 3)])
 def test_every_small_history_comes_under_the_limit(wire: str, longest: int, covered: Callable[[str], None]):
     _sweep_all(wire, longest, covered)
 
