@@ -368,20 +368,15 @@ def _storable(result: ToolResult) -> ToolResult:
     """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
     if all(not isinstance(part, TextPart) or part.text.isascii() for part in result.parts):
         return result
-    parts = [
-        part if not isinstance(part, TextPart) or part.text.isascii() else _mend_text(part) for part in result.parts
-    ]
-    if all(new is old for new, old in zip(parts, result.parts, strict=True)):
-        return result
-    return replace(result, parts=tuple(parts))
+    return replace(
+        result, parts=tuple(_join_halves(part) if isinstance(part, TextPart) else part for part in result.parts)
+    )
 
 
-def _mend_text(part: TextPart) -> TextPart:
-    try:
-        part.text.encode()
-    except UnicodeEncodeError:
-        return replace(part, text=part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return part
+def _join_halves(part: TextPart) -> TextPart:
+    """Return a text whose two halves of a character are one; a half that is alone becomes U+FFFD."""
+    text = part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return part if text == part.text else replace(part, text=text)
 
 
 async def _end(frame: Frame, index: int, result: ToolResult) -> None:

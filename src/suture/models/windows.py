@@ -1,7 +1,8 @@
 """The context windows of known models, as data: how many tokens a request and its reply may have together.
 
-A model that is not here has no known window; `Compaction(max_tokens=…)` or `model.context_window` says it then. The
-most specific name wins: `gpt-4.1-mini` is found by `gpt-4.1`, not by `gpt-4`.
+Look at the page that is named where a window matters: no test can ask the providers, and windows change. A model that
+is not here has no known window; `Compaction(max_tokens=…)` or `model.context_window` says it then. The most specific
+name wins: `gpt-4.1-mini` is found by `gpt-4.1`, not by `gpt-4`.
 """
 
 __all__ = ["WINDOWS", "context_window"]

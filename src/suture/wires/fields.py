@@ -8,10 +8,9 @@ from typing import Any, TypeGuard
 
 import msgspec
 
+from suture._text import replace_surrogates
 from suture.errors import InputError
 from suture.messages import check_plain
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -181,7 +180,7 @@ def sendable(value: Any) -> Any:
     True
     """
     if isinstance(value, str):
-        return value if value.isascii() or not _SURROGATE.search(value) else _SURROGATE.sub("\ufffd", value)
+        return replace_surrogates(value)
     if is_map(value):
         new = {sendable(key): sendable(item) for key, item in value.items()}
         same = all(new.get(key) is item for key, item in value.items())
