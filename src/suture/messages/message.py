@@ -272,6 +272,12 @@ class ToolResult(Value):
     return_directly: bool = False
     extra: Mapping[str, Any] = EMPTY
 
+    def __post_init__(self) -> None:
+        parts: Any = self.parts
+        is_one_text = type(parts) is tuple and len(parts) == 1 and type(parts[0]) is TextPart  # pyright: ignore[reportUnknownArgumentType]
+        if not is_one_text or self.is_error or self.return_directly or self.extra is not EMPTY:
+            super().__post_init__()
+
     @property
     def text(self) -> str:
         r"""What it says in words: its texts, one below the other.

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile
-from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, is_whole, make_options, make_walks
+from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
 from suture.repair.texts import Cause
-from suture.wires import Wire, narrow
+from suture.wires import Demands, Wire, narrow
 
 
 class Repairer(Generic[M]):
@@ -94,31 +94,32 @@ class Repairer(Generic[M]):
     @property
     def messages(self) -> Sequence[M]:
         """The repaired history, as a view that grows along."""
-        return _Window(self._only.out)
+        return _Window(self.walk.out)
 
     @property
     def changed(self) -> bool:
         """Whether the repaired history differs from what was handed in."""
-        return self._only.changed
+        return self.walk.changed
 
     @property
     def report(self) -> Report:
         """What was found, and what was done."""
-        return self._only.report()
+        return self.walk.report()
 
     @property
     def pending(self) -> tuple[Pending, ...]:
         """Calls at the tail that wait for their results (only with `tail="keep"`)."""
-        return self._only.pending
+        return self.walk.pending
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
         """What no operation could mend."""
-        return tuple([finding for finding in self._only.findings() if not finding.mended])
+        return tuple([finding for finding in self.walk.findings() if not finding.mended])
 
     @property
-    def _only(self) -> Walk:
-        return agreed(self._walks)
+    def walk(self) -> Walk:
+        """The walk that counts."""
+        return agreed(self._walks) if len(self._walks) > 1 else self._walks[0]
 
 
 class _Window(Sequence[M], Generic[M]):
@@ -164,22 +165,53 @@ class Follower:
         self._repairer: Repairer[Any] = Repairer(**options)
         self._history: History[Any] = History()
         self._sent: History[Any] = History()
+        self._clean: Repaired[Any] | None = None
+        """What the last look gave, if nothing was amiss and what is new can be glanced at."""
+        self._last = ""
+        self._behind = False
+        """Whether the repairer does not know what was only glanced at."""
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
-        """Return what may be sent of `history`; only what is new is looked at."""
-        repairer = self._repairer
-        if history.follows(self._history):
+        """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
+        repairer, grows = self._repairer, history.follows(self._history)
+        if self._clean is not None and grows and self._glance(history):
+            self._history, self._behind = history, True
+            return Repaired(messages=history, changed=False, report=self._clean.report)
+        if grows and not self._behind:
             repairer.extend(history[self._history.length :])
         else:
             repairer.reset(history)
-        self._history = history
+        self._history, self._behind = history, False
         changed = repairer.changed
-        return Repaired(
+        fixed = Repaired(
             messages=self._send(repairer.messages) if changed else history,
             changed=changed,
             report=repairer.report,
             pending=repairer.pending,
         )
+        self._clean = fixed if history.length and not (changed or fixed.report.findings or fixed.pending) else None
+        if self._clean is not None:
+            walk = repairer.walk
+            self._look_back(walk.wire, history)
+            glances = walk._glances  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+            if self._last == "assistant" or walk.boundary < history.length or not glances:
+                self._clean = None
+        return fixed
+
+    def _glance(self, history: History[Any]) -> bool:
+        """Tell whether what is new is acceptable at a glance, and ends where a turn does."""
+        walk, start = self._repairer.walk, self._history.length
+        demands = walk._demands  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+        demands.last, demands.stop = self._last, history.length
+        if start < history.length and walk.wire.glance(history.log, start, demands) < history.length:
+            return False
+        self._look_back(walk.wire, history)
+        return self._last != "assistant"
+
+    def _look_back(self, wire: Wire, history: History[Any]) -> None:
+        """Keep who spoke last."""
+        view = wire.view(history[-1])
+        self._last = "results" if view.results else view.role
 
     def _send(self, messages: Sequence[Any]) -> History[Any]:
         """Return `messages` as a history that goes on from the last one, with all that is kept in its log."""
@@ -199,10 +231,18 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     True
     """
     log, length = history.log, history.length
-    start = log.whole if log.whole <= length else 0
-    if start < length and not is_whole(wire, log if len(log) == length else history, start):
-        return False
-    take_as_in_order(history)
+    start = log.whole
+    if start == length:
+        return True
+    start = start if start < length else 0
+    messages = log if len(log) == length else history
+    demands = None if wire.native else log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
+    while start < length:
+        seen = wire.skip(messages, start) if demands is None else wire.glance(messages, start, demands)
+        if seen == start:
+            return False
+        start = seen
+    log.whole = max(log.whole, length)
     return True
 
 
