@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Generic, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -21,7 +21,6 @@ from suture.kernel import (
     Checkpoint,
     Execution,
     Go,
-    JournalStore,
     Model,
     ModelFailoverConfig,
     ModelRetryConfig,
@@ -34,7 +33,6 @@ from suture.kernel import (
     ToolsConfig,
     Work,
     advance,
-    compile_ring,
     compile_rings,
     compile_stack,
     drive,
@@ -52,6 +50,9 @@ from suture.profiles import get_profile
 from suture.sessions import Session
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
+
+if TYPE_CHECKING:
+    from suture.stores import Store
 
 __all__ = ["ChatModelAgent"]
 
@@ -165,7 +166,7 @@ class ChatModelAgent(Generic[Out]):
     output_key: str | None = None
     output_type: type[Out] = str  # pyright: ignore[reportAssignmentType]
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
-    checkpoint_store: JournalStore | None = None
+    checkpoint_store: "Store | None" = None
     callbacks: Callbacks | Sequence[Callbacks] | None = None
     redact: Callable[[Any], Any] | None = None
     language: str | None = None
@@ -480,7 +481,7 @@ def _make_spec(agent: ChatModelAgent[Any], model: Model[Any]) -> Spec:
         tools=as_tools([*config.tools, *(tool for item in older for tool in item.additional_tools)]),
         return_directly=frozenset(agent.return_directly) | frozenset(config.return_directly),
         stack=stack,
-        rings={"model": compile_ring(stack.around_model), **compile_rings(stack.around_tools)},
+        rings=compile_rings(stack),
         fit_options={},
         max_iterations=agent.max_iterations,
         answers_at_limit=agent.on_max_iterations == "answer",

@@ -1,7 +1,7 @@
 """The kernel: the loop, its two units with effects (the model turn and the tool call), and what surrounds them.
 
-Start with `loop.py` (what comes next), then `port.py` (doing it), `model_call.py` and `tool_call.py`. `state.py` is
-what a run is, `lifecycle.py` its beginning and end, `run.py` what a user holds.
+Start with `loop.py` (what comes next, and doing it), then `model_call.py` and `tool_call.py`. `state.py` is what a run
+is, `lifecycle.py` its beginning and end, `run.py` what a user holds.
 """
 
 from suture._aio import closing
@@ -19,7 +19,6 @@ from suture.kernel.config import (
     make_output_rule,
 )
 from suture.kernel.interrupts import Approval, InterruptSignal
-from suture.kernel.legacy import EventSenderModelWrapper, EventSenderToolWrapper
 from suture.kernel.lifecycle import NOTHING, Begin, Checkpoint, read_checkpoints, read_input, read_result, read_run
 from suture.kernel.loop import Port, Standing, advance, drive
 from suture.kernel.middleware import (
@@ -37,14 +36,14 @@ from suture.kernel.middleware import (
     compile_stack,
     replace,
 )
-from suture.kernel.model_call import compile_ring, default_backoff
+from suture.kernel.model_call import default_backoff
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.result import Out, RunResult
+from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
 from suture.kernel.run import Go, Run, Work, fork_run, new_run_id, run_nested
 from suture.kernel.run_state import RunState
 from suture.kernel.state import (
     Execution,
-    JournalStore,
     Spec,
     current_run,
     delete_run_local_value,
@@ -54,7 +53,6 @@ from suture.kernel.state import (
     send_event,
     set_run_local_value,
 )
-from suture.kernel.tool_call import compile_rings
 from suture.kernel.values import UnregisteredTypeError, register_type
 
 __all__ = [
@@ -80,7 +78,6 @@ __all__ = [
     "Go",
     "InterruptSignal",
     "InvokableEndpoint",
-    "JournalStore",
     "Model",
     "ModelContext",
     "ModelFailoverConfig",
@@ -107,7 +104,6 @@ __all__ = [
     "Work",
     "advance",
     "closing",
-    "compile_ring",
     "compile_rings",
     "compile_stack",
     "current_run",

@@ -18,7 +18,7 @@ import msgspec
 from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, Event, MessageFinished
-from suture.kernel.buffer import Buffer, Emitter
+from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.interrupts import InterruptSignal, Waiting
 from suture.kernel.journal import Journal, Signed, encode_records, remember
 from suture.kernel.lifecycle import (
@@ -31,12 +31,11 @@ from suture.kernel.lifecycle import (
     read_run,
     read_waiting,
 )
-from suture.kernel.loop import Port, Standing, advance
-from suture.kernel.port import LocalPort, beginning, give_up, is_over, refuse_calls
+from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work, new_run_id
 from suture.kernel.run_state import RunState, SafePoint
 from suture.kernel.state import FRAME, Execution, Frame, Spec
-from suture.kernel.tool_call import begin_calls, ends_run, run_call
+from suture.kernel.tool_call import begin_calls, beginning, ends_run, give_up, is_over, refuse_calls, run_call
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.repair import Cause

@@ -26,9 +26,9 @@ from suture.kernel.run_state import (
     RunState,
     add_usage,
     copy_state,
-    merge_values,
+    take_values,
 )
-from suture.kernel.state import Execution, JournalStore
+from suture.kernel.state import Execution
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
@@ -144,6 +144,8 @@ def _result(run: Execution, result: ToolResult) -> Any:
 
 
 _USAGE = TokenUsage.__struct_fields__
+_SINGLE = tuple(set(RunState.__struct_fields__) - (MAPPINGS - {"waiting"}) - {"version"})
+"""The fields that change as a whole."""
 _TYPES = get_type_hints(RunState)
 _PLAIN = _Form(lambda _, value: value, lambda _, value: value)
 _TYPED = _Form(lambda _, value: encode_value(value), lambda _, value: decode_value(value))
@@ -173,10 +175,14 @@ _FORMS: dict[str, _Form] = {
 _FORMS["deferred_tool_infos"] = _FORMS["tool_infos"]
 
 
+def _fields_of(state: RunState) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in _SINGLE}
+
+
 class Journal:
     """Writes one run."""
 
-    def __init__(self, run: Execution, store: JournalStore, name: str, count: int = 0) -> None:
+    def __init__(self, run: Execution, store: Any, name: str, count: int = 0) -> None:
         self.run, self.store, self.name = run, store, name
         self.count = count
         """How many records are written."""
@@ -184,6 +190,8 @@ class Journal:
         """The last record that this process has written."""
         self._noted: list[Record] = []
         self._written: History[Any] = History()
+        self._known = _fields_of(run.state)
+        """The fields of the state as they were noted."""
         self._lock = asyncio.Lock()
         self._guard = Lock()
         self._unsure: list[bytes] = []
@@ -197,15 +205,22 @@ class Journal:
         with self._guard:
             self._noted.append(record)
 
-    def note_changes(self, changes: Mapping[str, Any]) -> None:
-        """Note changed fields of the state."""
-        fields = {name: _FORMS.get(name, _PLAIN).encode(self.run, value) for name, value in changes.items()}
-        with self._guard:
-            last = self._noted[-1] if self._noted else None
-            if type(last) is Changed:
-                last.fields.update(fields)
-            else:
-                self._noted.append(Changed(fields))
+    def note_state(self) -> None:
+        """Note which fields of the state differ from what was noted last."""
+        state, known, run = self.run.state, self._known, self.run
+        fields: dict[str, Any] = {}
+        for name, old in known.items():
+            value = getattr(state, name)
+            if value is not old and value != old:
+                known[name] = value
+                fields[name] = _FORMS[name].encode(run, value) if name in _FORMS else value
+        if fields:
+            with self._guard:
+                last = self._noted[-1] if self._noted else None
+                if type(last) is Changed:
+                    last.fields.update(fields)
+                else:
+                    self._noted.append(Changed(fields))
 
     def note_entries(self, field: str, entries: Mapping[Any, Any]) -> None:
         """Note entries of a mapping that were set."""
@@ -223,12 +238,14 @@ class Journal:
         if state.driver:
             fields |= {"driver": state.driver, "live": state.live}
         self.note(Began(VERSION, fields))
+        self._known = _fields_of(state)
         if state.session:
             self.note_entries("session", state.session)
 
     def note_spending(self, usage: TokenUsage) -> None:
         """Note that the run used more."""
         self.note(Spent(_usage(self.run, usage)))
+        self._known["usage"] = self.run.state.usage
 
     def note_history(self, history: History[Any]) -> None:
         """Note how the history differs from what was noted last."""
@@ -246,10 +263,11 @@ class Journal:
         """Note that the results of the turn, which are written already, are in the history."""
         self.note(Answered(output))
         self._written = history
+        self._known |= {"tool_calls": self.run.state.tool_calls, "output": self.run.state.output}
 
     def take_over(self, history: History[Any]) -> None:
-        """Regard `history` as written."""
-        self._written = history
+        """Regard `history`, and the state as it is, as written."""
+        self._written, self._known = history, _fields_of(self.run.state)
 
     async def flush(self, step: str = "") -> None:
         """Write what was noted. When this returns it is safe, unless the journal is broken.
@@ -353,7 +371,7 @@ def remember(run: Execution, journal: Journal) -> None:
         del runs[next(iter(runs))]
 
 
-def recall(run: Execution, store: JournalStore, name: str) -> Recent | None:
+def recall(run: Execution, store: Any, name: str) -> Recent | None:
     """Return what this process knows of a journal, if it knows it."""
     if run.spec.redact is not None:
         return None
@@ -471,10 +489,7 @@ def _apply_answered(run: Execution, record: Answered, messages: list[Any], answe
         results[record.output]
         run.state.output = len(messages) + record.output
     messages += results
-    values, dropped = merge_values(run.state)
-    run.state.values.update(values)
-    for key in dropped:
-        run.state.values.pop(key, None)
+    take_values(run.state)
     run.state.tool_calls += len(run.state.started)
     for name in OF_THE_TURN:
         setattr(run.state, name, {})

@@ -13,12 +13,12 @@ from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
 from suture.kernel.journal import Journal, Moved, recall, remember, replay
-from suture.kernel.loop import Standing
+from suture.kernel.loop import Standing, as_history, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
-from suture.kernel.port import answer_calls, answer_reply, as_history, await_hook, cut_short
 from suture.kernel.result import RunResult
 from suture.kernel.run_state import VERSION, RunState, Snapshot, copy_state
-from suture.kernel.state import Execution, Spec, current_frame
+from suture.kernel.state import FRAME, Execution, Spec
+from suture.kernel.tool_call import answer_calls, answer_reply
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History
 from suture.repair import Cause, make_options, pair
@@ -316,7 +316,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
 
 async def before_agent(run: Execution, *, resumed: bool) -> None:
     """Run the hooks that may change instruction and tools; each process that joins a run does."""
-    spec, frame = run.spec, current_frame()
+    spec, frame = run.spec, FRAME.get()
     frame.move(0, "before_agent")
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
         instruction=spec.instruction,
@@ -535,7 +535,7 @@ async def _clean_up(
     )
 
     async def run_hooks() -> None:
-        frame = current_frame()
+        frame = FRAME.get()
         frame.move(run.state.turn, "after_agent")
         for hook in run.spec.stack.after_agent:
             if hook.at >= run.reached:

@@ -1,17 +1,41 @@
-"""The loop of a run: one plain coroutine over a port.
+"""The loop of a run: one plain coroutine over a port; and the port that runs in this process.
 
-It reads no clock, makes no ids and sees no message. A small stored value, `Standing`, says where a run stands, and the
-loop goes on from any such place. `port.py` runs the port in this process; a durable engine runs the very same loop with
-the port's steps as activities::
+The loop reads no clock, makes no ids and sees no message. A small stored value, `Standing`, says where a run stands,
+and the loop goes on from any such place. A durable engine runs the very same loop with the port's steps as activities::
 
     model ──> after ──> tools ──> gathered ──> model …
                 │                     │
                 └──────> end <────────┘
 """
 
-from typing import Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
+
+from suture._aio import settle
+from suture.errors import (
+    BudgetExceeded,
+    ComponentCancelledError,
+    ConfigError,
+    InputError,
+    MaxIterationsExceeded,
+    OutputError,
+)
+from suture.kernel.interrupts import InterruptSignal
+from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
+from suture.kernel.model_call import Turn, make_model_context
+from suture.kernel.run_state import SafePoint, add_usage
+from suture.kernel.state import FRAME, Execution, is_cancelled
+from suture.kernel.tool_call import answer_batch, explain, refuse_calls, run_batch
+from suture.messages import History, ToolInfo
+from suture.repair import Cause
+from suture.wires import CallEdit
+
+_CORRECTIONS = 2
+"""How often an answer of the wrong form is sent back."""
+_NO_TOOLS: tuple[ToolInfo, ...] = ()
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True):
@@ -32,47 +56,280 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Port(Protocol):
-    """What the loop asks for. Two of these have effects on the world: the model turn and the tool calls."""
+    """What the loop asks for: each step returns where the run stands then.
 
-    async def model_turn(self, at: Standing, /) -> bool:
+    Two of these have effects on the world: the model turn and the tool calls.
+    """
+
+    async def model_turn(self, at: Standing, /) -> Standing:
         """Take a model turn: the hooks before it, the model. The reply is the last message then.
 
-        Tell whether it was the last one that the run may take; raise the limit that is reached where there may be none.
+        Raise the limit that is reached where there may be no more turns.
         """
         ...
 
-    async def after_model(self, at: Standing, /) -> str:
-        """Run the hooks after a reply; tell what it asks for: `tools`, `model` (it was sent back), or `end`."""
+    async def after_model(self, at: Standing, /) -> Standing:
+        """Run the hooks after a reply; it asks for tools, is sent back to the model, or is the end."""
         ...
 
-    async def tool_calls(self, at: Standing, /) -> bool:
-        """Run the calls of the reply and answer them; tell whether the run ends with that."""
+    async def tool_calls(self, at: Standing, /) -> Standing:
+        """Run the calls of the reply and answer them."""
         ...
 
-    async def after_tools(self, at: Standing, /) -> None:
+    async def after_tools(self, at: Standing, /) -> Standing:
         """Run the hook after the calls."""
         ...
 
 
 async def advance(at: Standing, port: Port) -> Standing:
     """Do what comes next and return where the run stands then. All calls of a turn are one step."""
-    phase = at.phase
-    if phase == "model":
-        is_last = await port.model_turn(at)
-        return Standing("after", at.turn + 1, is_last)
-    if phase == "after":
-        return Standing(await port.after_model(at), at.turn, at.is_last)
-    if phase == "tools":
-        ends = await port.tool_calls(at)
-        return Standing("gathered", at.turn, at.is_last, ends)
-    if phase == "gathered":
-        await port.after_tools(at)
-        return Standing("end" if at.ends else "model", at.turn, at.is_last, at.ends)
+    if at.phase == "model":
+        return await port.model_turn(at)
+    if at.phase == "after":
+        return await port.after_model(at)
+    if at.phase == "tools":
+        return await port.tool_calls(at)
+    if at.phase == "gathered":
+        return await port.after_tools(at)
     return at
 
 
 async def drive(at: Standing, port: Port) -> Standing:
     """Advance a run to its end."""
+    steps = {
+        "model": port.model_turn,
+        "after": port.after_model,
+        "tools": port.tool_calls,
+        "gathered": port.after_tools,
+    }
     while at.phase != "end":
-        at = await advance(at, port)
+        at = await steps[at.phase](at)
     return at
+
+
+class LocalPort:
+    """Runs the steps of one run in asyncio."""
+
+    def __init__(self, run: Execution, run_calls: Callable[..., Awaitable[None]] | None = None) -> None:
+        self.run, self.run_calls = run, run_calls or run_batch
+
+    def _is_last_turn(self, at: Standing) -> bool:
+        """Tell whether the next turn is one without tools, to end with an answer; raise where there may be none."""
+        run, spec = self.run, self.run.spec
+        used_up = ""
+        if spec.budget is not None:
+            used_up = spec.budget.exceeded(run.state.usage, run.state.tool_calls + run.state.refused_calls)
+        if at.turn < spec.max_iterations and not used_up:
+            return False
+        if spec.answers_at_limit and not at.is_last:
+            return True
+        if used_up:
+            raise BudgetExceeded(used_up)
+        raise MaxIterationsExceeded(
+            f"the run took {at.turn} model turns and is not done; raise max_iterations, or set "
+            'on_max_iterations="answer" to end with an answer'
+        )
+
+    async def model_turn(self, at: Standing, /) -> Standing:
+        """Take one model turn. If it does not come to a reply, the history is as it was before the first hook."""
+        run, turn = self.run, at.turn + 1
+        spec, state = run.spec, run.state
+        is_last = (turn > spec.max_iterations or spec.budget is not None) and self._is_last_turn(at)
+        if run.stop_at:
+            run.check_stop()
+        before = run.history, run.tool_infos, state.tool_infos, state.deferred_tool_infos
+        asked: Turn | None = None
+        try:
+            if spec.stack.before_model:
+                await _run_hooks(run, spec.stack.before_model, turn, "before")
+            options = run.options
+            if spec.output is not None:
+                options = {**options, "output_schema": spec.output.schema}
+            infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
+            FRAME.get().move(turn, "model", "model")
+            asked = Turn(run, *infos, options)
+            if spec.retry is None and spec.failover is None:
+                message = await asked.attempt(run.model)
+            else:
+                message = await asked.ask()
+        except BaseException as error:
+            run.history, run.tool_infos, state.tool_infos, state.deferred_tool_infos = before
+            if asked is not None and asked.partial is not None and not isinstance(error, InterruptSignal):
+                run.update(partial=asked.partial)
+            raise
+        run.ids[id(message)] = (message, asked.message_id)
+        run.history = run.history.append(message)
+        if asked.usage is not None:
+            state.usage = add_usage(state.usage, asked.usage)
+        state.turn, state.phase, state.is_last = turn, "after", is_last
+        state.message_id, state.last_usage = asked.message_id, asked.usage
+        if run.journal is not None:
+            run.journal.note_history(run.history)
+            run.journal.note_state()
+        return Standing("after", turn, is_last)
+
+    async def after_model(self, at: Standing, /) -> Standing:
+        """Run the hooks after a turn; the last message they leave decides what comes next."""
+        run = self.run
+        if run.stop_at:
+            run.check_stop()
+        if run.spec.stack.after_model:
+            if run.journal is not None:
+                await run.journal.flush()
+            await _run_hooks(run, run.spec.stack.after_model, at.turn, "after")
+            if not run.history.length:
+                raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
+            if run.journal is not None:
+                run.journal.note_history(run.history)
+        run.state.phase = phase = "tools" if run.last_calls() else self._read_answer(at)
+        if run.journal is not None:
+            run.journal.note_state()
+        return Standing(phase, at.turn, at.is_last)
+
+    def _read_answer(self, at: Standing) -> Literal["end", "model"]:
+        """Take the last message as the answer; one of the wrong form goes back to the model."""
+        run = self.run
+        run.output_message = run.history[-1]
+        fault = _read_output(run)
+        if not fault:
+            return "end"
+        if run.state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:
+            raise OutputError(
+                f"the answer is not of the wanted form, after {run.state.corrections} corrections: {fault}"
+            )
+        run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
+        if run.journal is not None:
+            run.journal.note_history(run.history)
+        run.state.corrections += 1
+        return "model"
+
+    async def tool_calls(self, at: Standing, /) -> Standing:
+        """Run the calls that have not ended, and put all results into the history, in call order."""
+        run = self.run
+        if run.stop_at:
+            run.check_stop()
+            if "after_model" in run.stop_at:
+                raise SafePoint
+        calls = run.last_calls()
+        refuse_calls(run, calls)
+        await self.run_calls(run, calls)
+        ends = not run.tools or at.is_last
+        if ends:
+            run.output_message = run.history[-1]
+        return Standing("gathered", at.turn, at.is_last, answer_batch(run, calls, ends=ends))
+
+    async def after_tools(self, at: Standing, /) -> Standing:
+        """Run the hook after the calls; take a result that ends the run as its output."""
+        run = self.run
+        if run.after_tool_calls is not None:
+            hook = Hook("after_tool_calls", "after_tool_calls", "", state_alone(run.after_tool_calls), 0)
+            await _run_hooks(run, (hook,), at.turn, "after_tools")
+            if run.journal is not None:
+                run.journal.note_history(run.history)
+        if at.ends:
+            fault = _read_output(run)
+            if fault:
+                raise OutputError(f"the run ends with what is not of the wanted form: {fault}")
+        run.state.phase = phase = "end" if at.ends else "model"
+        if run.journal is not None:
+            run.journal.note_state()
+        if not at.ends and "after_tools" in run.stop_at:
+            raise SafePoint
+        return Standing(phase, at.turn, at.is_last, at.ends)
+
+
+def _read_output(run: Execution) -> str:
+    """Read the output from the message that holds it; return what is wrong with its form, if anything is."""
+    text = run.wire.text(run.output_message)
+    rule = run.spec.output
+    if rule is None:
+        run.output = text
+        return ""
+    try:
+        run.output = rule.read(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+
+async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str) -> None:
+    frame, context = FRAME.get(), make_model_context(run, turn, run.tool_infos)
+    frame.move(turn, spot)
+    first: ChatModelAgentState[Any] = ChatModelAgentState(
+        messages=run.history, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos
+    )
+    state = first
+    for hook in hooks:
+        frame.owner = hook.owner
+        changed: Any = hook.call(state, context)
+        if changed is not None and changed.__class__ is not ChatModelAgentState:
+            changed = await await_hook(run, hook, changed)
+        if changed is None or changed is state:
+            continue
+        if not isinstance(changed, ChatModelAgentState):
+            raise ConfigError(f"{hook.name} must return a ChatModelAgentState or None, not {type(changed).__name__}")
+        state = _take(run, state, cast("ChatModelAgentState[Any]", changed), hook, turn)
+    if state is not first:
+        if state.messages is not run.history:
+            ids = run.ids  # what a hook took out of the history is let go of
+            run.ids = {id(message): ids[id(message)] for message in state.messages if id(message) in ids}
+        run.history = cast("History[Any]", state.messages)
+        if state.tool_infos != run.tool_infos:
+            run.tool_infos = run.state.tool_infos = state.tool_infos
+        run.state.deferred_tool_infos = state.deferred_tool_infos
+
+
+async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:
+    """Await what a hook does. A cancellation of its own work, when nobody cancelled the run, is its failure."""
+    try:
+        return await settle(work)
+    except asyncio.CancelledError as error:
+        if is_cancelled(run):
+            raise
+        raise ComponentCancelledError(
+            f"something of {hook.name}'s own was cancelled, though nobody cancelled the run"
+        ) from error
+
+
+def _take(
+    run: Execution, old: ChatModelAgentState[Any], new: ChatModelAgentState[Any], hook: Hook, turn: int
+) -> ChatModelAgentState[Any]:
+    """Return the state that a hook gave, in the run's own form, and send an event of a changed history."""
+    messages = old.messages
+    if new.messages is not messages:
+        messages = as_history(messages, new.messages)
+        if messages is not old.messages:
+            run.tell_rewrite(turn, hook.name, len(old.messages), len(messages), new.report)
+    return ChatModelAgentState(
+        messages=messages,
+        tool_infos=tuple(new.tool_infos),
+        deferred_tool_infos=tuple(new.deferred_tool_infos),
+    )
+
+
+def as_history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
+    """Return `new` as a history; where it only adds to `old`, as one that goes on from it."""
+    if isinstance(new, History):
+        return new
+    if isinstance(new, str | bytes) or not isinstance(new, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"state.messages must be a sequence of messages, not {type(new).__name__}")
+    length = len(old)
+    if isinstance(old, History) and len(new) >= length and all(a is b for a, b in zip(old, new, strict=False)):
+        return old.extend(new[length:]) if len(new) > length else old
+    return History(new)
+
+
+def cut_short(run: Execution, partial: Any, *, cancelled: bool) -> list[Any]:
+    """Return the message of a stream that was cut, with an answer to each of its calls: none of them was run."""
+    wire = run.wire
+    edits: dict[int, CallEdit] = {}
+    pieces: list[Any] = []
+    for index, call in enumerate(wire.calls(partial)):
+        whole = wire.arguments_ok(call)
+        if not whole:
+            edits[index] = CallEdit(arguments=wire.sound_arguments(call))
+        pieces += explain(run, call, Cause.STOPPED if whole and cancelled else Cause.MALFORMED)
+    return [wire.edit(partial, edits, {}) if edits else partial, *pieces]

@@ -138,14 +138,17 @@ def name_of(model: object) -> str:
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
     """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
-    sink, name = request.sink, name_of(model)
-    stream: Any = model.stream(msgspec.structs.replace(request, sink=None))
+    return await read_reply(model, model.stream(msgspec.structs.replace(request, sink=None)), request.sink)
+
+
+async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
+    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
     if not hasattr(stream, "__aiter__"):
         if hasattr(stream, "close"):
             stream.close()
         raise ConfigError(
-            f"{name}.stream, or a wrapper's around it, must be an async generator: yield the message instead of "
-            "returning it"
+            f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead "
+            "of returning it"
         )
     message: Any = None
     try:
@@ -154,7 +157,7 @@ async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
         async for item in stream:
             if message is not None:
                 raise InputError(  # noqa: TRY301
-                    f"{name} gave more behind its message: a stream is deltas, then exactly one message"
+                    f"{name_of(model)} gave more behind its message: a stream is deltas, then exactly one message"
                 )
             if not isinstance(item, Delta):
                 message = item
@@ -169,24 +172,37 @@ async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
 
 
 class Collector:
-    """The outermost sink of a tool call: keeps the pieces and joins them."""
+    """The outermost sink of a call: it keeps the pieces in case the stream is cut, emits them, and joins a tool's."""
 
-    __slots__ = ("pieces",)
+    __slots__ = ("_emits", "_is_open", "_joins", "_sender", "pieces")
 
-    def __init__(self) -> None:
-        self.pieces: list[ToolResult] = []
+    def __init__(self, sender: Any = None, *, emits: bool = False, joins: bool = True) -> None:
+        self.pieces: list[Any] = []
+        self._sender, self._emits, self._joins, self._is_open = sender, emits, joins, False
 
     async def open(self) -> None:
-        """Begin anew."""
-        self.pieces = []
+        """Begin; what was written before is void, and so is what was emitted."""
+        if self._is_open:
+            self.pieces = []
+            if self._sender is not None:
+                self._sender.retried()
+        self._is_open = True
 
-    async def write(self, piece: ToolResult, /) -> None:
-        """Keep a piece."""
+    async def write(self, piece: Any, /) -> None:
+        """Keep a piece, and emit it."""
+        if self._joins and not isinstance(piece, ToolResult):
+            raise ConfigError(f"a sink takes pieces that are ToolResults, not {type(piece).__name__}")
         self.pieces.append(piece)
+        if self._emits and self._sender is not None:
+            await self._sender.piece(piece)
 
-    async def close(self) -> ToolResult:
-        """Return the whole."""
-        return join_results(self.pieces)
+    async def close(self) -> Any:
+        """Return the whole of a tool's pieces; a model's message is its own."""
+        return join_results(self.pieces) if self._joins else None
+
+
+class HookError(Exception):
+    """A hook raised while it put something around a call; the cause is what it raised."""
 
 
 def text_result(text: str) -> ToolResult:

@@ -11,13 +11,12 @@ import msgspec
 from suture._aio import run_to_the_end
 from suture.errors import ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
-from suture.kernel.buffer import Buffer, Emitter
+from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.interrupts import InterruptSignal, Waiting
 from suture.kernel.journal import Changed, encode_records, remember
 from suture.kernel.lifecycle import Begin, begin, finish, load
-from suture.kernel.loop import Port, Standing, drive
+from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.port import LocalPort
 from suture.kernel.result import Out, RunResult
 from suture.kernel.run_state import RunState, SafePoint
 from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame

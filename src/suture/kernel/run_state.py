@@ -115,13 +115,14 @@ class Snapshot(NamedTuple):
     """The runs inside it, by their addresses."""
 
 
-def merge_values(state: RunState) -> tuple[dict[str, Any], list[str]]:
-    """Return the values that the calls of a turn leave to the run, in call order, and those that they deleted."""
-    merged: dict[str, Any] = {}
+def take_values(state: RunState) -> None:
+    """Let the values that the calls of a turn have set or deleted be the run's, in call order."""
     for index in sorted(state.call_values):
-        merged.update(state.call_values[index])
-    dropped = [key for key, value in merged.items() if value is DELETED]
-    return {key: value for key, value in merged.items() if value is not DELETED}, dropped
+        for key, value in state.call_values[index].items():
+            if value is DELETED:
+                state.values.pop(key, None)
+            else:
+                state.values[key] = value
 
 
 def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:

@@ -6,16 +6,16 @@ One context variable holds a `Frame`: where in the run the code stands. Every to
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
-from suture.kernel.buffer import Emitter
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
+from suture.kernel.emitter import Emitter
 from suture.kernel.interrupts import ask
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, OF_THE_TURN, RunState, SafePoint, Snapshot, add_usage
+from suture.kernel.run_state import DELETED, RunState, SafePoint, Snapshot, add_usage
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -23,18 +23,6 @@ from suture.tools import RunContext, Tool
 from suture.wires import Call, ChatWire
 
 T = TypeVar("T")
-
-
-class JournalStore(Protocol):
-    """Where journals are kept: bytes under (run, number)."""
-
-    async def append(self, run: str, first: int, records: Sequence[bytes], /, *, owner: str | None = None) -> None:
-        """Write records number `first` and up, all or none; with an `owner`, only while that holds the lease."""
-        ...
-
-    async def load(self, run: str, first: int = 0, /) -> list[bytes]:
-        """Return the records of a run from number `first` on; none if it is unknown."""
-        ...
 
 
 class Spec(NamedTuple):
@@ -65,7 +53,8 @@ class Spec(NamedTuple):
     output_key: str | None = None
     output: OutputRule | None = None
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
-    store: JournalStore | None = None
+    store: Any = None
+    """The `suture.stores.Store` that journals are kept in."""
     redact: Callable[[Any], Any] | None = None
     shorten: Callable[..., Any] | None = None  # a state that a provider refused as too long: `Compaction.shorten`
 
@@ -88,8 +77,8 @@ class Execution:
     tool_infos: tuple[ToolInfo, ...] = ()
     has_joined: bool = False
     """Whether `before_agent` was run in this process already, for a run that an engine keeps going."""
-    model_context: Any = None
-    """What surrounds the attempt that is being made, as hooks see it."""
+    sent_infos: tuple[ToolInfo, ...] = ()
+    """What the model is told of tools in this attempt."""
     deps: Any = None
     options: Mapping[str, Any] = FrozenMap()
     tool_options: Mapping[str, Any] = FrozenMap()
@@ -141,14 +130,11 @@ class Execution:
         return self if self.outer is None else self.outer.root
 
     def update(self, **changes: Any) -> None:
-        """Change fields of the stored state; what stays the same is not stored again."""
-        state = self.state
-        if self.journal is not None:
-            new = {name: value for name, value in changes.items() if getattr(state, name) != value}
-            if new:
-                self.journal.note_changes(new)
+        """Change fields of the stored state."""
         for name, value in changes.items():
-            setattr(state, name, value)
+            setattr(self.state, name, value)
+        if self.journal is not None:
+            self.journal.note_state()
 
     def spend(self, usage: TokenUsage) -> None:
         """Count what did not come with a reply of this run's: a rejected attempt, a summary, an agent inside it."""
@@ -172,15 +158,15 @@ class Execution:
 
     def forget_turn(self) -> None:
         """Forget the calls of the turn: they are answered. The journal knows that by itself."""
+        state = self.state
         self.refused, self.held = {}, {}
-        for name in OF_THE_TURN:
-            setattr(self.state, name, {})
+        state.started, state.ended, state.call_values, state.causes = {}, {}, {}, {}
 
     def last_calls(self) -> Sequence[Call]:
         """Return the calls of the last message; it is looked at once."""
-        last = self.history[-1] if self.history.length else None
-        if last is not self._last[0]:
-            self._last = (last, self.wire.calls(last) if last is not None else ())
+        history = self.history
+        if history is not self._last[0]:
+            self._last = (history, self.wire.calls(history[-1]) if history.length else ())
         return self._last[1]
 
     def check_stop(self) -> None:
@@ -227,10 +213,94 @@ def describe_error(error: BaseException) -> str:
         return name
 
 
-class Frame:
-    """Where in a run code stands: the turn, the spot in it (a call's number, or a hook), and whose code it is."""
+class _Context(RunContext[Any]):
+    """What the code at one place of a run is given."""
 
-    __slots__ = ("call_id", "context", "counts", "owner", "run", "sender", "spot", "tool", "turn", "values")
+    __slots__ = ("call_id", "own_values", "owner", "run", "spot", "tool", "turn")
+
+    run: Execution
+    spot: int | str
+    """The number of a call, or the name of a hook."""
+    owner: str
+    """Whose code it is."""
+    own_values: dict[str, Any] | None
+    """What a tool call has set; it counts for the run when all calls of the turn are answered."""
+
+    @property
+    def deps(self) -> Any:
+        return self.run.deps
+
+    @property
+    def values(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return _Values(self)
+
+    @property
+    def session(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return _Session(self)
+
+    @property
+    def cache(self) -> dict[Any, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.cache
+
+    @property
+    def agent(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.spec.name
+
+    @property
+    def model(self) -> Any:
+        return self.run.asking
+
+    @property
+    def usage(self) -> TokenUsage:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.state.usage
+
+    @property
+    def run_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.state.run_id
+
+    @property
+    def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.agent if self.run.outer is None else self.run.address
+
+    @property
+    def conversation_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.checkpoint_id or self.run_id
+
+    @property
+    def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.language
+
+    @property
+    def wire(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.run.wire.name
+
+    @property
+    def idempotency_key(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return f"{self.run.state.run_id}-{self.turn}-{self.spot}" if self.call_id or self.tool else ""
+
+    def redact(self, value: Any) -> Any:
+        return self.run.spec.shown(value)
+
+    def spend(self, usage: TokenUsage) -> None:
+        self.run.spend(usage)
+
+    def send(self, event: Any) -> None:
+        if not isinstance(event, Event):
+            raise InputError(f"send takes an event, such as Custom(name, data), not {type(event).__name__}")
+        if self.run.emitter is not None:
+            self.run.emitter.forward(event)
+
+    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
+        return ask(self, self.owner, info, state, expects)
+
+    def __repr__(self) -> str:
+        return f"<RunContext of run {self.run_id}, turn {self.turn}>"
+
+
+class Frame(_Context):
+    """Where in a run code stands: the turn, the spot in it, and whose code it is."""
+
+    __slots__ = ("counts", "sender")
 
     def __init__(
         self, run: Execution, turn: int, spot: int | str, owner: str, call_id: str = "", tool: str = ""
@@ -240,10 +310,8 @@ class Frame:
         self.counts: dict[str, int] = {}
         """How many interrupts, and runs of agents, each owner has had here."""
         self.sender: Any = None
-        """Who sends the events of the tool call, if anybody listens."""
-        self.values: dict[str, Any] | None = None
-        """What a tool call has set; it counts for the run when all calls of the turn are answered."""
-        self.context = _Context(self)
+        """Who sends the events of the model or tool call, if anybody listens."""
+        self.own_values = None
 
     @property
     def place(self) -> str:
@@ -252,8 +320,7 @@ class Frame:
 
     def move(self, turn: int, spot: str, owner: str = "") -> None:
         """Stand elsewhere from now on; interrupts are counted anew there."""
-        self.turn, self.spot, self.owner = turn, spot, owner
-        self.counts = {}
+        self.turn, self.spot, self.owner, self.counts = turn, spot, owner, {}
 
     def count(self, what: str) -> int:
         """Return how often `what` was counted here before, and count it."""
@@ -284,100 +351,7 @@ def current_run() -> RunContext[Any]:
         ...
     suture.errors.NotInRunError: current_run works inside a run only: in a hook, a wrapper or a tool of a running agent
     """
-    return current_frame("current_run").context
-
-
-class _Context(RunContext[Any]):
-    """The context of one place in a run."""
-
-    __slots__ = ("_frame",)
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-
-    @property
-    def deps(self) -> Any:
-        return self._frame.run.deps
-
-    @property
-    def values(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return _Values(self._frame)
-
-    @property
-    def session(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return _Session(self._frame)
-
-    @property
-    def cache(self) -> dict[Any, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.cache
-
-    @property
-    def agent(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.spec.name
-
-    @property
-    def model(self) -> Any:
-        return self._frame.run.asking
-
-    @property
-    def usage(self) -> TokenUsage:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.state.usage
-
-    @property
-    def run_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.state.run_id
-
-    @property
-    def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.agent if self._frame.run.outer is None else self._frame.run.address
-
-    @property
-    def conversation_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.checkpoint_id or self.run_id
-
-    @property
-    def turn(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.turn
-
-    @property
-    def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.language
-
-    @property
-    def wire(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.run.wire.name
-
-    @property
-    def call_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.call_id
-
-    @property
-    def idempotency_key(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        frame = self._frame
-        return f"{frame.run.state.run_id}-{frame.turn}-{frame.spot}" if frame.call_id or frame.tool else ""
-
-    @property
-    def tool(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._frame.tool
-
-    def redact(self, value: Any) -> Any:
-        return self._frame.run.spec.shown(value)
-
-    def spend(self, usage: TokenUsage) -> None:
-        self._frame.run.spend(usage)
-
-    def send(self, event: Any) -> None:
-        if not isinstance(event, Event):
-            raise InputError(f"send takes an event, such as Custom(name, data), not {type(event).__name__}")
-        emitter = self._frame.run.emitter
-        if emitter is not None:
-            emitter.forward(event)
-
-    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
-        return ask(self._frame, self._frame.owner, info, state, expects)
-
-    def __repr__(self) -> str:
-        return f"<RunContext of run {self.run_id}, turn {self.turn}>"
+    return current_frame("current_run")
 
 
 class _Values(MutableMapping[str, Any]):
@@ -385,11 +359,11 @@ class _Values(MutableMapping[str, Any]):
 
     __slots__ = ("_frame",)
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: _Context) -> None:
         self._frame = frame
 
     def __getitem__(self, key: str) -> Any:
-        own = self._frame.values
+        own = self._frame.own_values
         if own is not None and key in own:
             if own[key] is DELETED:
                 raise KeyError(key)
@@ -398,20 +372,20 @@ class _Values(MutableMapping[str, Any]):
 
     def __setitem__(self, key: str, value: Any) -> None:
         _check_value(key, value)
-        if self._frame.values is None:
+        if self._frame.own_values is None:
             self._frame.run.put("values", {key: value})
         else:
-            self._frame.values[key] = value
+            self._frame.own_values[key] = value
 
     def __delitem__(self, key: str) -> None:
         self[key]
-        if self._frame.values is None:
+        if self._frame.own_values is None:
             self._frame.run.drop("values", [key])
         else:
-            self._frame.values[key] = DELETED
+            self._frame.own_values[key] = DELETED
 
     def __iter__(self) -> Iterator[str]:
-        base, own = self._frame.run.state.values, self._frame.values or {}
+        base, own = self._frame.run.state.values, self._frame.own_values or {}
         return iter([key for key in {**base, **own} if own.get(key) is not DELETED])
 
     def __len__(self) -> int:
@@ -423,7 +397,7 @@ class _Session(MutableMapping[str, Any]):
 
     __slots__ = ("_root",)
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: _Context) -> None:
         self._root = frame.run.root
 
     def __getitem__(self, key: str) -> Any:
@@ -453,23 +427,23 @@ def _check_value(key: str, value: Any) -> None:
 
 def set_run_local_value(key: str, value: Any) -> None:
     """Keep a value for the rest of this run; it survives interrupt and resume. It is stored as it is now."""
-    current_frame("set_run_local_value").context.values[key] = value
+    current_frame("set_run_local_value").values[key] = value
 
 
 def get_run_local_value(key: str) -> tuple[Any, bool]:
     """Return a value of this run, and whether there is one."""
-    values = current_frame("get_run_local_value").context.values
+    values = current_frame("get_run_local_value").values
     return values.get(key), key in values
 
 
 def delete_run_local_value(key: str) -> None:
     """Forget a value of this run; one that is not there is no error."""
-    current_frame("delete_run_local_value").context.values.pop(key, None)
+    current_frame("delete_run_local_value").values.pop(key, None)
 
 
 def send_event(event: Event) -> None:
     """Send an event of your own (`Custom`, or any other) to whoever reads the run's events."""
-    current_frame("send_event").context.send(event)
+    current_frame("send_event").send(event)
 
 
 @overload
@@ -489,7 +463,7 @@ async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -
         ...
     suture.errors.NotInRunError: interrupt works inside a run only: in a hook, a wrapper or a tool of a running agent
     """
-    return await current_frame("interrupt").context.interrupt(info, state=state, expects=expects)
+    return await current_frame("interrupt").interrupt(info, state=state, expects=expects)
 
 
 def interrupt_state() -> tuple[Any, bool]:

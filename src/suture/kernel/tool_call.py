@@ -1,86 +1,49 @@
-"""One tool call, from the model's arguments to a result: the ring of wrappers, the guard, the tool."""
+"""The tool calls of a turn, side by side or one by one; each from the model's arguments to a result."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from difflib import get_close_matches
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from suture._aio import closing
+from suture._aio import closing, in_context
 from suture._text import shorten
 from suture.errors import ConfigError
-from suture.events import Event, ToolDelta, ToolFinished, ToolRetried, ToolStarted, ToolWaiting
 from suture.kernel.config import Component, notify
+from suture.kernel.emitter import ToolSender
 from suture.kernel.interrupts import Approval, InterruptSignal, Rejected, Waiting, ask
-from suture.kernel.legacy import HookError, SpecificLayer
-from suture.kernel.middleware import SPECIFIC_HOOKS, Hook
-from suture.kernel.requests import CallTool, Collector, ToolCallRequest, error_result, join_results, text_result
+from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
+from suture.kernel.run_state import take_values
 from suture.kernel.state import FRAME, Execution, Frame, describe_error, is_cancelled
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
-from suture.wires import Call
+from suture.wires import Call, Piece
 
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
 _END: Any = object()
+_Ending = tuple[Waiting, ...] | Exception | None
 
 
-# --- the ring -------------------------------------------------------------------------------------
+# --- the tool and its guard -----------------------------------------------------------------------
 
 
-class Layer:
-    """One `wrap_tool_call` in the ring: it knows what stands inside it."""
-
-    __slots__ = ("inner", "owner", "wrap")
-
-    def __init__(self, owner: str, wrap: Callable[..., Any], inner: CallTool) -> None:
-        self.owner, self.wrap, self.inner = owner, wrap, inner
-
-    async def __call__(self, call: ToolCallRequest) -> ToolResult:
-        """Run the wrapper, with the rest of the ring as its `proceed`."""
-        frame = FRAME.get()
-        before, frame.owner = frame.owner, self.owner
-        try:
-            result: Any = self.wrap(call, self._proceed)
-            if hasattr(result, "__await__"):
-                result = await result
-        finally:
-            frame.owner = before
-        if not isinstance(result, ToolResult):
-            raise ConfigError(
-                f"{self.owner} gave {type(result).__name__} for a result of {call.name}, not a ToolResult"
-            )
-        return result
-
-    def _proceed(self, call: ToolCallRequest) -> Awaitable[ToolResult]:
-        frame = FRAME.get()
-        if call.name != frame.tool or call.call_id != frame.call_id:
-            raise ConfigError(f"{self.owner} changed the name or the id of a call; they are the model's")
-        return self.inner(call)
-
-
-def compile_rings(rings: Mapping[str, Sequence[Hook]]) -> dict[str, CallTool]:
-    """Return for each kind of tool the function that runs a call through its ring; "" is for calls without a tool."""
-    compiled: dict[str, CallTool] = {}
-    for kind, hooks in rings.items():
-        inner: Any = Innermost(kind) if kind else _refuse
-        for hook in reversed(hooks):
-            if hook.method in SPECIFIC_HOOKS.values():
-                inner = SpecificLayer(hook, kind, inner)
-            else:
-                inner = Layer(hook.owner, hook.call, inner)
-        compiled[kind] = inner
-    return compiled
-
-
-async def _refuse(call: ToolCallRequest) -> ToolResult:
+async def refuse_call(call: ToolCallRequest) -> ToolResult:
     """Say why a call is not run: there is no such tool, or the run may not call it."""
     frame = FRAME.get()
+    if call.call_id != frame.call_id or call.name != frame.tool:
+        refuse_renamed(frame.owner)
     refused = frame.run.refused.get(int(frame.spot))
     return error_result(refused if refused is not None else unknown_tool(call.name, list(frame.run.tools)))
+
+
+def refuse_renamed(owner: str) -> None:
+    """Say who changed what is the model's."""
+    raise ConfigError(f"{owner} changed the name or the id of a call; they are the model's")
 
 
 def unknown_tool(name: str, known: Sequence[str]) -> str:
@@ -95,10 +58,7 @@ def unknown_tool(name: str, known: Sequence[str]) -> str:
     return f"There is no tool named {shorten(name, 64)!r}.{hint} {listed}"
 
 
-# --- the tool and its guard -----------------------------------------------------------------------
-
-
-class Innermost:
+class CalledTool:
     """The tool itself, inside the ring: callbacks, approval, retries, timeout."""
 
     __slots__ = ("enhanced", "streams")
@@ -110,13 +70,16 @@ class Innermost:
 
     async def __call__(self, call: ToolCallRequest) -> ToolResult:
         """Run the tool; the pieces of one that streams go into the sink."""
-        argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
         frame = FRAME.get()
-        before, frame.owner = frame.owner, "tool"
+        outer = frame.owner
+        if call.call_id != frame.call_id or call.name != frame.tool:
+            refuse_renamed(outer)
+        argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
+        frame.owner = "tool"
         try:
             if not self.streams:
                 value = await self.endpoint(argument, **call.options)
-                return text_result(value) if value.__class__ is str else value
+                return ToolResult((TextPart(value),)) if value.__class__ is str else value
             sink = call.sink or Collector()
             await sink.open()
             async with closing(self.endpoint(argument, **call.options)) as stream:
@@ -126,14 +89,14 @@ class Innermost:
         except (ToolArgumentsError, Rejected) as error:
             return error_result(str(error))
         finally:
-            frame.owner = before
+            frame.owner = outer
 
     def endpoint(self, argument: Any, /, **options: Any) -> Any:
         """Run the tool in the form of its kind: what the reference's wrappers stand around."""
         frame = FRAME.get()
         tool = frame.run.tools[frame.tool]
         if not frame.run.spec.callbacks and not tool.requires_approval and tool.timeout is None and not tool.retry:
-            return tool.endpoint(argument, context=frame.context, **options)
+            return tool.endpoint(argument, context=frame, **options)
         guarded = _Guard(tool, frame).run(argument, options)
         return guarded if self.streams else _last(guarded)
 
@@ -202,7 +165,7 @@ class _Guard:
     async def _in_time(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
         """Yield what the tool gives until its time is up."""
         tool = self.tool
-        work = tool.endpoint(argument, context=self.frame.context, **options)
+        work = tool.endpoint(argument, context=self.frame, **options)
         deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
         async with closing(work if tool.kind in STREAMING else _once(work)) as stream:
             while True:
@@ -242,15 +205,16 @@ class _Guard:
 
 async def begin_calls(run: Execution, indexes: Sequence[int]) -> None:
     """Count calls as begun, and write that before they do anything. If that is cancelled, none of them has begun."""
-    new = [index for index in indexes if index not in run.state.started]
-    if not new:
-        return
-    run.put("started", dict.fromkeys(new, True))
-    if run.journal is not None:
+    started, new = run.state.started, dict[int, bool]()
+    for index in indexes:
+        if index not in started:
+            started[index] = new[index] = True
+    if new and run.journal is not None:
+        run.journal.note_entries("started", new)
         try:
             await run.journal.flush("start")
         except asyncio.CancelledError:
-            take_back(run, new)
+            take_back(run, list(new))
             raise
 
 
@@ -267,62 +231,43 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
     The result is in the state and in the journal before anything relies on it.
     """
     frame = Frame(run, run.state.turn, index, "tool", call.id, call.name)
-    frame.values = {}
+    frame.own_values = {}
     FRAME.set(frame)
     arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
     tool = run.tools.get(call.name)
-    root = _RootSink(frame, tool)
+    kind, emits = ("invokable", False) if tool is None else (tool.kind, tool.kind in STREAMING)
     if run.emitter is not None:
-        frame.sender = _Sender(frame, arguments)
-        if not run.spec.stack.sends_tool_events and not (tool is not None and tool.requires_approval):
+        frame.sender = ToolSender(frame, arguments)
+        if run.spec.stack.sends_tool_events:
+            emits = False
+        elif tool is None or not tool.requires_approval:
             frame.sender.started()
-    reaches = tool is not None and index not in run.refused
-    request = ToolCallRequest(call.name, call.id, arguments, tool.kind if tool else "invokable", root, run.tool_options)
+    root = Collector(frame.sender, emits=emits)
+    request = ToolCallRequest(call.name, call.id, arguments, kind, root, run.tool_options)
     failure: Exception | None = None
     try:
-        result = await run.spec.rings[tool.kind if reaches and tool else ""](request)
-    except InterruptSignal as signal:
-        return await _wait(frame, signal.waiting)
-    except BaseExceptionGroup as group:
-        waiting = _waiting_in(group)
+        result = await run.spec.rings["" if tool is None or index in run.refused else kind](request)
+    except BaseException as error:  # noqa: BLE001 - it becomes a result, or ends the run
+        waiting = _waiting_in(error)
         if waiting:
             return await _wait(frame, waiting)
-        result, failure = _fail(frame, group, root.pieces)
-    except asyncio.CancelledError as error:
-        if is_cancelled(run):
-            raise
-        result = join_results(
-            [*root.pieces, error_result(_error_text(run, error))]
-        )  # the tool's own work was cancelled
-    except SystemExit as error:  # argparse and click raise it for arguments that the model chose
-        result, failure = _fail(frame, RuntimeError(f"the tool ended with exit code {error.code}"), root.pieces)
-    except Exception as error:  # noqa: BLE001 - it becomes a result, or ends the run
         result, failure = _fail(frame, error, root.pieces)
-    except BaseException:
-        run.put("causes", {index: Cause.UNKNOWN})
-        raise
-    if result is None:
-        return failure
+        if result is None:
+            return failure
     await _end(frame, index, _storable(result))
     return failure
 
 
-def _waiting_in(group: BaseExceptionGroup[BaseException]) -> tuple[Waiting, ...]:
-    """Return the interrupts that a task group carries out; none if it carries anything else."""
-    rest = group.split(InterruptSignal)[1]
-    if rest is not None and rest.split(asyncio.CancelledError)[1] is not None:
+def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:
+    """Return the interrupts that an error carries out, alone or in a task group; none if that carries anything else."""
+    if isinstance(error, InterruptSignal):
+        return error.waiting
+    if not isinstance(error, BaseExceptionGroup):
         return ()
-    found: list[Waiting] = []
-
-    def visit(error: BaseException) -> None:
-        if isinstance(error, BaseExceptionGroup):
-            for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-                visit(inner)  # pyright: ignore[reportUnknownArgumentType]
-        elif isinstance(error, InterruptSignal):
-            found.extend(error.waiting)
-
-    visit(group)
-    return tuple(found)
+    signals, rest = cast("BaseExceptionGroup[BaseException]", error).split(InterruptSignal)
+    if signals is None or (rest is not None and rest.split(asyncio.CancelledError)[1] is not None):
+        return ()
+    return tuple([item for inner in signals.exceptions for item in _waiting_in(inner)])
 
 
 async def _wait(frame: Frame, waiting: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
@@ -341,7 +286,14 @@ def _fail(
 ) -> tuple[ToolResult | None, Exception | None]:
     """Return the result that an error becomes, and the error if it must end the run; a hook's own has no result."""
     run = frame.run
+    if isinstance(error, SystemExit):  # argparse and click raise it for arguments that the model chose
+        error = RuntimeError(f"the tool ended with exit code {error.code}")
+    if isinstance(error, asyncio.CancelledError):
+        if is_cancelled(run):
+            raise error
+        return join_results([*pieces, error_result(_error_text(run, error))]), None  # the tool's own work was cancelled
     if not isinstance(error, Exception):
+        run.put("causes", {int(frame.spot): Cause.UNKNOWN})
         raise error
     if isinstance(error, HookError) and isinstance(error.__cause__, Exception):
         return None, error.__cause__
@@ -366,7 +318,10 @@ def _error_text(run: Execution, error: BaseException) -> str:
 
 def _storable(result: ToolResult) -> ToolResult:
     """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
-    if all(not isinstance(part, TextPart) or part.text.isascii() for part in result.parts):
+    for part in result.parts:
+        if isinstance(part, TextPart) and not part.text.isascii():
+            break
+    else:
         return result
     return replace(
         result, parts=tuple(_join_halves(part) if isinstance(part, TextPart) else part for part in result.parts)
@@ -382,10 +337,11 @@ def _join_halves(part: TextPart) -> TextPart:
 async def _end(frame: Frame, index: int, result: ToolResult) -> None:
     """Write a result; what the call left in the outer run's session is safe before its end is."""
     run = frame.run
-    if frame.values:
-        run.put("call_values", {index: frame.values})
-    run.put("ended", {index: result})
+    if frame.own_values:
+        run.put("call_values", {index: frame.own_values})
+    run.state.ended[index] = result
     if run.journal is not None:
+        run.journal.note_entries("ended", {index: result})
         if run.outer is not None and run.root.journal is not None:
             await run.root.journal.flush()
         await run.journal.flush("end")
@@ -404,87 +360,181 @@ def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
     return not result.is_error and (name in run.return_directly or (tool is not None and tool.return_directly))
 
 
-# --- its events -----------------------------------------------------------------------------------
+# --- the calls of a turn --------------------------------------------------------------------------
 
 
-class _RootSink(Collector):
-    """The outermost sink: it emits pieces as they come, and joins them."""
-
-    __slots__ = ("_frame", "_opened", "_sends", "_tool")
-
-    def __init__(self, frame: Frame, tool: Tool[..., Any] | None) -> None:
-        self.pieces = []
-        self._frame, self._tool, self._opened, self._sends = frame, tool, False, False
-
-    async def open(self) -> None:
-        """Begin; a second time what was emitted is void."""
-        if self._opened and self._frame.sender is not None:
-            self._frame.sender.retried()
-        self._opened, self.pieces = True, []
-        run, tool = self._frame.run, self._tool
-        streams = tool is not None and tool.kind in STREAMING and run.state.streaming
-        self._sends = streams and run.emitter is not None and not run.spec.stack.sends_tool_events
-
-    async def write(self, piece: ToolResult, /) -> None:
-        """Keep a piece, and emit it."""
-        if not isinstance(piece, ToolResult):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a sink takes pieces that are ToolResults, not {type(piece).__name__}")
-        self.pieces.append(piece)
-        if self._sends:
-            self._frame.sender.piece(piece)
+def refuse_calls(run: Execution, calls: Sequence[Call]) -> None:
+    """Decide which calls of a turn are not to be run, and what is said of them."""
+    budget = run.spec.budget
+    if run.state.is_last:
+        run.refused = dict.fromkeys(range(len(calls)), "Not run: the run may take no more turns.")
+    elif (
+        calls and calls[-1].arguments in ("", "{}") and run.wire.is_cut(run.history[-1])
+    ):  # it may have had more to say
+        run.refused[len(calls) - 1] = placeholder_text(Cause.MALFORMED, calls[-1].name, calls[-1].id, run.language)
+    if budget is not None and budget.tool_calls is not None:
+        for index in range(max(0, budget.tool_calls - run.state.tool_calls), len(calls)):
+            run.refused[index] = f"Not run: the budget of {budget.tool_calls} tool calls is used up."
 
 
-class _Sender:
-    """Sends the events of one tool call."""
-
-    __slots__ = ("arguments", "frame", "has_started", "shown")
-
-    def __init__(self, frame: Frame, arguments: str) -> None:
-        self.frame, self.arguments = frame, arguments
-        self.has_started = False
-        self.shown: ToolResult | None = None
-        """The result as it was where a middleware of the list sends it; the call's own if not given."""
-
-    def _send(self, kind: type[Event], **fields: Any) -> None:
-        frame = self.frame
-        if frame.run.emitter is not None:
-            frame.run.emitter.send(
-                kind, turn=frame.turn, index=frame.spot, call_id=frame.call_id, name=frame.tool, **fields
-            )
-
-    def started(self) -> None:
-        """Send that the call begins, once."""
-        if not self.has_started:
-            self.has_started = True
-            self._send(ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
-
-    def waits(self) -> None:
-        """Send that the call waits for an answer."""
-        self._send(ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
-
-    def piece(self, result: ToolResult) -> None:
-        """Send a piece of a streamed result, if pieces are wanted."""
-        if self.frame.run.state.streaming:
-            self._send(ToolDelta, result=self.frame.run.spec.shown(result))
-
-    def retried(self) -> None:
-        """Send that the pieces so far are void."""
-        self._send(ToolRetried)
-
-    def finished(self, result: ToolResult, *, directly: bool) -> None:
-        """Send the whole result; a call that a wrapper answered begins with it."""
-        if self.shown is None and not self.has_started and self.frame.run.spec.stack.sends_tool_events:
-            return  # it never came to the place that sends
-        self.started()
-        result = self.frame.run.spec.shown(self.shown or result)
-        message_id = f"{self.frame.run.address}/{self.frame.place}"
-        self._send(ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly)
+async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
+    """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
+    ended, causes = run.state.ended, run.state.causes
+    open_calls = [index for index in range(len(calls)) if index not in ended and index not in causes]
+    endings: list[_Ending] = []
+    try:
+        if len(open_calls) > 1 and not run.spec.sequential:
+            endings = await _side_by_side(run, calls, open_calls)
+        else:
+            for index in open_calls:
+                if run.stop_at:
+                    run.check_stop()
+                await begin_calls(run, beginning(run, calls, (index,)))
+                ending = await in_context(run_call(run, calls[index], index), copy_context())
+                if ending is not None:  # what stands behind a call that waits, or that ends the run, does not begin
+                    endings = [ending]
+                    break
+    except asyncio.CancelledError:
+        give_up(run, calls, run.state.started)
+        raise
+    if endings:
+        _raise_first(endings)
 
 
-def send_settled(run: Execution, call: Call, index: int, result: ToolResult, *, directly: bool = False) -> None:
-    """Send the end of a call that this process did not run."""
+def _raise_first(endings: Sequence[_Ending]) -> None:
+    """Raise the first error that must end the run; else, together, what the calls wait for."""
+    waiting: list[Waiting] = []
+    for ending in endings:
+        if isinstance(ending, Exception):
+            raise ending
+        waiting += ending or ()
+    if waiting:
+        raise InterruptSignal(tuple(waiting))
+
+
+async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
+    await begin_calls(run, beginning(run, calls, open_calls))
+    loop = asyncio.get_running_loop()
+    tasks = [
+        loop.create_task(run_call(run, calls[index], index), context=copy_context(), name=f"{run.address}:{index}")
+        for index in open_calls
+    ]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        while not all(task.done() for task in tasks):  # they clean up, however often we are cancelled meanwhile
+            try:
+                await asyncio.wait(tasks)
+            except asyncio.CancelledError:
+                continue
+        _retrieve(tasks)
+        raise
+    _retrieve(tasks)
+    return [task.result() for task in tasks]
+
+
+def _retrieve(tasks: Sequence["asyncio.Task[_Ending]"]) -> None:
+    """Ask each task for its exception, so that none is called unretrieved."""
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+
+
+def beginning(run: Execution, calls: Sequence[Call], indexes: Sequence[int]) -> list[int]:
+    """Return the calls that begin at once: one that is refused never does, one that asks for approval does later."""
+    begins: list[int] = []
+    for index in indexes:
+        tool = run.tools.get(calls[index].name)
+        if index not in run.refused and (tool is None or not tool.requires_approval):
+            begins.append(index)
+    return begins
+
+
+def is_over(run: Execution, index: int) -> bool:
+    """Tell whether a call of the turn has a result, or a reason why it has none."""
+    return index in run.state.ended or index in run.state.causes
+
+
+def give_up(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> None:
+    """Say of calls that started and were cancelled why they have no result."""
+    for index in indexes:
+        if not is_over(run, index):
+            tool = run.tools.get(calls[index].name)
+            unstoppable = tool is not None and tool.in_thread
+            run.put("causes", {index: Cause.UNKNOWN if unstoppable else Cause.STOPPED})
+
+
+def answer_batch(run: Execution, calls: Sequence[Call], *, ends: bool) -> bool:
+    """Put the results of a batch that is done into the history; return whether the run ends, perhaps by one of them."""
+    state = run.state
+    messages = answer_calls(run, calls, Cause.UNKNOWN)
+    directly = [index for index, result in state.ended.items() if ends_run(run, calls[index].name, result)]
     if run.emitter is not None:
-        sender = _Sender(Frame(run, run.state.turn, index, "tool", call.id, call.name), "")
-        sender.shown = result
-        sender.has_started = True  # in another process
-        sender.finished(result, directly=directly)
+        _send_ends(run, calls, directly)
+    last = max(directly) if directly else None
+    run.history = run.history.extend(messages)
+    if state.call_values:
+        take_values(state)
+    state.tool_calls += len(state.started)
+    if run.refused:
+        state.refused_calls += sum(calls[index].name in run.tools for index in run.refused)
+    if last is not None:
+        ends, run.output_message = True, messages[last]
+        state.output = len(run.history) - len(messages) + last
+    run.forget_turn()
+    state.phase, state.ends = "gathered", ends
+    if run.journal is not None:
+        run.journal.note_answers(run.history, last)
+        run.journal.note_state()
+    return ends
+
+
+def _send_ends(run: Execution, calls: Sequence[Call], directly: Sequence[int]) -> None:
+    """Send the ends of calls that another process began, then those of calls that end the run: after all others."""
+    for index, cause in run.state.causes.items():
+        if index not in run.state.ended:
+            text = placeholder_text(cause, calls[index].name, calls[index].id, run.language)
+            _send_settled(run, calls[index], index, error_result(text), directly=False)
+    for index in sorted(directly):
+        if index in run.held:
+            run.held[index].finished(run.state.ended[index], directly=True)
+        else:
+            _send_settled(run, calls[index], index, run.state.ended[index], directly=True)
+
+
+def _send_settled(run: Execution, call: Call, index: int, result: ToolResult, *, directly: bool) -> None:
+    """Send the end of a call that this process did not run."""
+    frame = Frame(run, run.state.turn, index, "tool", call.id, call.name)
+    ToolSender(frame, "", settled=result).finished(result, directly=directly)
+
+
+def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -> list[Any]:
+    """Return the messages that answer the calls, in call order; calls without any result say why.
+
+    Where `default` is `None`, calls that nothing is known about stay open.
+    """
+    messages: list[Any] = []
+    for index, call in enumerate(calls):
+        result = run.state.ended.get(index)
+        if result is not None:
+            message = run.wire.result(call, result)
+            run.ids[id(message)] = (message, f"{run.address}/{run.state.turn}/{index}")
+            messages.append(message)
+            continue
+        cause = run.state.causes.get(index, default)
+        if cause is not None:
+            messages += explain(run, call, cause)
+    return messages
+
+
+def answer_reply(run: Execution, reply: Any) -> list[Any]:
+    """Return the messages that answered a reply, from what is stored."""
+    return answer_calls(run, run.wire.calls(reply), Cause.UNKNOWN)
+
+
+def explain(run: Execution, call: Call, cause: Cause) -> list[Any]:
+    """Return what answers a call that has no result."""
+    text = placeholder_text(cause, call.name, call.id, run.language)
+    return run.wire.carry([Piece(call=call, text=text, cause=cause.value)])

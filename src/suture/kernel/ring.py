@@ -1,8 +1,8 @@
-"""The reference's five wrapping hooks, adapted to the ring: `wrap_model`, and one hook for each kind of tool.
+"""The ring around a model or tool call: `wrap_model_call` and `wrap_tool_call`, and the reference's five hooks.
 
-Such a hook *pulls* a stream; `proceed` *pushes* one into a sink. Those next to the tool (or the model) are chained as
-they are. One with a general wrapper inside it is bridged by a task and a small queue; there the whole is joined for
-that wrapper, so memory is not bounded.
+One of those (`wrap_model`, and one for each kind of tool) *pulls* a stream; `proceed` *pushes* one into a sink. Those
+next to the tool (or the model) are chained as they are. One with a general wrapper inside it is bridged by a task and a
+small queue; there the whole is joined for that wrapper, so memory is not bounded.
 """
 
 import asyncio
@@ -15,22 +15,24 @@ from msgspec.structs import replace
 from suture._aio import closing, settle
 from suture.errors import ConfigError
 from suture.kernel.interrupts import Rejected
-from suture.kernel.middleware import ChatModelAgentMiddleware, Hook
+from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
+from suture.kernel.model_call import AskedModel, make_model_context
 from suture.kernel.requests import (
     AskModel,
     CallTool,
     Collector,
+    HookError,
     Model,
     ModelRequest,
     ToolCallRequest,
     ask,
     error_result,
-    join_results,
     name_of,
     text_result,
 )
 from suture.kernel.state import FRAME, Frame, current_frame
-from suture.messages import Delta, TextPart, ToolArgument, ToolContext, ToolResult
+from suture.kernel.tool_call import CalledTool, refuse_call, refuse_renamed
+from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools import ToolArgumentsError
 
 _ROOM = 32
@@ -38,8 +40,52 @@ _ROOM = 32
 _END: Any = object()
 
 
-class HookError(Exception):
-    """A hook raised while it put something around a call; the cause is what it raised."""
+# --- the ring -------------------------------------------------------------------------------------
+
+
+class Layer:
+    """One `wrap_model_call` or `wrap_tool_call` in a ring: it knows what stands inside it."""
+
+    __slots__ = ("around_tools", "inner", "owner", "wrap")
+
+    def __init__(self, hook: Hook, inner: Callable[[Any], Awaitable[Any]]) -> None:
+        self.owner, self.wrap, self.inner = hook.owner, hook.call, inner
+        self.around_tools = hook.method == "wrap_tool_call"
+
+    async def __call__(self, request: Any) -> Any:
+        """Run the wrapper, with the rest of the ring as its `proceed`."""
+        frame = FRAME.get()
+        outer = frame.owner
+        if self.around_tools and (request.call_id != frame.call_id or request.name != frame.tool):
+            refuse_renamed(outer)
+        frame.owner = self.owner
+        try:
+            value: Any = self.wrap(request, self.inner)
+            if hasattr(value, "__await__"):
+                value = await value
+        finally:
+            frame.owner = outer
+        if self.around_tools and not isinstance(value, ToolResult):
+            raise ConfigError(
+                f"{self.owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult"
+            )
+        return value
+
+
+def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
+    """Return what takes a request through each ring: "model", each kind of tool, and "" for calls without a tool."""
+    rings: dict[str, Any] = {"model": AskedModel(), "": refuse_call}
+    rings |= {kind: CalledTool(kind) for kind in SPECIFIC_HOOKS}
+    for ring, inner in rings.items():
+        for hook in reversed(stack.around_model if ring == "model" else stack.around_tools[ring]):
+            if hook.method == "wrap_model":
+                inner = ModelLayer(hook, inner)  # noqa: PLW2901 - it stands inside the next one
+            elif hook.method in {"wrap_tool_call", "wrap_model_call"}:
+                inner = Layer(hook, inner)  # noqa: PLW2901
+            else:
+                inner = SpecificLayer(hook, ring, inner)  # noqa: PLW2901
+        rings[ring] = inner
+    return rings
 
 
 # --- tools ----------------------------------------------------------------------------------------
@@ -242,8 +288,8 @@ class _Bridge(Collector):
 
     __slots__ = ("_queue", "opened", "whole")
 
-    def __init__(self, queue: "asyncio.Queue[Any]") -> None:
-        super().__init__()
+    def __init__(self, queue: "asyncio.Queue[Any]", *, joins: bool = True) -> None:
+        super().__init__(joins=joins)
         self._queue, self.opened = queue, False
         self.whole: ToolResult | None = None
 
@@ -257,9 +303,9 @@ class _Bridge(Collector):
         await super().write(piece)
         await self._queue.put(piece)
 
-    async def close(self) -> ToolResult:
+    async def close(self) -> ToolResult | None:
         """Return the whole."""
-        self.whole = join_results(self.pieces)
+        self.whole = await super().close()
         return self.whole
 
 
@@ -283,7 +329,8 @@ class ModelLayer:
         frame = FRAME.get()
         inner: Any = await self.inner.model() if hasattr(self.inner, "model") else _BridgedModel(frame, self.inner)
         frame.owner = self.hook.owner
-        wrapped: Any = await settle(self.hook.call(inner, frame.run.model_context))
+        run = frame.run
+        wrapped: Any = await settle(self.hook.call(inner, make_model_context(run, run.state.turn + 1, run.sent_infos)))
         if wrapped is None:
             return inner
         if not hasattr(wrapped, "stream"):
@@ -302,7 +349,7 @@ class _BridgedModel:
     async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
         queue: asyncio.Queue[Any] = asyncio.Queue(_ROOM)
-        work = self._proceed(replace(request, sink=_DeltaBridge(queue)))
+        work = self._proceed(replace(request, sink=_Bridge(queue, joins=False)))
         task = asyncio.get_running_loop().create_task(_in_task(work, queue), context=copy_context())
         try:
             while (delta := await queue.get()) is not _END:
@@ -312,23 +359,6 @@ class _BridgedModel:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-
-
-class _DeltaBridge:
-    """A sink of a model whose deltas are pulled from a queue."""
-
-    def __init__(self, queue: "asyncio.Queue[Any]") -> None:
-        self._queue = queue
-
-    async def open(self) -> None:
-        """Begin."""
-
-    async def write(self, delta: Delta, /) -> None:
-        """Pass a delta on."""
-        await self._queue.put(delta)
-
-    async def close(self) -> None:
-        """End."""
 
 
 # --- the reference's senders ----------------------------------------------------------------------
@@ -348,8 +378,8 @@ class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
         sender = current_frame().sender
         if sender is None:
             return await proceed(request)
-        message = await proceed(replace(request, sink=sender.around(request.sink)))
-        sender.finished(message)
+        message = await proceed(replace(request, sink=_SendingSink(request.sink, sender)))
+        sender.finished(message, None)
         return message
 
 
@@ -384,11 +414,11 @@ class _SendingSink:
         """Begin."""
         await self._outer.open()
 
-    async def write(self, piece: ToolResult, /) -> None:
+    async def write(self, piece: Any, /) -> None:
         """Send a piece, and pass it on."""
-        self._sender.piece(piece)
+        await self._sender.piece(piece)
         await self._outer.write(piece)
 
-    async def close(self) -> ToolResult:
+    async def close(self) -> Any:
         """Return the whole."""
         return await self._outer.close()

@@ -1,4 +1,4 @@
-"""The events of a run on their way to its one reader.
+"""The events of a run on their way to its one reader, and who sends those of a model call and of a tool call.
 
 Nothing is lost: events wait until they are read. Past `LIMIT` unread ones whoever can wait (a model's stream)
 waits; a tool never does. Tools that run in threads may put events, too.
@@ -12,7 +12,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from suture.events import Event
+from suture.events import (
+    Event,
+    MessageDelta,
+    MessageFinished,
+    ToolDelta,
+    ToolFinished,
+    ToolRetried,
+    ToolStarted,
+    ToolWaiting,
+)
+from suture.messages import Delta, TokenUsage, ToolResult
 
 LIMIT = 256
 """How many events may be unread before a model's stream waits for the reader."""
@@ -116,7 +126,86 @@ class Emitter:
             msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
         )
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether the reader is so far behind that a stream should wait."""
-        return len(self.buffer.items) > LIMIT and not self.buffer.lifted
+
+class ModelSender:
+    """Sends the events of one attempt at a model turn."""
+
+    __slots__ = ("_message_id", "_run")
+
+    def __init__(self, run: Any, message_id: str) -> None:
+        self._run, self._message_id = run, message_id
+
+    def retried(self) -> None:
+        """Send nothing: whoever asks again says so."""
+
+    async def piece(self, delta: Delta) -> None:
+        """Send a delta, if pieces are wanted; wait while the reader is behind."""
+        run, emitter = self._run, self._run.emitter
+        if emitter is not None and run.state.streaming:
+            shown = run.spec.shown(delta)
+            emitter.send(MessageDelta, turn=run.state.turn + 1, message_id=self._message_id, delta=shown)
+            if len(emitter.buffer.items) > LIMIT:
+                await emitter.buffer.wait_for_room()
+
+    def finished(self, message: Any, usage: TokenUsage | None) -> None:
+        """Send the whole message."""
+        run = self._run
+        if run.emitter is not None:
+            shown = run.spec.shown(message)
+            run.emitter.send(
+                MessageFinished,
+                turn=run.state.turn + 1,
+                message_id=self._message_id,
+                message=shown,
+                text=run.wire.text(shown),
+                usage=run.wire.usage(message) or usage,
+            )
+
+
+class ToolSender:
+    """Sends the events of one tool call."""
+
+    __slots__ = ("arguments", "frame", "has_started", "shown")
+
+    def __init__(self, frame: Any, arguments: str, *, settled: ToolResult | None = None) -> None:
+        self.frame, self.arguments = frame, arguments
+        self.has_started = settled is not None
+        """A call that is settled was begun by another process."""
+        self.shown = settled
+        """The result as it was where a middleware of the list sends it; the call's own if not given."""
+
+    def _send(self, kind: type[Event], **fields: Any) -> None:
+        frame = self.frame
+        if frame.run.emitter is not None:
+            frame.run.emitter.send(
+                kind, turn=frame.turn, index=frame.spot, call_id=frame.call_id, name=frame.tool, **fields
+            )
+
+    def started(self) -> None:
+        """Send that the call begins, once."""
+        if not self.has_started:
+            self.has_started = True
+            self._send(ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
+
+    def waits(self) -> None:
+        """Send that the call waits for an answer."""
+        self._send(ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
+
+    async def piece(self, result: ToolResult) -> None:
+        """Send a piece of a streamed result, if pieces are wanted; a tool never waits for the reader."""
+        if self.frame.run.state.streaming:
+            self._send(ToolDelta, result=self.frame.run.spec.shown(result))
+
+    def retried(self) -> None:
+        """Send that the pieces so far are void."""
+        self._send(ToolRetried)
+
+    def finished(self, result: ToolResult, *, directly: bool) -> None:
+        """Send the whole result; a call that a wrapper answered begins with it."""
+        run = self.frame.run
+        if self.shown is None and not self.has_started and run.spec.stack.sends_tool_events:
+            return  # it never came to the place that sends
+        self.started()
+        result = run.spec.shown(self.shown or result)
+        message_id = f"{run.address}/{self.frame.place}"
+        self._send(ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly)
