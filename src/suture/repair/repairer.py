@@ -173,11 +173,10 @@ class Follower:
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
         """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
-        repairer, grows = self._repairer, history.follows(self._history)
-        if self._clean is not None and grows and self._glance(history):
-            self._history, self._behind = history, True
+        if self.passes(history) and self._clean is not None:
             return Repaired(messages=history, changed=False, report=self._clean.report)
-        if grows and not self._behind:
+        repairer = self._repairer
+        if history.follows(self._history) and not self._behind:
             repairer.extend(history[self._history.length :])
         else:
             repairer.reset(history)
@@ -192,21 +191,34 @@ class Follower:
         self._clean = fixed if history.length and not (changed or fixed.report.findings or fixed.pending) else None
         if self._clean is not None:
             walk = repairer.walk
-            self._look_back(walk.wire, history)
             glances = walk._glances  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+            self._look_back(walk.wire, history)
             if self._last == "assistant" or walk.boundary < history.length or not glances:
                 self._clean = None
+            else:
+                history.log.memo[Follower] = self
         return fixed
 
-    def _glance(self, history: History[Any]) -> bool:
-        """Tell whether what is new is acceptable at a glance, and ends where a turn does."""
-        walk, start = self._repairer.walk, self._history.length
-        demands = walk._demands  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
-        demands.last, demands.stop = self._last, history.length
-        if start < history.length and walk.wire.glance(history.log, start, demands) < history.length:
+    def passes(self, history: History[Any]) -> bool:
+        """Tell whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
+        if history is self._history:
+            return self._clean is not None
+        start, length = self._history.length, history.length
+        if self._clean is None or not history.follows(self._history):
             return False
+        walk = self._repairer.walk
+        demands = walk._demands  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+        demands.last, demands.stop = self._last, length
+        if start < length:
+            self._behind = True
+            if walk.wire.glance(history.log, start, demands) < length:
+                self._clean = None
+                return False
+        self._history = history
         self._look_back(walk.wire, history)
-        return self._last != "assistant"
+        if self._last == "assistant":
+            self._clean = None
+        return self._clean is not None
 
     def _look_back(self, wire: Wire, history: History[Any]) -> None:
         """Keep who spoke last."""
@@ -234,11 +246,15 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     start = log.whole
     if start == length:
         return True
+    follower = log.memo.get(Follower)
+    if follower is not None and follower.passes(history):  # it asks for more
+        log.whole = max(log.whole, length)
+        return True
     start = start if start < length else 0
     messages = log if len(log) == length else history
-    demands = None if wire.native else log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
+    demands = log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
     while start < length:
-        seen = wire.skip(messages, start) if demands is None else wire.glance(messages, start, demands)
+        seen = wire.glance(messages, start, demands)
         if seen == start:
             return False
         start = seen

@@ -172,7 +172,8 @@ _encode = msgspec.json.Encoder(enc_hook=_plain_form).encode
 def _as_text(value: Any, tool: str) -> str:
     """Return what a plain tool gave as text: text as it is, nothing as no text, the rest as JSON."""
     if isinstance(value, str):
-        return replace_surrogates(value if type(value) is str else str.__str__(value))
+        text = value if type(value) is str else str.__str__(value)
+        return text if text.isascii() else replace_surrogates(text)
     if value is None:
         return ""
     first: object = next(iter(cast("list[object]", value)), None) if isinstance(value, list | tuple) else value

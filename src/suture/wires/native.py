@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -49,6 +49,7 @@ from suture.wires.values import (
     THINKING,
     Call,
     CallEdit,
+    Demands,
     Piece,
     Result,
     ResultEdit,
@@ -72,6 +73,11 @@ class NativeWire(ChatWire):
         if not isinstance(message, self.message_type):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, calls and results are in order: there are no other rules."""
+        del demands
+        return self.skip(messages, start)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
@@ -240,12 +246,12 @@ class MessageWire(ItemWire, NativeWire):
         plain = _only_texts(parts)
         return Message(
             "tool",
-            "\n".join([cast("TextPart", part).text for part in parts]) if plain else "",
+            "\n".join([part.text for part in parts]) if plain else "",  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportAttributeAccessIssue]
             user_input_multi_content=() if plain else parts,
             tool_call_id=call.id,
             tool_name=call.name,
             is_error=result.is_error,
-            extra=_with_kind(result.extra, call),
+            extra=_with_kind(result.extra, call) if call.kind else result.extra,
         )
 
     def join(self, deltas: Sequence[Delta]) -> Message | None:
@@ -300,6 +306,8 @@ def _as_parts(content: str | tuple[Any, ...]) -> tuple[Part, ...]:
 
 def _only_texts(parts: Sequence[Part]) -> bool:
     """Tell whether `parts` are texts with nothing attached to them, so that one text says the same."""
+    if len(parts) == 1:
+        return type(parts[0]) is TextPart and not parts[0].extra
     return all(type(part) is TextPart and not part.extra for part in parts)
 
 

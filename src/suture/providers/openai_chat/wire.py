@@ -533,6 +533,8 @@ def _write_content(content: Any) -> list[Any]:
 
 def _write_result(parts: Sequence[Part]) -> str | list[Any]:
     """Return what a tool gave: one text, or parts where there are media."""
+    if len(parts) == 1 and parts[0].__class__ is TextPart:
+        return in_words(parts[0])
     media = [write_media(part) for part in parts]
     texts = [in_words(part) for part in parts]
     if not any(media):
