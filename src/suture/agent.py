@@ -397,11 +397,11 @@ class ChatModelAgent(Generic[Out]):
             raise ConfigError("a run begins with an input, or with resume=: one of the two")
         if given is NOTHING and options.get("history"):
             raise ConfigError("history= goes with an input; a run that is resumed has its own")
-        _check_options(options, answers)
+        if options or answers:
+            _check_options(options, answers)
         spec = self._parts.ready(self)
-        more = _as_callbacks(options.get("callbacks"))
-        if more:
-            spec = spec._replace(callbacks=(*spec.callbacks, *more))
+        if "callbacks" in options:
+            spec = spec._replace(callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
         language = resolve_language(options.get("language") or self.language)
         state = RunState(
             run_id=new_run_id(),
@@ -418,8 +418,10 @@ class ChatModelAgent(Generic[Out]):
         run.after_tool_calls = options.get("after_tool_calls")
         run.checkpoint_id = options.get("checkpoint_id")
         if resumed is None:
-            before = read_input(spec.wire, list(options.get("history", ())))
-            return Work(run, Begin([*before, *read_input(spec.wire, given)]), go)
+            messages = read_input(spec.wire, given)
+            if options.get("history"):
+                messages = [*read_input(spec.wire, list(options["history"])), *messages]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+            return Work(run, Begin(messages), go)
         start = Begin(resumes=True, answer=answer, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from random import random
 from typing import Any, Generic, Literal
 from weakref import WeakValueDictionary
 
@@ -74,7 +73,11 @@ class Session(Generic[Out]):
             return await self._patiently(self.agent.stream(resume=self.id, answer=answer, answers=answers, **options))
 
     async def status(self) -> Status:
-        """Tell how the session stands."""
+        """Tell how the session stands.
+
+        `finished`: its last run has come to an end, whether with an answer, an error or a cancellation;
+        `(await session.result()).outcome` tells which.
+        """
         run = await read_run(self._spec, self.id)
         if run is None:
             return "new"
@@ -129,6 +132,8 @@ class Session(Generic[Out]):
 
     async def _patiently(self, run: Run[Any]) -> RunResult[Any]:
         """Return the result of a run; where another process holds the session, wait for it, unless that is refused."""
+        from random import random  # noqa: PLC0415 - only who waits pays for it
+
         wait = 0.02
         while True:
             try:

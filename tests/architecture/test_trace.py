@@ -1,4 +1,4 @@
-"""A run can be followed through few files and few functions."""
+"""A run can be followed through few files and few functions: 10 files for a model call, 14 with a tool."""
 
 import asyncio
 import sys
@@ -45,14 +45,12 @@ def trace(work: Callable[[], Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("with_tool", "repair", "most_files", "most_functions"),
-    [(False, False, 15, 83), (False, True, 17, 85), (True, False, 20, 120), (True, True, 22, 122)],
+    [(False, False, 10, 60), (False, True, 10, 60), (True, False, 14, 100), (True, True, 14, 100)],
     ids=["bare", "repairing", "bare, with a tool", "repairing, with a tool"],
 )
 def test_a_run_goes_through_few_files_and_functions(
     with_tool: bool, repair: bool, most_files: int, most_functions: int
 ):
-    """The goal is 10 files and 60 functions for a bare model call, and 14 files with a tool; this is what it takes."""
-
     def reply(messages: Any) -> Any:
         is_first = with_tool and len(messages) == 1
         return Message.assistant(tool_calls=[ToolCall("c1", "look", "{}")]) if is_first else "done"

@@ -38,10 +38,9 @@ from suture.kernel.middleware import (
 )
 from suture.kernel.model_call import default_backoff
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
-from suture.kernel.result import Out, RunResult
 from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
 from suture.kernel.run import Go, Run, Work, fork_run, new_run_id, run_nested
-from suture.kernel.run_state import RunState
+from suture.kernel.run_state import Out, RunResult, RunState
 from suture.kernel.state import (
     Execution,
     Spec,

@@ -7,7 +7,6 @@ compared with what was written last, so hooks need not say what they did. The fo
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from os import urandom
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, get_type_hints
@@ -116,8 +115,7 @@ def encode_records(records: Sequence[Record]) -> bytes:
     return _ENCODER.encode(records)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(msgspec.Struct, frozen=True):
     """How a value of one field is stored and read."""
 
     encode: Callable[[Execution, Any], Any]

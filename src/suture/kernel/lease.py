@@ -8,7 +8,6 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from suture._aio import LOG
@@ -75,8 +74,8 @@ class RunLease:
 
 def _birth(process: int) -> str:
     """Return when a process began, where the system says so: ids of processes are used again."""
-    with suppress(OSError, IndexError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    with suppress(OSError, IndexError), open(f"/proc/{process}/stat") as stat:  # noqa: PTH123 - `pathlib` loads much
+        return stat.read().rpartition(")")[2].split()[19]
     return ""
 
 

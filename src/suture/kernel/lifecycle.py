@@ -11,12 +11,12 @@ from suture._aio import LOG, run_to_the_end, settle
 from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
+from suture.kernel.emitter import Emitter
 from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
 from suture.kernel.journal import Journal, Moved, recall, remember, replay
 from suture.kernel.loop import Standing, as_history, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
-from suture.kernel.result import RunResult
-from suture.kernel.run_state import VERSION, RunState, Snapshot, copy_state
+from suture.kernel.run_state import VERSION, RunResult, RunState, Snapshot, copy_state
 from suture.kernel.state import FRAME, Execution, Spec
 from suture.kernel.tool_call import answer_calls, answer_reply
 from suture.kernel.values import encode_value
@@ -92,7 +92,8 @@ async def begin(run: Execution, start: Begin) -> Standing:
         if run.emitter is not None:
             resumed = start.resumes and not start.joins
             run.emitter.send(RunStarted, messages=len(run.history), resumed=resumed, checkpoint_id=run.checkpoint_id)
-        await notify(run.spec.callbacks, "on_start", Component(kind="agent", name=run.spec.name), run.history)
+        if run.spec.callbacks:
+            await notify(run.spec.callbacks, "on_start", Component(kind="agent", name=run.spec.name), run.history)
     if not run.has_joined:
         await before_agent(run, resumed=has_input)
     if has_input:
@@ -150,7 +151,8 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     run.state = fresh
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None
-    run.place_address()
+    if restored:
+        run.place_address()
     if run.journal is not None:
         run.journal.note_beginning(run.state)
         run.journal.note_history(run.history)
@@ -337,9 +339,9 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
             raise ConfigError(f"{hook.name}: messages are read-only when a run is resumed; check context.resumed")
         context = changed
     run.reached = spec.stack.size
-    tools = as_tools(context.tools)
+    tools = spec.tools if context.tools is spec.tools else as_tools(context.tools)
     run.instruction = context.instruction
-    run.tools = {tool.name: tool for tool in tools}
+    run.tools = {tool.info.name: tool for tool in tools}
     run.return_directly = frozenset(context.return_directly)
     run.history = History.of(context.messages)
     if run.state.tool_infos is None:
@@ -388,13 +390,15 @@ async def finish(
     if broken is not None and error is None:
         outcome, error, waiting = Outcome.FAILED, broken, ()
     try:
-        messages = _final_messages(run, outcome)
+        messages = run.history if outcome is Outcome.FINISHED else _final_messages(run, outcome)
     except Exception as failure:  # noqa: BLE001 - a hook left what is no message
         messages = run.history
         outcome, error, waiting = Outcome.FAILED, error or failure, ()
     for index, sender in run.held.items() if outcome is not Outcome.INTERRUPTED else ():
         sender.finished(run.state.ended[index], directly=True)
-    faults = await _clean_up(run, messages, outcome, error)
+    faults: tuple[Exception, ...] = ()
+    if run.spec.stack.after_agent or run.spec.callbacks:
+        faults = await _clean_up(run, messages, outcome, error)
     known = run.ids
     result: RunResult[Any] = RunResult(
         output=run.output if outcome is Outcome.FINISHED else None,
@@ -408,9 +412,10 @@ async def finish(
         message_ids=tuple([known[id(message)][1] if id(message) in known else "" for message in messages]),
         error=error,
         cleanup_errors=faults,
-        snapshot=_snapshot(run, outcome),
+        snapshot=None if outcome is Outcome.FINISHED else _snapshot(run),
     )
-    _send_end(run, result)
+    if run.emitter is not None:
+        _send_end(run, run.emitter, result)
     return result
 
 
@@ -499,9 +504,9 @@ async def _store_end(
         remember(run, journal)
 
 
-def _snapshot(run: Execution, outcome: Outcome) -> Snapshot | None:
+def _snapshot(run: Execution) -> Snapshot | None:
     """Return where a run without a store stands, if it can be resumed."""
-    if outcome is Outcome.FINISHED or run.journal is not None or not run.state.entered:
+    if run.journal is not None or not run.state.entered:
         return None
     snapshot = Snapshot(copy_state(run.state), run.history, dict(run.ids), dict(run.snapshots))
     if run.outer is not None:
@@ -554,18 +559,14 @@ async def _clean_up(
         else:
             await notify(run.spec.callbacks, "on_end", about, messages)
 
-    if run.spec.stack.after_agent or run.spec.callbacks:
-        try:
-            await run_to_the_end(run_hooks())
-        except asyncio.CancelledError:
-            LOG.debug("the run was cancelled while it cleaned up")
+    try:
+        await run_to_the_end(run_hooks())
+    except asyncio.CancelledError:
+        LOG.debug("the run was cancelled while it cleaned up")
     return tuple(faults)
 
 
-def _send_end(run: Execution, result: RunResult[Any]) -> None:
-    emitter = run.emitter
-    if emitter is None:
-        return
+def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
     if result.outcome is Outcome.INTERRUPTED:
         shown = tuple(_redact(run, item) for item in result.interrupts)
         emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)

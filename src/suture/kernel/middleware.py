@@ -5,7 +5,6 @@ an agent: what belongs to one run goes into `current_run().values`, or `.cache`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import make_dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -44,10 +43,18 @@ def replace(value: S, /, **changes: Any) -> S:
     return msgspec.structs.replace(value, **changes)
 
 
+class _Fields:
+    """The fields of a struct as a dataclass has them, made when somebody asks."""
+
+    def __get__(self, value: object, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+        from dataclasses import make_dataclass  # noqa: PLC0415 - only who replaces fields that way pays for it
+
+        return make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
 def _replaceable(kind: type[S]) -> type[S]:
     """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
-    fields = make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    kind.__dataclass_fields__ = fields  # pyright: ignore[reportAttributeAccessIssue]
+    kind.__dataclass_fields__ = _Fields()  # pyright: ignore[reportAttributeAccessIssue]
     kind.__replace__ = replace
     return kind
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from math import isfinite
-from random import random
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -135,6 +134,19 @@ def make_model_context(run: Execution, turn: int, tools: tuple[ToolInfo, ...]) -
 
 class Turn:
     """One model turn's attempts: what is asked now, and how many attempts there were."""
+
+    __slots__ = (
+        "_shortened",
+        "deferred_tool_infos",
+        "message_id",
+        "messages",
+        "number",
+        "options",
+        "partial",
+        "run",
+        "tool_infos",
+        "usage",
+    )
 
     def __init__(
         self,
@@ -400,5 +412,7 @@ def default_backoff(attempt: int) -> float:
     >>> 0.1 <= default_backoff(1) <= 0.15, 10 <= default_backoff(9) <= 15
     (True, True)
     """
+    from random import random  # noqa: PLC0415 - only who waits pays for it
+
     wait = 0.1 * 2 ** (attempt - 1) if attempt <= 7 else 10.0
     return wait + random() * wait / 2  # noqa: S311 - spreads load, keeps no secret

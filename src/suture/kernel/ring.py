@@ -8,6 +8,7 @@ small queue; there the whole is joined for that wrapper, so memory is not bounde
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import copy_context
+from types import CoroutineType
 from typing import Any
 
 from msgspec.structs import replace
@@ -61,11 +62,11 @@ class Layer:
         frame.owner = self.owner
         try:
             value: Any = self.wrap(request, self.inner)
-            if hasattr(value, "__await__"):
+            if value.__class__ is CoroutineType or hasattr(value, "__await__"):
                 value = await value
         finally:
             frame.owner = outer
-        if self.around_tools and not isinstance(value, ToolResult):
+        if self.around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
             raise ConfigError(
                 f"{self.owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult"
             )

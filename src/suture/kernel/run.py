@@ -17,8 +17,7 @@ from suture.kernel.journal import Changed, encode_records, remember
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.result import Out, RunResult
-from suture.kernel.run_state import RunState, SafePoint
+from suture.kernel.run_state import Out, RunResult, RunState, SafePoint
 from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
 from suture.messages import TokenUsage
 

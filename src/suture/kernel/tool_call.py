@@ -1,11 +1,8 @@
 """The tool calls of a turn, side by side or one by one; each from the model's arguments to a result."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextvars import copy_context
-from difflib import get_close_matches
-from hashlib import blake2b
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -52,6 +49,8 @@ def unknown_tool(name: str, known: Sequence[str]) -> str:
     >>> unknown_tool("serch", ["search"])
     "There is no tool named 'serch'. Did you mean search? The tools are: search."
     """
+    from difflib import get_close_matches  # noqa: PLC0415 - most runs never need it
+
     near = get_close_matches(name[:64], known, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     listed = f"The tools are: {', '.join(known)}." if known else "There are no tools."
@@ -185,6 +184,8 @@ class _Guard:
 
     async def _approve(self, arguments: str) -> None:
         """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
+        from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
+
         tool, frame = self.tool, self.frame
         wrong = tool.validate(arguments)
         if wrong:
@@ -233,7 +234,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
     frame = Frame(run, run.state.turn, index, "tool", call.id, call.name)
     frame.own_values = {}
     FRAME.set(frame)
-    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+    arguments = call.arguments if isinstance(call.arguments, str) else _write_json(call.arguments)
     tool = run.tools.get(call.name)
     kind, emits = ("invokable", False) if tool is None else (tool.kind, tool.kind in STREAMING)
     if run.emitter is not None:
@@ -256,6 +257,12 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
             return failure
     await _end(frame, index, _storable(result))
     return failure
+
+
+def _write_json(value: Any) -> str:
+    import json  # noqa: PLC0415 - most wires have text; it is the standard library's form that wrappers see
+
+    return json.dumps(value)
 
 
 def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Literal
@@ -38,6 +39,7 @@ from suture.wires import Wire, get_wire
 __all__ = ["PatchToolCalls", "is_recorded_placeholder"]
 
 _DIGESTS = "suture.patch_tool_calls"
+_find_wire = cache(get_wire)
 
 
 class PatchToolCalls(ChatModelAgentMiddleware[Any]):
@@ -102,7 +104,7 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         self, state: ChatModelAgentState[Any], model_context: ModelContext, /
     ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
-        if not self.persist or is_in_order(get_wire(model_context.wire), History.of(state.messages)):
+        if not self.persist or is_in_order(_find_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._rewrite(state, model_context.wire)
 
