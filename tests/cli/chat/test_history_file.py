@@ -14,7 +14,8 @@ import pytest
 from suture.messages import AgenticMessage, Message, from_json, to_json
 from tests.cli.chat.harbour import Harbour
 from tests.cli.chat.terminal import Tmux
-from tests.cli.program import GOOD, TIMEOUT, run, write_json
+from tests.cli.program import GOOD, TIMEOUT, write_json
+from tests.cli.program import run_apart as run
 
 KEPT = ("--history", "talk.json")
 CALL = {"id": "call_1", "name": "tides", "arguments": '{"port": "Dover"}'}

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cli.chat.harbour import EVIL, Harbour
-from tests.cli.program import TIMEOUT, environment, run
+from tests.cli.program import TIMEOUT, environment
+from tests.cli.program import run_apart as run
 
 
 def _hear_interrupts() -> None:

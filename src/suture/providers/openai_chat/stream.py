@@ -208,7 +208,7 @@ def _annotate(blocks: Sequence[ContentBlock], rest: dict[str, Any]) -> tuple[Con
 def read_body(body: Mapping[str, Any]) -> AgenticMessage:
     """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
     _raise_error(body)
-    choice: Mapping[str, Any] = next(iter(list_of(body, "choices")), {})
+    choice = next(iter(list_of(body, "choices")), dict[str, Any]())
     if not (message := map_of(choice, "message")):
         raise InputError("a reply without a message")
     _raise_error(choice)
