@@ -79,7 +79,7 @@ def run(*arguments: str | Path, stdin: bytes = b"") -> Done:
         status = main([*map(str, arguments)])
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
-    out, err = [stream.buffer.getvalue().decode() for stream in streams[1:]]  # pyright: ignore[reportAttributeAccessIssue]
+    out, err = [stream.buffer.getvalue().decode() for stream in streams[1:]]
     return Done(status, out, err)
 
 

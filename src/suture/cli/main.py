@@ -84,8 +84,8 @@ _LIMITS = (
     ("--down-to", "clear_down_to_tokens", "clear the oldest only, until so many tokens are left (default: all)"),
     ("--at-least", "clear_at_least_tokens", "clear nothing unless that frees so many tokens (default 0)"),
     ("--keep", "clear_retention_suffix_limit", "never clear the last N rounds of calls (default 1)"),
-    ("--max-length", "max_length_for_trunc", "shorten_line output of more characters (default 50000)"),
-    ("--max-length-per-turn", "max_length_per_turn", "shorten_line parallel output of more together (default 200000)"),
+    ("--max-length", "max_length_for_trunc", "shorten output of more characters (default 50000)"),
+    ("--max-length-per-turn", "max_length_per_turn", "shorten parallel output of more together (default 200000)"),
 )
 """The limits of a reduction: the option, the engine's name for it, and what it means."""
 

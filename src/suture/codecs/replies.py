@@ -1,7 +1,7 @@
 """What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,19 +34,23 @@ _WORDS: dict[type[ModelError], str] = {
     "invalid_argument invalid_prompt invalid_request_error misalignment_policy_violation model_not_found not_found "
     "not_found_error out_of_range resourcenotfoundexception unimplemented validationexception",
 }
+TOO_LONG = (
+    *("context_length", "context length", "context window", "context size", "context limit", "too long"),
+    *("maximum number of", "too many input tokens", "input token count", "prompt token count"),
+    *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
+)
+"""What providers say of a request that their context cannot hold; few have a code for it."""
 _KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
-def failure_kind(
-    words: Iterable[str], default: type[ModelError], reason: str = "", too_long: Sequence[str] = ()
-) -> type[ModelError]:
-    """Return the error that the first known of `words` is; `too_long` is what a provider says of a long request.
+def failure_kind(words: Iterable[str], default: type[ModelError], reason: str = "") -> type[ModelError]:
+    """Return the error that the first known of `words` is, and the reason that is given.
 
-    >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long", ["too long"]).__name__
+    >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
     'ContextLengthError'
     """
     kind = next((_KINDS[word] for word in map(str.lower, words) if word in _KINDS), default)
-    is_long = issubclass(kind, ModelRequestError) and any(sign in reason.lower() for sign in too_long)
+    is_long = issubclass(kind, ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
     return ContextLengthError if is_long else kind
 
 
@@ -63,7 +67,11 @@ def sensible(provider: str) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        raise ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True) from None
+        raise _nonsense(error, provider) from None
+
+
+def _nonsense(error: InputError, provider: str) -> ModelError:
+    return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
 
 
 class FoldingReader(ABC):
@@ -74,8 +82,10 @@ class FoldingReader(ABC):
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
-        with sensible(self._provider):
+        try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
+        except InputError as error:
+            raise _nonsense(error, self._provider) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where its end was not said."""

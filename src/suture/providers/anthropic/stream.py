@@ -19,8 +19,6 @@ _REASONS = {
 }
 _FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
 """Those that say more than the shared word; they are kept beside it."""
-_TOO_LONG = ("prompt is too long", "exceed context limit")
-"""What the API says of a request that its context cannot hold; it has no code of its own for it."""
 _DETAILS = "output_tokens_details"
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
@@ -76,7 +74,7 @@ def read_error(body: Mapping[str, Any]) -> ModelError:
     """Return the error that a body, or an event of a stream, reports."""
     error = map_of(body, "error")
     code, reason = text_of(error, "type"), text_of(error, "message")
-    kind = failure_kind([code], ModelError, reason, _TOO_LONG)
+    kind = failure_kind([code], ModelError, reason)
     reason = reason or code or "an error without a message"
     return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
 

@@ -28,14 +28,6 @@ _COUNTS = {
     "cacheReadInputTokens": "cached_tokens",
     "cacheWriteInputTokens": "cache_write_tokens",
 }
-_TOO_LONG = (
-    "too long",
-    "context window",
-    "context length",
-    "context limit",
-    "too many input tokens",
-    "maximum number of",
-)
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
@@ -48,7 +40,7 @@ def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = failure_kind([kind], ModelServerError, reason, _TOO_LONG)
+    error = failure_kind([kind], ModelServerError, reason)
     status = get(body, "originalStatusCode")
     return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
 

@@ -36,7 +36,6 @@ _NAMED = {
     504: "DEADLINE_EXCEEDED",
 }
 """What an error is called where it only says its number."""
-_TOO_LONG = ("exceeds the maximum number of tokens", "input token count")
 _BAD_KEY = "API_KEY_INVALID"
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
@@ -162,7 +161,7 @@ def check_error(body: Mapping[str, Any]) -> None:
 def _error(error: Mapping[str, Any]) -> ModelError:
     number = count_of(error, "code")
     status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
-    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason, _TOO_LONG)
+    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason)
     details = [camel(detail) for detail in list_of(error, "details", path="error")]
     if any(detail.get("reason") == _BAD_KEY for detail in details):
         kind = ModelAuthError

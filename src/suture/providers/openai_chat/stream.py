@@ -58,8 +58,6 @@ _OF_DETAIL = ("text", "summary", "data")
 
 # Errors
 
-_TOO_LONG = ("context length", "context window", "context_length", "prompt is too long")
-
 
 def _raise_error(body: Mapping[str, Any]) -> None:
     """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
@@ -74,7 +72,7 @@ def _raise_error(body: Mapping[str, Any]) -> None:
     status = number if type(number) is int and 400 <= number < 600 else None
     words = [word for word in (code, error.get("type")) if isinstance(word, str)]
     default = ModelServerError if status is None or status >= 500 else ModelRequestError
-    kind = failure_kind([*words, str(status)], default, reason, _TOO_LONG)
+    kind = failure_kind([*words, str(status)], default, reason)
     retryable = False if "insufficient_quota" in words else None
     word = words[0] if words and not status else ""
     raise kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)
