@@ -136,7 +136,6 @@ def _terminate(*_: Any) -> NoReturn:
 
 
 def _fail(line: str) -> int:
-    """Say what is wrong, on one line."""
     shown = visible(line)
     if len(shown) > _LONGEST_LINE:
         shown = shown[:_LONGEST_LINE] + "…"
@@ -204,7 +203,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict[str, Any]:
-    """Return the texts around the options in a command's help."""
     wrong = "2 the input cannot be read, the output cannot be written, or the command was wrong"
     status = "\n  ".join(["exit status:", *statuses, wrong]) + "\n\n" if statuses else ""
     shown = "\n  suture ".join(["examples:", *examples])

@@ -238,6 +238,5 @@ def _bounded(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool
 
 
 def _shut(connection: Any) -> None:
-    """Wake whoever waits on a connection."""
     with suppress(OSError, AttributeError):
         connection.sock.shutdown(socket.SHUT_RDWR)

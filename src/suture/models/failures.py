@@ -164,7 +164,6 @@ def _host(location: str) -> str:
 
 
 def _told(body: Any) -> tuple[str, str]:
-    """Return the reason and the code that the body of an error holds."""
     if isinstance(body, Sequence) and not isinstance(body, str | bytes) and body:
         body = cast("Sequence[Any]", body)[0]
     if not isinstance(body, Mapping):

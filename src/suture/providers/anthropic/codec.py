@@ -478,7 +478,6 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 
 def _write_options(options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> dict[str, Any]:
-    """Return `options` under the API's names."""
     left, schema = rest_of(options), options.get("output_schema")
     body: dict[str, Any] = {"max_tokens": _MAX_TOKENS, **take_options(left, {"stop": "stop_sequences"})}
     choice = _write_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), has_tools=has_tools)
@@ -508,7 +507,6 @@ def _write_choice(choice: Any, parallel: Any, *, has_tools: bool) -> dict[str, A
 
 
 def _read_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the body of a request, under the names that all providers share."""
     options = {name: value for name, value in body.items() if value is not None and name not in _NOT_OPTIONS}
     if "stop_sequences" in options:
         options["stop"] = options.pop("stop_sequences")

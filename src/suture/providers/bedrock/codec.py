@@ -140,7 +140,6 @@ class _Place(NamedTuple):
 
 
 def _read_blocks(content: Any, path: str, *, by_model: bool = False) -> list[Any]:
-    """Return what the blocks of one message say."""
     blocks = listed(content, None, path)
     results = [map_of(block, "toolResult") for block in blocks] if by_model else []
     ids = [result.get("toolUseId") for result in results if result.get("type") is not None]
@@ -373,7 +372,6 @@ def _format_of(kind: str, mime: str, losses: Losses, path: str) -> str | None:
 
 
 def _document_name(name: str, losses: Losses, path: str) -> str:
-    """Return a name as Converse allows it."""
     stem, _, ending = name.rpartition(".")
     made = stem if stem and len(ending) <= 4 else name
     made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
@@ -560,7 +558,6 @@ def _write_choice(payload: dict[str, Any], choice: str, losses: Losses) -> None:
 
 
 def _read_options(configs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what `configs` say under our names, and what we have no name for under Converse's."""
     options: dict[str, Any] = {}
     rest = {name: dict(config) for name, config in configs.items()}
     inference, tools, output = (rest.get(name, {}) for name in ("inferenceConfig", "toolConfig", "outputConfig"))

@@ -194,7 +194,6 @@ def _group_tools(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
-    """Put the options of a request into `payload`, under Gemini's own names."""
     rest = rest_of(options)
     config = take_options(rest, _CONFIG)
     if "output_schema" in rest:
@@ -217,7 +216,6 @@ def _write_choice(choice: Any) -> dict[str, Any]:
 
 
 def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a request under the names that all providers share; the rest as it is."""
     options: dict[str, Any] = {}
     rest = dict(payload)
     settings = rest.pop("generationConfig", None)

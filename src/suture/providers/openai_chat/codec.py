@@ -86,7 +86,6 @@ _KINDS = {
 
 
 def _read_content(item: Mapping[str, Any]) -> list[UserInputBlock]:
-    """Return what a message that is not the model's says."""
     content = item.get("content")
     return [UserInputText(content)] if isinstance(content, str) else [*map(_read_part, list_of(item, "content"))]
 
@@ -133,14 +132,12 @@ def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> di
 
 
 def _read_said(item: Mapping[str, Any]) -> AgenticMessage:
-    """Return a message of the user's or the system's."""
     role = "user" if item["role"] == "user" else "system"
     known = ("content",) if item["role"] == "developer" else ("role", "content")
     return AgenticMessage(role, _read_content(item), extra=keep_rest(item, known))
 
 
 def _read_result(item: Mapping[str, Any]) -> AgenticMessage:
-    """Return the result that a tool message is."""
     call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
     extra = keep_rest(item, ("role", "content", "tool_call_id", "name"), *[NAMED] * bool(name))
     return AgenticMessage("user", (FunctionToolResult(call_id, name, _read_content(item), extra=extra),))
@@ -235,7 +232,6 @@ def _is_result(block: Any) -> bool:
 
 
 def _write_result(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    """Return the message that a result is."""
     if isinstance(block, Opaque):
         return dict(block.data["value"])
     kept = map_of(block.extra, WIRE)
@@ -494,7 +490,6 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 
 def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a payload under the names that they have everywhere."""
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     choice = map_of(options, "tool_choice")

@@ -361,7 +361,6 @@ class ChatReader(FoldingReader):
         return [Delta(reasoning=shown)] if shown else []
 
     def _join(self) -> dict[str, Any]:
-        """Return the message that the pieces make."""
         message: dict[str, Any] = {**self._message, "role": "assistant", "content": self._content.join()}
         message |= _join_texts(self._texts)
         found = {

@@ -218,7 +218,6 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 
 def _write_options(options: Mapping[str, Any], tools: Sequence[ToolInfo], losses: Losses) -> dict[str, Any]:
-    """Return the options of a request, under the names that they have here."""
     written: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in options.items():
@@ -244,7 +243,6 @@ def _choice(name: str, tools: Iterable[ToolInfo]) -> dict[str, Any]:
 
 
 def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in the body of a request, under the names that all providers share."""
     shared = {own: name for name, own in _NAMES.items()}
     options: dict[str, Any] = {}
     for name, value in payload.items():

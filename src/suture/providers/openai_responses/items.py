@@ -208,7 +208,6 @@ def _kind(item: Mapping[str, Any]) -> str:
 
 
 def _role(item: Mapping[str, Any]) -> AgenticRole:
-    """Return who made an item."""
     kind = _kind(item)
     if kind == "message":
         role = item.get("role")
@@ -222,7 +221,6 @@ def _role(item: Mapping[str, Any]) -> AgenticRole:
 
 
 def _read(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
-    """Return the blocks of an item that is no message."""
     if kind in CALLS:
         call = _read_call(item, kind)
         names.note(call)

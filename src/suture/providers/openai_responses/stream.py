@@ -36,7 +36,6 @@ _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_dow
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
-    """Return the exception that an error of the service is."""
     names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
     refuses = any(name.startswith(_REFUSALS) for name in names)
     kind = failure_kind(names, ModelRequestError if refuses else ModelServerError)
@@ -61,7 +60,6 @@ def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    """Return what a reply cost, where the body says so."""
     usage = inner(body, "usage", None)
     if usage is None:
         return None
