@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.chat.harbour import Harbour
-from tests.cli.program import run_apart as run
+from tests.cli.program import run
 
 
 def test_the_history_is_shown_one_line_a_message(harbour: Harbour):

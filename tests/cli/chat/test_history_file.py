@@ -14,8 +14,7 @@ import pytest
 from suture.messages import AgenticMessage, Message, from_json, to_json
 from tests.cli.chat.harbour import Harbour
 from tests.cli.chat.terminal import Tmux
-from tests.cli.program import GOOD, TIMEOUT, write_json
-from tests.cli.program import run_apart as run
+from tests.cli.program import GOOD, TIMEOUT, run, write_json
 
 KEPT = ("--history", "talk.json")
 CALL = {"id": "call_1", "name": "tides", "arguments": '{"port": "Dover"}'}
@@ -263,7 +262,7 @@ def test_old_output_leaves_a_history_that_is_too_long(harbour: Harbour):
 def test_without_a_history_nothing_is_left_behind(harbour: Harbour, tmp_path: Path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    assert harbour.pipe("log\n", TMPDIR=str(scratch)).status == 0
+    assert harbour.pipe_apart("log\n", TMPDIR=str(scratch)).status == 0
     assert list(scratch.iterdir()) == []
 
 

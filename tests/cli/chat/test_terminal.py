@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.chat.harbour import EVIL, Harbour
 from tests.cli.chat.terminal import Bare
-from tests.cli.program import run_apart as run
+from tests.cli.program import run
 
 
 def test_an_answer_is_seen_before_it_is_whole(harbour: Harbour):
