@@ -71,6 +71,12 @@ _COMMANDS = {
         ("0; if the input is no terminal:", "1 the last turn failed", "130 it was stopped"),
         ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
     ),
+    "view": (
+        "view:run",
+        "Look at a history, or at the runs in a store, in a browser: turns, messages, findings, rewrites, tokens.",
+        ("0 the page was written, or the server was stopped",),
+        ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
+    ),
     "worker": (
         "worker:run",
         "Do the steps of an agent's runs that Temporal keeps going, until it is stopped.",
@@ -271,8 +277,9 @@ _FILE = (
     _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
 )
 _WIRE = _option("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
+_PROFILE = _option("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
 _RULES = (
-    _option("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}"),
+    _PROFILE,
     _option("--tail", choices=("cancel", "keep"), default="cancel", help=_TAIL),
 )
 _LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that are put in")
@@ -323,6 +330,11 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         _option("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there"),
         _option("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2]),
         _option("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens"),
+    ),
+    "view": (
+        *(*_FILE, _WIRE, _PROFILE),
+        _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),
+        _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
     ),
     "worker": (
         _option("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share"),

@@ -27,8 +27,6 @@ from tests.repair.test_properties import numbered, steps
 from tests.validators import anthropic_complaint
 
 CODEC = get_codec("anthropic")
-pytestmark = pytest.mark.properties
-
 words = st.text(min_size=1, max_size=12).filter(lambda text: text.strip())
 arguments = st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=4) | st.none(), max_size=3)
 calls = st.builds(

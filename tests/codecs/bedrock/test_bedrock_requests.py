@@ -294,7 +294,6 @@ def test_nothing_that_was_passed_in_is_changed():
 # Acceptable once it is repaired
 
 
-@pytest.mark.properties
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 @given(history=histories, system=st.booleans())
 def test_any_history_is_acceptable_once_its_payload_is_repaired(wire: str, history: list[Step], system: bool):

@@ -29,8 +29,6 @@ from tests.codecs.gemini.server import frame, write_reply, write_stream
 from tests.histories import Step, write
 
 CODEC = get_codec("gemini")
-pytestmark = pytest.mark.properties
-
 # Histories of an agent, broken in every way
 
 ids = st.sampled_from(["a", "b", "c", "", "fn.read:0"])

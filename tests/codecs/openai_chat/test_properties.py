@@ -30,8 +30,6 @@ from tests.codecs.openai_chat.samples import MADE, MESSAGES, SEALED, SIGNED, own
 from tests.codecs.openai_chat.server import CODEC, write_reply, write_stream
 from tests.histories import Step, write
 
-pytestmark = pytest.mark.properties
-
 words = st.text(max_size=70)
 some = st.text(min_size=1, max_size=70)
 ids = st.sampled_from(["a", "b", ""])

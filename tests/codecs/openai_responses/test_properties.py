@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +14,6 @@ from tests.codecs.openai_responses.samples import GIVEN, MADE, PARTS, WIRE
 from tests.histories import Step, write
 
 codec = get_codec(WIRE)
-pytestmark = pytest.mark.properties
-
 ids = st.sampled_from(["a", "b", "c", "", "fn.read:0", "x" * 70])
 names = st.sampled_from(["f", "g", ""])
 calls = st.lists(st.tuples(ids, names, st.sampled_from(["{}", '{"q": 1}', '{"q": ', "", "[]"])), min_size=1, max_size=3)

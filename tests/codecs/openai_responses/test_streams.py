@@ -285,7 +285,6 @@ def spoilt(data: st.DataObject, value: Any) -> Any:
     return {**value, name: spoilt(data, value[name])}
 
 
-@pytest.mark.properties
 @given(data=st.data(), name=st.sampled_from(sorted(BODIES)))
 def test_whatever_is_sent_is_read_or_refused_as_a_failure(data: st.DataObject, name: str):
     told = write_stream(BODIES[name])
@@ -302,7 +301,6 @@ def test_whatever_is_sent_is_read_or_refused_as_a_failure(data: st.DataObject, n
         pass
 
 
-@pytest.mark.properties
 @given(data=st.data(), told=st.lists(st.sampled_from(ITEMS), min_size=1, max_size=3))
 def test_whatever_is_handed_in_as_history_is_read_and_written_or_refused(data: st.DataObject, told: list[Any]):
     try:
