@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import COMMAND, DANGLING, GOOD, TIMEOUT, environment, run, write_json, write_lines
+from tests.cli.program import COMMAND, DANGLING, GOOD, TIMEOUT, environment, run, run_apart, write_json, write_lines
 
 OLD = b"what was there before"
 LINE = json.dumps([{"role": "user", "content": "x" * 10_000}, *GOOD]).encode() + b"\n"
@@ -130,7 +130,9 @@ def test_the_report_is_never_written_over_the_history(tmp_path: Path, others: li
 
 
 def test_a_device_is_written_as_it_is(tmp_path: Path):
-    done = run("repair", write_json(tmp_path / "h.json", GOOD), "-o", "/dev/stdout", "--report", tmp_path / "r.json")
+    done = run_apart(
+        "repair", write_json(tmp_path / "h.json", GOOD), "-o", "/dev/stdout", "--report", tmp_path / "r.json"
+    )
     assert json.loads(done.out.splitlines()[0]) == GOOD
     assert stat.S_ISLNK(os.lstat("/dev/stdout").st_mode)
 

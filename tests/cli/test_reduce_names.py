@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from suture.cli import reduce as command
 from suture.stores import LocalBackend
 from tests.cli.program import result, turn, write_json
 from tests.cli.reducing import LIMIT, LONG, Reduce, cleared, files, output, reduce, results, rounds
@@ -140,23 +140,14 @@ def test_a_file_that_somebody_else_writes_meanwhile_is_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reduce: Reduce, same: bool
 ):
     saved, path = tmp_path / "saved", write_json(tmp_path / "h.json", LONG)
-    look = command._compare
+    write = LocalBackend.write_stream
 
-    async def look_and_be_overtaken(backend: LocalBackend, name: str, content: bytes) -> bool | None:
-        found = await look(backend, name, content)
-        if found is None and name == "clear/call_1" and overtaken:
-            await LocalBackend(saved).write(name, content if same else OLD)
-        return found
+    async def be_overtaken(self: LocalBackend, name: str, pieces: Any) -> int:
+        if name == "clear/call_1":
+            await LocalBackend(saved).write(name, output(1) if same else OLD)
+        return await write(self, name, pieces)
 
-    overtaken: list[bool] = []
-    put = command._Folder.put
-
-    def put_and_look(self: command._Folder, name: str, content: bytes) -> None:
-        overtaken.append(True)  # from here on: while it is planned, nobody comes in between
-        put(self, name, content)
-
-    monkeypatch.setattr(command, "_compare", look_and_be_overtaken)
-    monkeypatch.setattr(command._Folder, "put", put_and_look)
+    monkeypatch.setattr(LocalBackend, "write_stream", be_overtaken)
     done = reduce(*LIMIT, "--save-to", saved, path, "-o", "/dev/full")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert ("no space left" if same else "'clear/call_1' is taken") in done.err

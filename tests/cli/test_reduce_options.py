@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from suture.tokens import ExactCounter
-from tests.cli.program import ANSWER, USER, run, without, write_json
+from tests.cli.program import ANSWER, USER, run_apart, without, write_json
 from tests.cli.program import result as answer
 from tests.cli.reducing import Reduce, cleared, files, output, plans, reduce, results, rounds, tokens
 
@@ -121,7 +121,7 @@ def test_an_encoding_that_nobody_knows_is_refused_with_those_that_are_known(tmp_
 
 def test_a_tokenizer_that_is_not_installed_is_told_with_how_to_install_it(tmp_path: Path):
     path = write_json(tmp_path / "h.json", LONG)
-    done = run(
+    done = run_apart(
         "reduce", "--tokenizer", "o200k_base", path, PYTHONPATH=without("splintr", tmp_path / "hidden")["PYTHONPATH"]
     )
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)

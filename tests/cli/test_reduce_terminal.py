@@ -123,6 +123,7 @@ def test_json_on_a_terminal_has_escapes_only_as_json_writes_them(tmp_path: Path)
         json.loads(done.out.splitlines()[-1])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kept", [(), ("--save-to", "saved", "-o", "out.jsonl")], ids=["plan", "saved"])
 def test_memory_is_bounded_by_the_largest_conversation(tmp_path: Path, kept: tuple[str, ...]):
     large = tmp_path / "log.jsonl"

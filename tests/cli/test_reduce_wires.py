@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from suture.messages import (
-    AgenticMessage,
-    Message,
-    from_json,
-    message_from_dict,
-    message_to_dict,
-    to_json,
-)
+from suture.messages import AgenticMessage, Message, from_json, message_from_dict, message_to_dict, to_json
 from suture.wires import WIRES, get_wire
 from tests.cli.program import read_lines, write_json, write_lines
 from tests.cli.reducing import Reduce, cleared, files, output, reduce

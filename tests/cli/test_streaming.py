@@ -33,6 +33,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("command", [("check",), ("repair", "-o", "out.jsonl"), ("repair",)], ids=" ".join)
 def test_memory_is_bounded_by_the_largest_conversation(large: Path, tmp_path: Path, command: tuple[str, ...]):
     """What comes out may be spooled up to 8 MB in memory; the rest is what one conversation needs."""

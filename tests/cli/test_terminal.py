@@ -14,6 +14,7 @@ from tests.cli.program import (
     USER,
     result,
     run,
+    run_apart,
     run_on_terminal,
     turn,
     without,
@@ -64,7 +65,7 @@ def test_no_colours_where_none_are_wanted(tmp_path: Path, variables: dict[str, s
 
 
 def test_no_escapes_in_a_pipe_even_if_colours_are_forced(tmp_path: Path):
-    done = run("check", write_json(tmp_path / "h.json", DANGLING), FORCE_COLOR="1")
+    done = run_apart("check", write_json(tmp_path / "h.json", DANGLING), FORCE_COLOR="1")
     assert "dangling" in done.out
     assert "\x1b" not in done.out
 

@@ -77,7 +77,7 @@ def test_where_media_are_is_reported_if_they_are_written_by_value(wire: str):
 def test_what_a_thought_carries_that_its_provider_never_said_is_reported(wire: str):
     thought = Reasoning("Hm.", "c2ln", extension={"wire": wire, "mine": 1})
     losses = reported(wire, AgenticMessage("assistant", [thought, AssistantGenText("hi")]))
-    assert (Lost.FIELD, "extension 'mine'") in [(loss.name, loss.what) for loss in losses]
+    assert (Lost.FIELD, "mine of a thought") in [(loss.name, loss.what) for loss in losses]
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "gemini", "bedrock"])

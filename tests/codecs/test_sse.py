@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from suture.codecs import codec, get_codec
+from suture.codecs import get_codec, replies
 from suture.errors import ModelError
 
 ENDS = {"lines of Unix": b"\n", "lines of the web": b"\r\n", "lines of old": b"\r"}
@@ -28,7 +28,7 @@ def test_a_mark_of_utf_8_at_the_beginning_is_passed_over(size: int):
 
 
 def test_an_event_of_empty_lines_is_refused_once_it_is_too_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(codec, "MAX_EVENT", 1_000)
+    monkeypatch.setattr(replies, "MAX_EVENT", 1_000)
     framing = get_codec("openai-chat").framing()
     line = b"data:\n"
     for _ in range(1_000 - len(line)):
@@ -39,7 +39,7 @@ def test_an_event_of_empty_lines_is_refused_once_it_is_too_long(monkeypatch: pyt
 
 
 def test_events_that_are_each_short_enough_are_taken_however_many_come(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(codec, "MAX_EVENT", 1_000)
+    monkeypatch.setattr(replies, "MAX_EVENT", 1_000)
     framing = get_codec("openai-chat").framing()
     assert [framing.feed(b'data: {"a": 1}\n\n') for _ in range(1_000)] == [[{"a": 1}]] * 1_000
 

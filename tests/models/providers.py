@@ -14,14 +14,7 @@ from suture.messages import (
     ResponseMeta,
     TokenUsage,
 )
-from suture.models import (
-    AnthropicModel,
-    BedrockModel,
-    GeminiModel,
-    ModelRequest,
-    OpenAIChatModel,
-    OpenAIResponsesModel,
-)
+from suture.models import AnthropicModel, BedrockModel, GeminiModel, ModelRequest, OpenAIChatModel, OpenAIResponsesModel
 from tests.codecs.anthropic import server as anthropic
 from tests.codecs.bedrock import server as bedrock
 from tests.codecs.gemini import server as gemini

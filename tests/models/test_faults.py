@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from suture.codecs import codec
+from suture.codecs import replies
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, StreamCutError
 from suture.models import provider
 from tests.models.loopback import Answer, loopback
@@ -233,7 +233,7 @@ def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyP
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider, "MAX_REPLY", 300_000)
     monkeypatch.setattr(provider, "MAX_ERROR", 50_000)
-    monkeypatch.setattr(codec, "MAX_EVENT", 100_000)
+    monkeypatch.setattr(replies, "MAX_EVENT", 100_000)
 
 
 async def floods(wire: str, answer: Answer, **settings: Any) -> tuple[int, int, ModelError | StreamCutError]:

@@ -9,22 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from suture.codecs import Request, get_codec
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    Delta,
-    FunctionToolCall,
-    Reasoning,
-    TokenUsage,
-)
-from suture.models import (
-    AnthropicModel,
-    BedrockModel,
-    GeminiModel,
-    ModelRequest,
-    OpenAIChatModel,
-    OpenAIResponsesModel,
-)
+from suture.messages import AgenticMessage, AssistantGenText, Delta, FunctionToolCall, Reasoning, TokenUsage
+from suture.models import AnthropicModel, BedrockModel, GeminiModel, ModelRequest, OpenAIChatModel, OpenAIResponsesModel
 from tests.codecs.recordings import Exchange, recordings
 from tests.models.loopback import Answer, Loopback, loopback
 

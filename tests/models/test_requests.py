@@ -25,15 +25,7 @@ from suture.messages import (
 )
 from suture.models import AnthropicModel, ModelRequest
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import (
-    WIRES,
-    call_reply,
-    history_in,
-    make_model,
-    reply,
-    streamed,
-    text_reply,
-)
+from tests.models.providers import WIRES, call_reply, history_in, make_model, reply, streamed, text_reply
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="

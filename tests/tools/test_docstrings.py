@@ -2,7 +2,7 @@
 
 import pytest
 
-from suture.tools.docstring import read_docstring
+from suture.tools.signature import read_docstring
 
 
 @pytest.mark.parametrize(

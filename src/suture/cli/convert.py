@@ -167,7 +167,6 @@ def _native(request: Request, wire: str, *, whole: bool) -> Encoded:
 
 
 def _encode(made: Any, conversation: Conversation) -> bytes:
-    """Return the bytes of a converted conversation, laid out as it came."""
     if conversation.layout is Layout.LINES and isinstance(made, list):
         return conversation.encode(cast("list[Any]", made))
     return conversation.encode_value(made)

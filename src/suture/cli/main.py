@@ -7,6 +7,7 @@ import argparse
 import os
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -90,8 +91,8 @@ _LIMITS = (
     ("--down-to", "clear_down_to_tokens", "clear the oldest only, until so many tokens are left (default: all)"),
     ("--at-least", "clear_at_least_tokens", "clear nothing unless that frees so many tokens (default 0)"),
     ("--keep", "clear_retention_suffix_limit", "never clear the last N rounds of calls (default 1)"),
-    ("--max-length", "max_length_for_trunc", "shorten_line output of more characters (default 50000)"),
-    ("--max-length-per-turn", "max_length_per_turn", "shorten_line parallel output of more together (default 200000)"),
+    ("--max-length", "max_length_for_trunc", "shorten output of more characters (default 50000)"),
+    ("--max-length-per-turn", "max_length_per_turn", "shorten parallel output of more together (default 200000)"),
 )
 """The limits of a reduction: the option, the engine's name for it, and what it means."""
 
@@ -142,7 +143,6 @@ def _terminate(*_: Any) -> NoReturn:
 
 
 def _fail(line: str) -> int:
-    """Say what is wrong, on one line."""
     shown = visible(line)
     if len(shown) > _LONGEST_LINE:
         shown = shown[:_LONGEST_LINE] + "…"
@@ -201,7 +201,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, (_, about, statuses, examples) in _COMMANDS.items():
         command = commands.add_parser(name, help=about, **_texts(about, statuses, examples))
-        _ADDERS[name](command)
+        groups: defaultdict[str, Any] = defaultdict(command.add_mutually_exclusive_group)
+        for flags, settings in _OPTIONS[name]:
+            holder = groups[settings["group"]] if "group" in settings else command
+            holder.add_argument(*flags, **{key: value for key, value in settings.items() if key != "group"})
     asked = parser.parse_args(argv)
     if asked.command is None:
         parser.print_help()
@@ -210,7 +213,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict[str, Any]:
-    """Return the texts around the options in a command's help."""
     wrong = "2 the input cannot be read, the output cannot be written, or the command was wrong"
     status = "\n  ".join(["exit status:", *statuses, wrong]) + "\n\n" if statuses else ""
     shown = "\n  suture ".join(["examples:", *examples])
@@ -220,109 +222,6 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
         "formatter_class": argparse.RawDescriptionHelpFormatter,
         "allow_abbrev": False,
     }
-
-
-def _add_check(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
-    _add_rules(command)
-    command.add_argument("--json", action="store_true", help="print one JSON object per conversation")
-
-
-def _add_repair(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
-    _add_rules(command)
-    orphans = "a result without a call is kept as user text (the default) or dropped"
-    command.add_argument("--orphans", choices=("text", "drop"), default="text", help=orphans)
-    command.add_argument("--report", metavar="FILE", help="write what was done, one JSON object per conversation")
-    _add_writing(command)
-
-
-def _add_reduce(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
-    add = command.add_argument
-    for option, setting, about in _LIMITS:
-        add(option, metavar="N", dest=setting, type=_count, help=about)
-    add("--exclude", metavar="TOOL", action="append", help="leave the output of this tool alone; may be given again")
-    add("--skip-truncation", action="store_true", help="leave long output as it is")
-    add("--compact", metavar="N", type=_count, help="bring the whole history under so many tokens, without a model")
-    add("--skip-clear", action="store_true", help="leave old output as it is")
-    counting = "how tokens are counted: characters (a token has four; the default), or exactly, as o200k_base"
-    add("--tokenizer", metavar="T", default="characters", help=counting)
-    fate = command.add_mutually_exclusive_group()
-    fate.add_argument("--save-to", metavar="DIR", help="save there what leaves the history")
-    fate.add_argument("--discard", action="store_true", help="save nothing: old output is cleared for good")
-    reading = "the tool that the model is told to read saved output with (default read_file)"
-    add("--read-tool", metavar="NAME", dest="read_file_tool_name", type=_tool_name, help=reading)
-    add("--root", metavar="DIR", help="how the model is told where DIR is, if not as --save-to has it")
-    add("--json", action="store_true", help="print plans as one JSON object per conversation")
-    add("--plan", action="store_true", help="print what would be done and change nothing")
-    _add_writing(command)
-
-
-def _add_convert(command: argparse.ArgumentParser) -> None:
-    _add_file(command, wire=False)
-    form = f"the form it is in: {', '.join(WIRES)}"
-    command.add_argument("--from", metavar="W", dest="wire", choices=WIRES, help=form)
-    command.add_argument("--to", metavar="W", required=True, choices=WIRES, help="the form to write")
-    losses = "write what could not cross, one JSON object per conversation"
-    command.add_argument("--losses", metavar="FILE", help=losses)
-    _add_output(command)
-
-
-def _add_chat(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    named = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)"
-    add("--model", metavar="M", default="local", help=named)
-    tools = "a tool, a function, or a list of them; may be given again"
-    add("--tools", metavar="MODULE:NAME", action="append", default=[], help=tools)
-    add("--instruction", metavar="TEXT", default="", help="what the model is told before everything else")
-    add("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there")
-    add("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2])
-    add("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens")
-
-
-def _add_view(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
-    command.add_argument("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
-    command.add_argument("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)")
-    command.add_argument("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it")
-
-
-def _add_worker(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share")
-    add("--address", metavar="HOST:PORT", default="localhost:7233", help="the Temporal server (default localhost:7233)")
-    add("--namespace", metavar="N", default="default", help="the namespace there (default: default)")
-    add("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)")
-    add("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
-
-
-def _add_file(command: argparse.ArgumentParser, *, wire: bool = True) -> None:
-    """Add what a command asks that reads a history."""
-    command.add_argument("file", metavar="FILE", help="the history; - for standard input")
-    limit = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
-    command.add_argument("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=limit)
-    if wire:
-        form = f"the form of the messages: {', '.join(WIRES)}"
-        command.add_argument("--wire", metavar="W", choices=WIRES, help=form)
-
-
-def _add_rules(command: argparse.ArgumentParser) -> None:
-    """Add what a command asks that knows what providers accept."""
-    command.add_argument("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
-    tail = "calls at the end without a result are answered (the default) or left open"
-    command.add_argument("--tail", choices=("cancel", "keep"), default="cancel", help=tail)
-
-
-def _add_writing(command: argparse.ArgumentParser) -> None:
-    """Add what a command asks that puts texts into a history."""
-    command.add_argument("--language", choices=("en", "zh"), help="the language of the texts that are put in")
-    _add_output(command)
-
-
-def _add_output(command: argparse.ArgumentParser) -> None:
-    where = "write here instead of standard output; it may be the input"
-    command.add_argument("-o", "--output", metavar="FILE", help=where)
 
 
 def _size(text: str) -> int:
@@ -354,12 +253,100 @@ def _tool_name(text: str) -> str:
     return text
 
 
-_ADDERS = {
-    "check": _add_check,
-    "repair": _add_repair,
-    "reduce": _add_reduce,
-    "convert": _add_convert,
-    "chat": _add_chat,
-    "view": _add_view,
-    "worker": _add_worker,
+_Option = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def _option(*flags: str, **settings: Any) -> _Option:
+    """Return an argument of a command; at most one of a `group` may be given."""
+    return flags, settings
+
+
+_LARGEST = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
+_TAIL = "calls at the end without a result are answered (the default) or left open"
+_ORPHANS = "a result without a call is kept as user text (the default) or dropped"
+_COUNTING = "how tokens are counted: characters (a token has four; the default), or exactly, as o200k_base"
+_EXCLUDED = "leave the output of this tool alone; may be given again"
+_COMPACT = "bring the whole history under so many tokens, without a model"
+_READING = "the tool that the model is told to read saved output with (default read_file)"
+_MODEL = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)"
+_SERVER = "the Temporal server (default localhost:7233)"
+_TOOLS = "a tool, a function, or a list of them; may be given again"
+
+_FILE = (
+    _option("file", metavar="FILE", help="the history; - for standard input"),
+    _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
+)
+_WIRE = _option("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
+_PROFILE = _option("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
+_RULES = (
+    _PROFILE,
+    _option("--tail", choices=("cancel", "keep"), default="cancel", help=_TAIL),
+)
+_LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that are put in")
+_OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
+
+_OPTIONS: dict[str, tuple[_Option, ...]] = {
+    "check": (
+        *(*_FILE, _WIRE, *_RULES),
+        _option("--json", action="store_true", help="print one JSON object per conversation"),
+    ),
+    "repair": (
+        *(*_FILE, _WIRE, *_RULES),
+        _option("--orphans", choices=("text", "drop"), default="text", help=_ORPHANS),
+        _option("--report", metavar="FILE", help="write what was done, one JSON object per conversation"),
+        *(_LANGUAGE, _OUTPUT),
+    ),
+    "reduce": (
+        *(*_FILE, _WIRE),
+        *(_option(name, metavar="N", dest=setting, type=_count, help=about) for name, setting, about in _LIMITS),
+        _option(
+            "--exclude", metavar="TOOL", action="append", help="leave the output of this tool alone; may be given again"
+        ),
+        _option("--skip-truncation", action="store_true", help="leave long output as it is"),
+        _option(
+            "--compact", metavar="N", type=_count, help="bring the whole history under so many tokens, without a model"
+        ),
+        _option("--skip-clear", action="store_true", help="leave old output as it is"),
+        _option("--tokenizer", metavar="T", default="characters", help=_COUNTING),
+        _option("--save-to", group="fate", metavar="DIR", help="save there what leaves the history"),
+        _option("--discard", group="fate", action="store_true", help="save nothing: old output is cleared for good"),
+        _option("--read-tool", metavar="NAME", dest="read_file_tool_name", type=_tool_name, help=_READING),
+        _option("--root", metavar="DIR", help="how the model is told where DIR is, if not as --save-to has it"),
+        _option("--json", action="store_true", help="print plans as one JSON object per conversation"),
+        _option("--plan", action="store_true", help="print what would be done and change nothing"),
+        *(_LANGUAGE, _OUTPUT),
+    ),
+    "convert": (
+        *_FILE,
+        _option("--from", metavar="W", dest="wire", choices=WIRES, help=f"the form it is in: {', '.join(WIRES)}"),
+        _option("--to", metavar="W", required=True, choices=WIRES, help="the form to write"),
+        _option("--losses", metavar="FILE", help="write what could not cross, one JSON object per conversation"),
+        _OUTPUT,
+    ),
+    "chat": (
+        _option("--model", metavar="M", default="local", help=_MODEL),
+        _option("--tools", metavar="MODULE:NAME", action="append", default=[], help=_TOOLS),
+        _option("--instruction", metavar="TEXT", default="", help="what the model is told before everything else"),
+        _option("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there"),
+        _option("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2]),
+        _option("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens"),
+    ),
+    "view": (
+        *(*_FILE, _WIRE, _PROFILE),
+        _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),
+        _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
+    ),
+    "worker": (
+        _option("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share"),
+        _option(
+            "--address",
+            metavar="HOST:PORT",
+            default="localhost:7233",
+            help="the Temporal server (default localhost:7233)",
+        ),
+        _option("--namespace", metavar="N", default="default", help="the namespace there (default: default)"),
+        _option("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)"),
+        _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
+    ),
 }
+"""What may be said to each command."""

@@ -149,7 +149,6 @@ def _plain(message: Any) -> dict[str, Any]:
 
 
 def _texts(message: Any) -> Iterator[str]:
-    """Yield what a message says besides its results."""
     plain = _plain(message)
     if plain.get("role") in {"tool", "function"}:
         return

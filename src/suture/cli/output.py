@@ -338,7 +338,6 @@ def _table(*columns: dict[str, Any]) -> "Table":
 
 
 def _table_of_findings(report: Report) -> "Table":
-    """Return the findings as rows: where, what was wrong, the provider's rule, what was done."""
     table = _table(
         {"header": "#", "justify": "right", "no_wrap": True},
         {"header": "what was wrong", "overflow": "fold", "max_width": 18},
@@ -361,7 +360,6 @@ def _table_of_findings(report: Report) -> "Table":
 
 
 def _table_of_changes(plan: "Plan[Any]") -> "Table":
-    """Return the changes of a plan as rows: where, what is done, to which call, what that frees, where it goes."""
     table = _table(
         {"header": "#", "justify": "right", "no_wrap": True},
         {"header": "what is done", "no_wrap": True},

@@ -163,20 +163,30 @@ class _Shelf:
     """
 
     def __init__(self, directory: str | None, root: str | None = None) -> None:
+        self._directory = directory
         self._root = _root_of(root, directory)
-        self._folder = None if directory is None else _Folder(directory)
         self._below = ""
         self._planned: dict[str, bytes] = {}
+        self._made: list[str] = []
+        """The paths of the files that were not there before."""
+        self._runner: asyncio.Runner | None = None
+        self._backend: LocalBackend | None = None
+        if directory is not None:
+            try:
+                self._backend = LocalBackend(directory, fsync=True)  # the history may be the only other copy
+            except ConfigError as error:
+                raise Refusal(str(error), "--save-to") from None
+            outwards = (Path(self._backend.directory), *Path(self._backend.directory).parents)
+            self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
 
     def probe(self) -> None:
         """Raise `Refusal` if there is something in the place of the directory that is none."""
-        if self._folder is not None:
-            self._folder.holds("probe", b"")
+        self._holds("probe", b"")
 
     @property
     def count(self) -> int:
         """How many files were made."""
-        return 0 if self._folder is None else len(self._folder.made)
+        return len(self._made)
 
     @property
     def root(self) -> str:
@@ -190,23 +200,29 @@ class _Shelf:
 
     def save(self, saves: Sequence[Save], history: str | None) -> None:
         """Write the files of a plan, none of which may be the file that the history goes to."""
-        if self._folder is None:
+        if self._backend is None:
             if saves:
                 raise LookupError("there is output to save, and nowhere to save it")
             return
         target = None if history is None else os.path.realpath(history)
         for save in saves:
             path = save.path.removeprefix(self._root)
-            if target == os.path.realpath(self._folder.place(path)):
+            if target == os.path.realpath(Path(self._backend.directory, path)):
                 raise Refusal("the history would be written over the output of one of its calls", history or "")
-            self._folder.put(path, encode_text(save.content))
+            self._put(self._backend, path, encode_text(save.content))
 
     def close(self, *, keep: bool) -> None:
         """Let go of everything; unless it is to be kept, leave no trace of what was saved."""
-        if self._folder is not None:
-            self._folder.close()  # whatever was being written has come to its end
-            if not keep:
-                self._folder.clear()
+        self._stop()  # whatever was being written has come to its end
+        if keep or self._backend is None:
+            return
+        for path in self._made:
+            with suppress(StoreError):
+                self._run(self._backend.delete(path))
+        self._stop()
+        for folder in self._missing:  # those into which somebody else has put something stay
+            with suppress(OSError):
+                folder.rmdir()
 
     def _path(self, phase: str, detail: ToolDetail) -> str:
         """Return where the output of a call is to be kept, as a notice has it."""
@@ -214,58 +230,30 @@ class _Shelf:
         content = encode_text(content_of(detail.tool_result.parts)) if detail.tool_result is not None else b""
         digest = sha256(content).digest()
         other = self._planned.setdefault(folded(path), digest) != digest
-        if other or (self._folder is not None and self._folder.holds(path, content) is False):
+        if other or self._holds(path, content) is False:
             path = f"{path}-{digest.hex()[:16]}"
         return self._root + path
 
-
-class _Folder:
-    """A directory whose files are written, and removed again, one by one."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._runner: asyncio.Runner | None = None
-        self.made: list[str] = []
-        """The paths of the files that were not there before."""
-        try:
-            self._backend = LocalBackend(directory, fsync=True)  # the history may be the only other copy
-        except ConfigError as error:
-            raise Refusal(str(error), "--save-to") from None
-        outwards = (Path(self._backend.directory), *Path(self._backend.directory).parents)
-        self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
-
-    def place(self, path: str) -> Path:
-        """Return where a file is."""
-        return Path(self._backend.directory, path)
-
-    def holds(self, path: str, content: bytes) -> bool | None:
+    def _holds(self, path: str, content: bytes) -> bool | None:
         """Return whether a file holds just this; `None` where there is no file."""
+        if self._backend is None:
+            return None
         with self._refused():
             return self._run(_compare(self._backend, path, content))
 
-    def put(self, path: str, content: bytes) -> None:
+    def _put(self, backend: LocalBackend, path: str, content: bytes) -> None:
         """Write a file, unless it is there with the same content."""
         with self._refused():
-            if self._run(_compare(self._backend, path, content)) is None:
-                self.made.append(path)  # before it is there: whatever comes in between, it is not left behind
+            if self._run(_compare(backend, path, content)) is None:
+                self._made.append(path)  # before it is there: whatever comes in between, it is not left behind
                 try:
-                    self._run(self._backend.write_stream(path, _chunks(content)))
+                    self._run(backend.write_stream(path, _chunks(content)))
                     return
                 except PathTakenError:
-                    self.made.pop()  # it is somebody else's
-            self._run(self._backend.write(path, content))  # the same once more is no error
+                    self._made.pop()  # it is somebody else's
+            self._run(backend.write(path, content))  # the same once more is no error
 
-    def clear(self) -> None:
-        """Remove what was made; directories, if nobody else has put something into them."""
-        for path in self.made:
-            with suppress(StoreError):
-                self._run(self._backend.delete(path))
-        self.close()
-        for folder in self._missing:
-            with suppress(OSError):
-                folder.rmdir()
-
-    def close(self) -> None:
+    def _stop(self) -> None:
         """Wait for what is being done."""
         if self._runner is not None:
             self._runner.close()
@@ -285,8 +273,8 @@ class _Folder:
         try:
             yield
         except StoreError as error:
-            reason = str(error).removeprefix(self._backend.directory).lstrip(": ")
-            raise Refusal(reason, self._directory) from None
+            where = self._backend.directory if self._backend is not None else ""
+            raise Refusal(str(error).removeprefix(where).lstrip(": "), self._directory or "") from None
 
 
 async def _compare(backend: LocalBackend, path: str, content: bytes) -> bool | None:

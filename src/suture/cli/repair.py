@@ -136,7 +136,6 @@ class _Job:
 
 
 def _record(conversation: Conversation, repaired: Repaired[Any]) -> bytes:
-    """Return the line that `--report` has for a conversation."""
     record = {
         "line": conversation.line,
         "changed": repaired.changed,

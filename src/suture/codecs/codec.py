@@ -4,18 +4,32 @@ Pure: nothing here sends anything. What could not cross is reported by name.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from binascii import b2a_base64
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from suture.codecs.native import from_agentic, to_agentic
-from suture.errors import ConfigError, InputError, ModelError
-from suture.messages import AgenticMessage, Delta, FrozenMap, Message, ToolInfo
+from suture.codecs.replies import FoldingReader, ServerSentEvents, sensible
+from suture.errors import ConfigError, InputError
+from suture.messages import (
+    AgenticMessage,
+    Delta,
+    FrozenMap,
+    FunctionToolCall,
+    FunctionToolResult,
+    Message,
+    ToolInfo,
+    check_plain,
+)
 from suture.wires import WIRES, check_list, plain
-from suture.wires.fields import parse_json
+from suture.wires.fields import is_list, is_map
 
 _CLASSES = {
     "openai-chat": "OpenAIChatCodec",
@@ -117,6 +131,12 @@ class Losses:
         return tuple(self._found)
 
 
+def report_meta(message: AgenticMessage, losses: Losses) -> None:
+    """Report what a reply says of itself: requests do not."""
+    if message.response_meta is not None:
+        losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
+
+
 class Encoded(NamedTuple):
     """What a codec made: the payload, plain dicts and lists, and what could not be said in it.
 
@@ -145,7 +165,74 @@ class Request(msgspec.Struct, frozen=True):
     options: Mapping[str, Any] = FrozenMap()
 
 
-# Codecs
+# Reading
+
+
+@contextmanager
+def located(path: str = "", index: int | None = None) -> Generator[None]:
+    """Say of an `InputError` raised inside the block where it stands."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.reason, index=index, path=f"{path}.{error.path}".strip(".")) from None
+
+
+def as_json(value: Any) -> Any:
+    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
+    check_plain(value, foreign=True)
+    return _without_bytes(value)
+
+
+def _without_bytes(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return b2a_base64(value, newline=False).decode()
+    if is_map(value):
+        return {name: _without_bytes(item) for name, item in value.items()}
+    if is_list(value):
+        return [_without_bytes(item) for item in value]
+    return value
+
+
+class CallFinder:
+    """The calls so far, for their results: the second result of an id belongs to the second call that has it.
+
+    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
+
+    >>> calls = CallFinder()
+    >>> calls.enter("assistant")
+    >>> calls.note(FunctionToolCall("a", "search")), calls.note(FunctionToolCall("a", "fetch"))
+    (None, None)
+    >>> calls.find("a"), calls.find("a"), calls.find("b")
+    (FunctionToolCall(call_id='a', name='search'), FunctionToolCall(call_id='a', name='fetch'), None)
+    """
+
+    def __init__(self) -> None:
+        self._role = ""
+        self._turn = 0
+        self._waiting: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
+        """By id: the turn, and its calls that have no result yet, or the last of all."""
+
+    def enter(self, role: str) -> None:
+        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
+        if role == "assistant" and self._role != "assistant":
+            self._turn += 1
+        if role != "system":
+            self._role = role
+
+    def note(self, call: FunctionToolCall) -> None:
+        """Remember a call."""
+        turn, calls = self._waiting.get(call.call_id, (0, deque[FunctionToolCall]()))
+        if turn != self._turn:
+            calls = deque[FunctionToolCall]()
+        calls.append(call)
+        self._waiting[call.call_id] = self._turn, calls
+
+    def find(self, call_id: str) -> FunctionToolCall | None:
+        """Return the call that the next result of an id answers."""
+        _, calls = self._waiting.get(call_id, (0, deque[FunctionToolCall]()))
+        if len(calls) > 1:
+            return calls.popleft()
+        return calls[0] if calls else None
 
 
 class StreamReader(Protocol):
@@ -180,73 +267,6 @@ class Framing(Protocol):
         ...
 
 
-# Server-sent events
-
-MAX_EVENT = 64 * 1024 * 1024
-"""The longest event that is taken, in bytes: an image may come in one."""
-_DONE = b"[DONE]"
-_MARK = b"\xef\xbb\xbf"
-"""What some servers begin a stream with, to say that it is UTF-8."""
-
-
-class ServerSentEvents:
-    r"""Collects lines until an event is whole. Comments, and fields other than `data`, are passed over.
-
-    >>> events = ServerSentEvents("openai-chat")
-    >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
-    ([], [{'a': 1}])
-    >>> events.feed(b'data: [DONE]\n\n')
-    []
-    """
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._rest: list[bytes] = []
-        self._data: list[bytes] = []
-        self._open = self._held = 0
-        """How many bytes the open line has, and the open event: its lines, and one for the end of each."""
-        self._begun = self._returned = False
-
-    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Return the events that are whole by now."""
-        if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
-            self._returned, chunk = False, chunk.removeprefix(b"\n")
-        if self._open + self._held + len(chunk) > MAX_EVENT:
-            raise ModelError(f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider)
-        if b"\n" not in chunk and b"\r" not in chunk:
-            self._rest += [chunk] if chunk else []
-            self._open += len(chunk)
-            return []
-        lines = b"".join([*self._rest, chunk]).splitlines(keepends=True)
-        self._returned = chunk.endswith(b"\r")
-        self._rest = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
-        self._open = sum(map(len, self._rest))
-        return self._take(lines)
-
-    def _take(self, lines: list[bytes]) -> list[dict[str, Any]]:
-        if not self._begun:
-            self._begun, lines[0] = True, lines[0].removeprefix(_MARK)
-        events: list[dict[str, Any]] = []
-        for line in lines:
-            said = line.rstrip(b"\r\n")
-            if said.startswith(b"data:"):
-                self._data.append(said[5:].removeprefix(b" "))
-                self._held += len(self._data[-1]) + 1
-            elif not said and self._data:
-                data, self._data, self._held = b"\n".join(self._data), [], 0
-                if data.strip() != _DONE:
-                    events.append(_read_event(data, self._provider))
-        return events
-
-
-def _read_event(data: bytes, provider: str) -> dict[str, Any]:
-    event = parse_json(data)
-    if event.__class__ is dict:
-        return event
-    told = data[:80].decode(errors="replace")
-    raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)
-
-
 # Codecs
 
 
@@ -264,9 +284,12 @@ class Codec(ABC):
 
     name: ClassVar[str]
     """The wire whose messages it writes."""
-
     messages_field: ClassVar[str] = "messages"
     """Where the body of a request has the list of messages."""
+    folder: ClassVar[type[FoldingReader]]
+    """What reads the streams of this provider."""
+    has_bytes: ClassVar[bool] = False
+    """Whether the SDK has bytes where JSON has base64."""
 
     def __init__(self, *, field: str = "", store: bool = True) -> None:
         self.field = field
@@ -282,7 +305,7 @@ class Codec(ABC):
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
         check_list(items)
-        return self.read_messages([plain(item) for item in items])
+        return self.read_messages([self.plain(item) for item in items])
 
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request, without the model's name."""
@@ -310,9 +333,36 @@ class Codec(ABC):
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the body of a request without its messages: instruction, tools and options."""
 
-    @abstractmethod
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what `items`, plain dicts, say."""
+    def plain(self, thing: Any) -> Any:
+        """Return what a program has, dicts or the SDK's objects, as plain dicts and lists."""
+        return plain(as_json(thing) if self.has_bytes else thing)
+
+    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
+        """Return what `items`, plain dicts, say; results learn from the calls before them."""
+        calls = CallFinder()
+        messages: list[AgenticMessage] = []
+        for index, item in enumerate(items):
+            with located(index=index):
+                message = self.read_message(item)
+            calls.enter(message.role)
+            blocks = [self._attribute(block, calls) for block in message.content_blocks]
+            messages.append(replace(message, content_blocks=tuple(blocks)))
+        return messages
+
+    def _attribute(self, block: Any, calls: CallFinder) -> Any:
+        if isinstance(block, FunctionToolCall):
+            calls.note(block)
+        elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
+            return self.learn(block, call)
+        return block
+
+    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+        """Return a result with what only its call says."""
+        return replace(result, name=call.name)
+
+    def read_message(self, item: Any) -> AgenticMessage:
+        """Return what one of this provider's messages says."""
+        raise NotImplementedError
 
     def is_outside(self, message: AgenticMessage) -> bool:
         """Tell whether `message` is the system's, which `write_settings` puts outside of the list."""
@@ -322,6 +372,13 @@ class Codec(ABC):
         """Return how many of the first messages stand outside of the list."""
         inside = (place for place, message in enumerate(messages) if not self.is_outside(message))
         return next(inside, len(messages))
+
+    def write_outside(self, request: Request, losses: Losses) -> Iterator[AgenticMessage]:
+        """Yield the messages that stand outside of the list, while `losses` are theirs."""
+        for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
+            report_meta(message, losses)
+            yield message
+        losses.index = None
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the body of a request."""
@@ -337,13 +394,18 @@ class Codec(ABC):
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says."""
 
-    @abstractmethod
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; raise `ModelError` where it reports one."""
+        """Return what the body of a response says; raise `ModelError` where it reports one. Of several, the first."""
+        with sensible(self.name):
+            return self.read_reply(self.plain(payload))
 
-    @abstractmethod
     def reader(self) -> StreamReader:
         """Return what reads one streamed reply."""
+        return self.folder(self.name, self.read_reply)
+
+    @abstractmethod
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+        """Return what the body of a response, plain dicts, says."""
 
     def framing(self) -> Framing:
         """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""

@@ -1,14 +1,53 @@
-"""What several codecs do alike: arguments as an object, bytes as text, names of results, settings, unknown fields."""
+"""What several codecs do alike: lists of blocks, arguments, bytes as text, tools, settings, fields of another's."""
 
-from binascii import b2a_base64
-from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
-from suture.codecs.codec import CODECS, Losses, Lost
-from suture.messages import FunctionToolCall, Opaque, check_plain
+from suture.codecs.codec import CODECS, Losses, Lost, located
+from suture.errors import ConfigError
+from suture.messages import AgenticMessage, FunctionToolCall, Opaque, Reasoning, ToolInfo, UserInputText
 from suture.wires.fields import is_list, is_map, parse_json
+from suture.wires.parts import media_in_words
 from suture.wires.values import KIND
+
+T = TypeVar("T")
+Writer: TypeAlias = Callable[[Any, Losses, str], dict[str, Any] | None]
+"""Writes a block, which stands at a path; `None`, and reported, where there is no form for it."""
+
+
+def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
+    """Return what `read` makes of each of `items`; an error says which it was."""
+    made: list[T] = []
+    for place, item in enumerate(items):
+        with located(f"{path}[{place}]"):
+            made.append(read(item))
+    return made
+
+
+def write_each(
+    blocks: Iterable[Any], writers: Mapping[Any, Writer], losses: Losses, path: str = "content_blocks"
+) -> list[dict[str, Any]]:
+    """Return `blocks` as their writers write them; what has none is reported."""
+    made = [writers.get(type(block), lose)(block, losses, f"{path}[{place}]") for place, block in enumerate(blocks)]
+    return [block for block in made if block is not None]
+
+
+def lose(block: Any, losses: Losses, path: str) -> None:
+    """Report a block that there is no form for."""
+    losses.add(Lost.BLOCK, f"a block of type {tag_of(block)}", path)
+
+
+def tell_in_words(block: Any, losses: Losses, path: str) -> str:
+    """Return where media are, or what, for a text in their place; they are reported."""
+    words = media_in_words(block)
+    losses.add(Lost.MEDIA, f"{tag_of(block).rpartition('_')[2]} {words[:80]}", path)
+    report_extras(block.extra, losses, path)
+    return words
+
+
+def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return `blocks` without texts that say nothing."""
+    return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
 
 
 def tag_of(block: Any) -> str:
@@ -20,6 +59,12 @@ def report_address(block: Any, losses: Losses, path: str) -> None:
     """Report where media are as well, that are written by value."""
     if block.base64_data and block.url:
         losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
+
+
+def report_detail(block: Any, losses: Losses, path: str) -> None:
+    """Report how closely an image is to be looked at, where that cannot be said."""
+    if getattr(block, "detail", ""):
+        losses.add(Lost.DETAIL, f"image detail {block.detail}", path)
 
 
 def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
@@ -46,62 +91,48 @@ def custom_input(block: FunctionToolCall) -> str | None:
     return block.arguments
 
 
-def as_json(value: Any) -> Any:
-    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
-    check_plain(value, foreign=True)
-    return _without_bytes(value)
+# What is said beside the messages
 
 
-def _without_bytes(value: Any) -> Any:
-    if isinstance(value, bytes | bytearray):
-        return b2a_base64(value, newline=False).decode()
-    if is_map(value):
-        return {name: _without_bytes(item) for name, item in value.items()}
-    if is_list(value):
-        return [_without_bytes(item) for item in value]
-    return value
+def read_system(blocks: Sequence[Any], extra: Mapping[str, Any] | None = None) -> tuple[str, list[AgenticMessage]]:
+    """Return what the system says: one plain text, or a message where there is more to it."""
+    if not extra and len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+        return blocks[0].text, []
+    return "", [AgenticMessage("system", tuple(blocks), extra=extra or {})] if blocks or extra else []
 
 
-class CallFinder:
-    """What is known of calls, for their results: the second result of an id belongs to the second call that has it.
+def write_tools(
+    tools: Iterable[ToolInfo], wire: str, losses: Losses, write: Callable[[ToolInfo], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return `tools` as `write` makes them; what another provider runs, or says of one, is reported."""
+    made: list[dict[str, Any]] = []
+    for place, tool in enumerate(tools):
+        path = f"tools[{place}]"
+        foreign = {name: value for name, value in tool.extra.items() if name != wire or not is_map(value)}
+        is_bare = tool.parameters is None and not tool.description
+        if is_bare and wire not in tool.extra and any(name in CODECS for name in foreign):
+            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
+            continue
+        for name, value in foreign.items():
+            fields = [field for field in value if value[field] is not None] if is_map(value) else []
+            for what in [f"{name} {field}" for field in fields] if name in CODECS and fields else [f"extra {name!r}"]:
+                losses.add(Lost.TOOL, f"{what} of {tool.name}", path)
+        made.append(write(tool))
+    return made
 
-    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
 
-    >>> names = CallFinder()
-    >>> names.enter("assistant")
-    >>> names.note("a", "search"), names.note("a", "fetch")
-    (None, None)
-    >>> names.find("a"), names.find("a"), names.find("b")
-    ('search', 'fetch', '')
+def take_options(options: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Take the options out that have names of the provider's own, and return them under those; `stop` is a list.
+
+    >>> take_options({"stop": "END", "seed": 3}, {"stop": "stopSequences", "top_k": "topK"})
+    {'stopSequences': ['END']}
     """
-
-    def __init__(self) -> None:
-        self._role = ""
-        self._turn = 0
-        self._waiting: dict[str, tuple[int, deque[str]]] = {}
-        """By id: the turn, and what is known of its calls that have no result yet, or of the last of all."""
-
-    def enter(self, role: str) -> None:
-        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
-        if role == "assistant" and self._role != "assistant":
-            self._turn += 1
-        if role != "system":
-            self._role = role
-
-    def note(self, call_id: str, known: str) -> None:
-        """Remember what is known of a call."""
-        turn, calls = self._waiting.get(call_id, (0, deque[str]()))
-        if turn != self._turn:
-            calls = deque[str]()
-        calls.append(known)
-        self._waiting[call_id] = self._turn, calls
-
-    def find(self, call_id: str) -> str:
-        """Return what is known of the call that the next result of an id answers; the empty string of none."""
-        _, calls = self._waiting.get(call_id, (0, deque[str]()))
-        if len(calls) > 1:
-            return calls.popleft()
-        return calls[0] if calls else ""
+    stop = options.get("stop")
+    if isinstance(stop, str):
+        options["stop"] = [stop]
+    elif stop is not None and not is_list(stop):
+        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
+    return {own: options.pop(name) for name, own in names.items() if name in options}
 
 
 def merge_options(
@@ -149,7 +180,7 @@ def keep(wire: str, holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
 def put_back(
     wire: str, made: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str = ""
 ) -> dict[str, Any]:
-    """Return what was made of a block, with what was kept for this wire; report what is of no use here.
+    """Return what was made of a block, with what was kept of it, and of objects in it; report what is of no use here.
 
     >>> put_back("anthropic", {"type": "text"}, {"anthropic": {"citations": []}}, Losses())
     {'type': 'text', 'citations': []}
@@ -164,8 +195,17 @@ def put_back(
         if wire in extra:
             report_extra(wire, kept, losses, path)
         return made
-    merged: dict[str, Any] = {**made, **kept}
-    return {name: value for name, value in merged.items() if not (value is None and name in kept)}
+    return _overlay(
+        made,
+        {
+            name: _overlay(made[name], value) if is_map(value) and is_map(made.get(name)) else value
+            for name, value in kept.items()
+        },
+    )
+
+
+def _overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**made, **kept}.items() if not (value is None and name in kept)}
 
 
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -183,11 +223,18 @@ def report_extra(name: str, value: Any, losses: Losses, path: str) -> None:
             losses.add(Lost.FIELD, f"{name} {field}", path)
 
 
+def report_extras(extra: Mapping[str, Any], losses: Losses, path: str) -> None:
+    """Report that all of an `extra` is lost."""
+    for name, value in extra.items():
+        report_extra(name, value, losses, path)
+
+
 def report_extension(block: Any, known: Collection[str], losses: Losses, path: str) -> None:
     """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
-    for name in block.extension:
+    kind = "thought" if isinstance(block, Reasoning) else "text"
+    for name in getattr(block, "extension", ()):
         if name != "wire" and name not in known:
-            losses.add(Lost.FIELD, f"extension {name!r}", path)
+            losses.add(Lost.FIELD, f"{name} of a {kind}", path)
 
 
 def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:

@@ -155,7 +155,6 @@ def _call(call: ToolCall) -> FunctionToolCall:
 
 
 def _block(part: Part, kinds: Mapping[Any, Any]) -> Any:
-    """Return the block that says what `part` says."""
     kind = kinds.get(part.__class__)
     if kind is None:
         data: Any = part.data if isinstance(part, Opaque) else msgspec.to_builtins(part)

@@ -5,14 +5,14 @@ import socket
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import cached_property, partial
 from os import environ
-from queue import SimpleQueue
-from threading import Lock, Thread, local
+from threading import Lock
 from typing import Any, ClassVar, TypeVar, cast
 
+from suture._aio import Worker
 from suture.errors import (
     ConfigError,
     ModelConnectionError,
@@ -59,22 +59,21 @@ class BedrockModel(ProviderModel[NativeM]):
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` and yield the events of the stream, or the whole body."""
-        waiter = Waiter()
-        try:
-            client = await waiter.do(self._get_client)
+        connections: list[Any] = []
+        async with Worker() as worker:
+            client = await _do(worker, connections, self._get_client, _pass)
             ask = client.converse_stream if self.streaming else client.converse
-            answer = await waiter.do(partial(ask, **_with_bytes(body.settings), messages=body.forms), undo=_close)
+            ask = partial(ask, **_with_bytes(body.settings), messages=body.forms)
+            answer = await _do(worker, connections, ask, _close)
             if not self.streaming:
                 yield {name: value for name, value in answer.items() if name != "ResponseMetadata"}
                 return
             try:
-                events: Iterator[Any] = iter(answer["stream"])
-                while (event := await waiter.do(partial(next, events, _END))) is not _END:
+                step = partial(next, iter(answer["stream"]), _END)
+                while (event := await _do(worker, connections, step, _pass)) is not _END:
                     yield event
             finally:
                 _close(answer)
-        finally:
-            waiter.end()
 
     def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings with the model's name."""
@@ -150,6 +149,10 @@ class BedrockModel(ProviderModel[NativeM]):
         return watch(boto3.client("bedrock-runtime", endpoint_url=self.base_url, config=config))
 
 
+def _pass(_: object) -> None:
+    """Let go of what nobody waits for."""
+
+
 def _close(answer: Mapping[str, Any]) -> None:
     """Close the connection, even if a thread waits on it: only a shutdown wakes it."""
     stream = answer.get("stream")
@@ -174,59 +177,31 @@ def _with_bytes(value: Any, name: str = "") -> Any:
 
 
 T = TypeVar("T")
-_here = local()
-"""Whose thread this is."""
+_waited_on: ContextVar[list[Any]] = ContextVar("suture_bedrock_connections")
+"""Where a client that is watched notes on which connection it waits."""
 
 
-class Waiter:
-    """A thread that does one thing after the other. It ends when it is told to, and keeps no program from ending.
+async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """Return what `work` returns. Where nobody waits any more, its thread is woken, and `undo` gets what comes."""
+    made: list[T] = []
+    given_up: list[bool] = []
 
-    >>> async def wait():
-    ...     waiter = Waiter()
-    ...     try:
-    ...         return await waiter.do(lambda: "done")
-    ...     finally:
-    ...         waiter.end()
-    >>> asyncio.run(wait())
-    'done'
-    """
+    def run() -> T:
+        _waited_on.set(connections)
+        made.append(work())
+        if given_up:
+            undo(made[0])
+        return made[0]
 
-    def __init__(self) -> None:
-        self.connection: Any = None
-        """What the thread waits on, if a client that is watched is asked."""
-        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        Thread(target=self._run, name="suture-bedrock", daemon=True).start()
-
-    async def do(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
-        """Return what `work` returns. Where nobody waits any more, the thread is woken, and `undo` gets what comes."""
-        done: Future[T] = Future()
-        self._work.put((done, work))
-        try:
-            return await asyncio.wrap_future(done)
-        except asyncio.CancelledError:
-            if undo is not None:
-                done.add_done_callback(partial(_undone, undo))
-            if not done.done():
-                _shut(self.connection)
-            raise
-
-    def end(self) -> None:
-        """Let the thread end when it is done with what it does."""
-        self._work.put(None)
-
-    def _run(self) -> None:
-        _here.waiter = self
-        while (given := self._work.get()) is not None:
-            done, work = given
-            if not done.set_running_or_notify_cancel():
-                continue
-            try:
-                result = work()
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                done.set_exception(error)
-            else:
-                done.set_result(result)
-            del given, done, work
+    try:
+        return await worker.run(run)
+    except asyncio.CancelledError:
+        given_up.append(True)
+        for result in made:
+            undo(result)
+        if not made and connections:
+            _shut(connections[-1])
+        raise
 
 
 def watch(client: Any) -> Any:
@@ -240,9 +215,7 @@ def watch(client: Any) -> Any:
 def _watched(kind: Any) -> Any:
     class Watched(kind):
         def request(self, *given: Any, **named: Any) -> Any:
-            waiter = getattr(_here, "waiter", None)
-            if waiter is not None:
-                waiter.connection = self
+            _waited_on.get([]).append(self)
             above: Any = super()
             return above.request(*given, **named)
 
@@ -264,12 +237,6 @@ def _bounded(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool
             return
 
 
-def _undone(undo: Callable[[Any], None], done: "Future[Any]") -> None:
-    with suppress(Exception):
-        undo(done.result())
-
-
 def _shut(connection: Any) -> None:
-    """Wake whoever waits on a connection."""
     with suppress(OSError, AttributeError):
         connection.sock.shutdown(socket.SHUT_RDWR)

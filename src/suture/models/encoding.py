@@ -148,7 +148,6 @@ def _as_agentic(message: Any, place: int) -> AgenticMessage:
 
 
 def _count_system(messages: Sequence[Any]) -> int:
-    """Return how many of the first messages are the system's."""
     return next(
         (place for place, message in enumerate(messages) if getattr(message, "role", "") != "system"), len(messages)
     )

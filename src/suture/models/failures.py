@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from suture.codecs.replies import TOO_LONG
 from suture.errors import (
     ConfigError,
     ContextLengthError,
@@ -23,34 +24,9 @@ from suture.errors import (
 
 __all__ = ["brief", "json_fault", "retry_after", "scrubbed", "status_error"]
 
-_TOO_LONG = (
-    "context_length_exceeded",
-    "maximum context length",
-    "prompt is too long",
-    "context window",
-    "context size",
-    "input is too long",
-    "exceeds the maximum number of tokens",
-    "too many input tokens",
-    "input token count",
-    "exceed context limit",
-    "exceeded model token limit",
-    "model max length exceeded",
-    "maximum prompt length",
-    "prompt token count",
-    "greater than the context length",
-    "too large for model",
-    "context window exceeds limit",
-)
-_FOR_GOOD = frozenset(
-    (
-        "insufficient_quota",
-        "insufficient_balance",
-        "exceeded_current_quota_error",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "billing_error",
-    )
+_FOR_GOOD = (
+    *("insufficient_quota", "insufficient_balance", "exceeded_current_quota_error"),
+    *("billing_hard_limit_reached", "billing_not_active", "billing_error"),
 )
 """What waiting does not change: somebody has to pay."""
 _LONGEST = 500
@@ -81,7 +57,7 @@ def status_error(
     """
     reason, code = _told(body)
     kind = _KINDS.get(status) or (ModelServerError if status >= 500 else ModelRequestError)
-    if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in _TOO_LONG):
+    if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in TOO_LONG):
         kind = ContextLengthError
     if kind is ModelAuthError and key:
         reason = f"{reason or 'the key is refused'}; check {key}"
@@ -188,7 +164,6 @@ def _host(location: str) -> str:
 
 
 def _told(body: Any) -> tuple[str, str]:
-    """Return the reason and the code that the body of an error holds."""
     if isinstance(body, Sequence) and not isinstance(body, str | bytes) and body:
         body = cast("Sequence[Any]", body)[0]
     if not isinstance(body, Mapping):

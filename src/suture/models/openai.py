@@ -11,13 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from suture.codecs import Codec, get_codec
-from suture.errors import (
-    ConfigError,
-    ModelError,
-    ModelTimeoutError,
-    StreamCutError,
-    SutureError,
-)
+from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.encoding import Body, to_json
@@ -35,15 +29,16 @@ _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_
 
 
 class StainlessModel(ProviderModel[NativeM]):
-    """A model over one of the two packages."""
+    """A model over one of the two packages, `openai` unless it says otherwise."""
 
-    package: ClassVar[str]
-    requirement: ClassVar[str]
+    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
+    package: ClassVar[str] = "openai"
+    requirement: ClassVar[str] = "openai>=3"
     """What pip is told to install."""
     path: ClassVar[str]
     """Where the provider answers, below the client's address."""
-    client_class: ClassVar[str]
-    error_class: ClassVar[str]
+    client_class: ClassVar[str] = "AsyncOpenAI"
+    error_class: ClassVar[str] = "OpenAIError"
 
     @cached_property
     def _clients(self) -> LoopClients:
@@ -170,12 +165,6 @@ class OpenAIChatModel(StainlessModel[NativeM]):
     """
 
     codec_name: ClassVar[str] = "openai-chat"
-    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
-    package: ClassVar[str] = "openai"
-    requirement: ClassVar[str] = "openai>=3"
-    client_class: ClassVar[str] = "AsyncOpenAI"
-    error_class: ClassVar[str] = "OpenAIError"
-
     path: ClassVar[str] = "/chat/completions"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
@@ -203,12 +192,6 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
     """
 
     codec_name: ClassVar[str] = "openai-responses"
-    key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
-    package: ClassVar[str] = "openai"
-    requirement: ClassVar[str] = "openai>=3"
-    client_class: ClassVar[str] = "AsyncOpenAI"
-    error_class: ClassVar[str] = "OpenAIError"
-
     path: ClassVar[str] = "/responses"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:

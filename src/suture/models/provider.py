@@ -8,14 +8,7 @@ from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
 
 from suture.codecs import Codec, Loss, Losses, Lost, Request, StreamReader, encode, get_codec
-from suture.errors import (
-    ConfigError,
-    ModelConnectionError,
-    ModelError,
-    ModelTimeoutError,
-    NotInRunError,
-    SutureError,
-)
+from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, NotInRunError, SutureError
 from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language

@@ -126,7 +126,6 @@ class ScriptedModel(Generic[M]):
 
 
 def _cut(deltas: Sequence[Delta], size: int) -> list[Delta]:
-    """Return the same in smaller pieces."""
     pieces: list[Delta] = []
     for delta in deltas:
         if delta.text:

@@ -141,7 +141,6 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
-    """Return msgspec's words about the value at `path`."""
     if not isinstance(error, msgspec.MsgspecError | RecursionError):
         return f"{path}: {type(error).__name__}: {error}"  # a dataclass may check itself, and raise what it likes
     what, place, below = str(error).rpartition(" - at `$")
@@ -304,7 +303,6 @@ def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: M
 
 
 def _default(parameter: Parameter) -> dict[str, Any]:
-    """Return the default as JSON, if it has such a form."""
     if parameter.required:
         return {}
     try:
@@ -316,7 +314,6 @@ def _default(parameter: Parameter) -> dict[str, Any]:
 
 
 def _nodes(node: Any) -> Iterable[dict[str, Any]]:
-    """Yield all objects of a schema."""
     if isinstance(node, dict):
         yield cast("dict[str, Any]", node)
         node = list(cast("dict[str, Any]", node).values())

@@ -43,9 +43,8 @@ from suture._text import quote
 from suture.errors import ConfigError
 from suture.messages import Part, ToolInfo, ToolResult
 from suture.tools.arguments import check_schema, make_reader
-from suture.tools.docstring import read_docstring
 from suture.tools.execution import Kind, bind_function, bind_method, make_endpoint
-from suture.tools.signature import is_method, origin_of, read_signature
+from suture.tools.signature import is_method, origin_of, read_docstring, read_signature
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

@@ -195,7 +195,6 @@ def _as_text(value: Any, tool: str) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """Return a plain value whose texts are all storable."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):
@@ -205,7 +204,6 @@ def _storable(value: Any) -> Any:
 
 
 def _as_result(value: Any, tool: str) -> ToolResult:
-    """Return what an enhanced tool gave as a `ToolResult`."""
     if isinstance(value, ToolResult):
         clean = tuple(map(_storable_part, value.parts))
         return value if all(map(is_, clean, value.parts)) else replace(value, parts=clean)

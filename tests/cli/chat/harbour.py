@@ -5,13 +5,15 @@ import os
 import select
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.cli.chat.terminal import PROGRAM, Terminal, open_terminal
-from tests.cli.program import TIMEOUT, Done, environment
+from tests.cli.program import TIMEOUT, Done, environment, run
 
 AGENT = Path(__file__).with_name("agent_to_talk_to.py")
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b31m\x7f\u202egnp.exe\x00"
@@ -58,8 +60,22 @@ class Harbour:
         finally:
             terminal.close()
 
-    def pipe(self, typed: str | bytes, *options: str, **variables: str) -> Done:
-        """Talk to the agent through pipes, to the end."""
+    def pipe(self, typed: str | bytes, *options: str) -> Done:
+        """Talk to the agent through pipes, to the end, in this process."""
+        stdin = typed.encode() if isinstance(typed, str) else typed
+        modules, path, scratch = set(sys.modules), [*sys.path], tempfile.tempdir
+        try:
+            tempfile.tempdir = str(self.directory)
+            with chdir(self.directory):
+                return run(*self.command(*options)[len(PROGRAM) :], stdin=stdin)
+        finally:
+            tempfile.tempdir, sys.path[:] = scratch, path
+            for name in set(sys.modules) - modules:  # those of this directory: another test has others of their names
+                if str(self.directory) in str(getattr(sys.modules[name], "__file__", "")):
+                    del sys.modules[name]
+
+    def pipe_apart(self, typed: str | bytes, *options: str, **variables: str) -> Done:
+        """Talk to the agent through pipes, to the end, in a process of its own."""
         ended = subprocess.run(
             self.command(*options),
             input=typed.encode() if isinstance(typed, str) else typed,

@@ -262,7 +262,7 @@ def test_old_output_leaves_a_history_that_is_too_long(harbour: Harbour):
 def test_without_a_history_nothing_is_left_behind(harbour: Harbour, tmp_path: Path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    assert harbour.pipe("log\n", TMPDIR=str(scratch)).status == 0
+    assert harbour.pipe_apart("log\n", TMPDIR=str(scratch)).status == 0
     assert list(scratch.iterdir()) == []
 
 

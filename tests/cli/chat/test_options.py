@@ -80,7 +80,7 @@ def test_a_model_that_cannot_be_had_is_told_in_one_line(harbour: Harbour, name: 
 
 
 def test_a_key_that_is_missing_is_told_in_one_line(harbour: Harbour):
-    done = harbour.pipe("hello\n", "--model", "groq:some-model", GROQ_API_KEY="")
+    done = harbour.pipe_apart("hello\n", "--model", "groq:some-model", GROQ_API_KEY="")
     assert done == (2, "", "suture: --model groq:some-model: groq:some-model has no key: set GROQ_API_KEY\n")
 
 
@@ -108,4 +108,8 @@ def test_without_the_extra_a_chat_says_in_one_line_how_to_install_it(harbour: Ha
     told = (
         "chat needs prompt_toolkit and rich, which are not both installed: pip install 'prompt_toolkit>=3' 'rich>=13'"
     )
-    assert harbour.pipe("hello\n", **without(missing, harbour.directory / "hidden")) == (2, "", f"suture: {told}\n")
+    assert harbour.pipe_apart("hello\n", **without(missing, harbour.directory / "hidden")) == (
+        2,
+        "",
+        f"suture: {told}\n",
+    )

@@ -141,7 +141,7 @@ def test_what_is_no_text_is_told_and_not_sent(harbour: Harbour):
 def test_any_letters_pass(harbour: Harbour):
     text = "京都 👨‍💻 naïve\u00a0space\u3000wide"
     assert harbour.pipe(f"{text}\n").out == f"You said: {text}\n"
-    assert harbour.pipe("京都\n", PYTHONIOENCODING="ascii").out == "You said: \\u4eac\\u90fd\n"
+    assert harbour.pipe_apart("京都\n", PYTHONIOENCODING="ascii").out == "You said: \\u4eac\\u90fd\n"
 
 
 @pytest.mark.parametrize("said", ["evil", "evil tool", "evil call", f"echo {EVIL[:-1]}"])

@@ -218,42 +218,42 @@ LOST: list[tuple[ContentBlock, dict[str, Any] | None, list[tuple[Lost, str]]]] =
     (
         UserInputAudio(base64_data="AAAA", mime_type="audio/ogg"),
         {"type": "text", "text": "(audio/ogg)"},
-        [(Lost.MEDIA, "user_input_audio (audio/ogg)")],
+        [(Lost.MEDIA, "audio (audio/ogg)")],
     ),
     (
         UserInputVideo(url=ADDRESS, extra={"mine": 1}),
         {"type": "text", "text": ADDRESS},
-        [(Lost.MEDIA, f"user_input_video {ADDRESS}"), (Lost.EXTRA, "extra 'mine'")],
+        [(Lost.MEDIA, f"video {ADDRESS}"), (Lost.EXTRA, "extra 'mine'")],
     ),
     (
         AssistantGenImage(base64_data=PIXEL, mime_type="image/png"),
         {"type": "text", "text": "(image/png)"},
-        [(Lost.MEDIA, "assistant_gen_image (image/png)")],
+        [(Lost.MEDIA, "image (image/png)")],
     ),
     (
         UserInputImage(base64_data="Qk0=", mime_type="image/bmp"),
         {"type": "text", "text": "(image/bmp)"},
-        [(Lost.MEDIA, "user_input_image (image/bmp)")],
+        [(Lost.MEDIA, "image (image/bmp)")],
     ),
     (
         UserInputImage(url="gs://bucket/cat.png"),
         {"type": "text", "text": "gs://bucket/cat.png"},
-        [(Lost.MEDIA, "user_input_image gs://bucket/cat.png")],
+        [(Lost.MEDIA, "image gs://bucket/cat.png")],
     ),
     (
         UserInputFile(base64_data="AAAA", mime_type="application/zip", name="a.zip"),
         {"type": "text", "text": "a.zip"},
-        [(Lost.MEDIA, "user_input_file a.zip")],
+        [(Lost.MEDIA, "file a.zip")],
     ),
     (
         UserInputFile(base64_data="/w==", mime_type="text/plain", name="a.txt"),
         {"type": "text", "text": "a.txt"},
-        [(Lost.MEDIA, "user_input_file a.txt")],
+        [(Lost.MEDIA, "file a.txt")],
     ),
     (
         UserInputFile(base64_data="c2l4?", mime_type="text/plain", name="b.txt"),
         {"type": "text", "text": "b.txt"},
-        [(Lost.MEDIA, "user_input_file b.txt")],
+        [(Lost.MEDIA, "file b.txt")],
     ),
     (
         UserInputFile(base64_data="YSxi", mime_type="text/csv"),
@@ -296,7 +296,7 @@ def test_what_is_lost_inside_a_result_is_named_with_its_place():
     result = FunctionToolResult("a", "f", (UserInputText("1"), UserInputAudio(url=ADDRESS)))
     payload, losses = CODEC.encode_messages([AgenticMessage.user([result])])
     assert payload[0]["content"][0]["content"] == [{"type": "text", "text": "1"}, {"type": "text", "text": ADDRESS}]
-    assert losses == (Loss(Lost.MEDIA, f"user_input_audio {ADDRESS}", 0, "content_blocks[0].content[1]"),)
+    assert losses == (Loss(Lost.MEDIA, f"audio {ADDRESS}", 0, "content_blocks[0].content[1]"),)
 
 
 def test_why_a_reply_ended_is_not_said_in_a_request_and_reported():

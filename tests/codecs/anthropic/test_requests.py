@@ -137,14 +137,17 @@ def test_what_another_provider_says_about_a_tool_is_reported():
     tool = ToolInfo("tides", "Look up.", SCHEMA, extra={"openai-chat": {"strict": True, "x": None}, "mine": 1})
     payload, losses = CODEC.encode_request(request(tools=[tool]))
     assert payload["tools"] == [TIDES]
-    assert losses == (Loss(Lost.TOOL, "openai-chat strict of tides"), Loss(Lost.TOOL, "mine extra of tides"))
+    assert [(loss.name, loss.what, loss.path) for loss in losses] == [
+        (Lost.TOOL, "openai-chat strict of tides", "tools[0]"),
+        (Lost.TOOL, "extra 'mine' of tides", "tools[0]"),
+    ]
 
 
 def test_a_tool_that_another_provider_runs_is_left_out_and_reported():
     tool = ToolInfo("web_search", extra={"openai-responses": {"type": "web_search"}})
     payload, losses = CODEC.encode_request(request(tools=[tool]))
     assert "tools" not in payload
-    assert losses == (Loss(Lost.TOOL, "web_search, a tool that another provider runs"),)
+    assert losses == (Loss(Lost.TOOL, "web_search, a tool that another provider runs", None, "tools[0]"),)
 
 
 def test_a_tool_without_a_schema_and_a_type_is_refused():

@@ -7,14 +7,7 @@ import pytest
 
 from suture.codecs import get_codec
 from suture.errors import ModelError, StreamCutError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    Delta,
-    FunctionToolCall,
-    Reasoning,
-    TokenUsage,
-)
+from suture.messages import AgenticMessage, AssistantGenText, Delta, FunctionToolCall, Reasoning, TokenUsage
 from suture.wires import get_chat_wire
 from tests.codecs.answering import answering
 from tests.codecs.anthropic.samples import MADE

@@ -251,22 +251,22 @@ LOSSES: dict[str, tuple[Any, dict[str, Any] | None, list[tuple[Lost, str, str]]]
     "tool that another provider ran": (
         ServerToolCall(call_id="s", name="web_search", extra={"anthropic": {"type": "server_tool_use"}}),
         None,
-        [(Lost.BLOCK, "server_tool_call web_search", HERE)],
+        [(Lost.BLOCK, "a block of type server_tool_call", HERE)],
     ),
     "result of a tool that another provider ran": (
         ServerToolResult(call_id="s", name="web_search", content=[]),
         None,
-        [(Lost.BLOCK, "server_tool_result web_search", HERE)],
+        [(Lost.BLOCK, "a block of type server_tool_result", HERE)],
     ),
     "call of an MCP server": (
         MCPToolCall(call_id="m", name="f", server_label="docs"),
         None,
-        [(Lost.BLOCK, "mcp_tool_call f", HERE)],
+        [(Lost.BLOCK, "a block of type mcp_tool_call", HERE)],
     ),
     "result of an MCP server": (
         MCPToolResult(call_id="m", server_label="docs"),
         None,
-        [(Lost.BLOCK, "mcp_tool_result docs", HERE)],
+        [(Lost.BLOCK, "a block of type mcp_tool_result", HERE)],
     ),
     "tools that were found": (
         ToolSearchResult("a", "find", [ToolInfo("f", "F.")]),
@@ -291,7 +291,7 @@ LOSSES: dict[str, tuple[Any, dict[str, Any] | None, list[tuple[Lost, str, str]]]
     "citations of another provider": (
         AssistantGenText("x", extension={"wire": "openai-responses", "annotations": [1]}),
         TEXT,
-        [(Lost.FIELD, "openai-responses annotations", HERE)],
+        [(Lost.FIELD, "annotations of a text", HERE)],
     ),
 }
 
@@ -311,7 +311,7 @@ def test_why_a_reply_ended_is_not_said_in_a_request():
     messages = [AgenticMessage.user("hi"), AgenticMessage("assistant", (AssistantGenText("ho"),), response_meta=meta)]
     payload, losses = codec.encode_messages(messages)
     assert payload[1] == {"role": "assistant", "content": [{"text": "ho"}]}
-    assert losses == (Loss(Lost.META, "why the reply ended and what it cost", 1),)
+    assert losses == (Loss(Lost.META, "why the reply ended and what it cost", 1, "response_meta"),)
 
 
 def test_a_system_message_in_the_list_is_the_users():

@@ -301,7 +301,7 @@ def test_a_stream_whose_end_was_not_said_is_cut():
     reader = codec.reader()
     for event in (BEGIN, delta(0, text="hi"), stop(0), TOLD):
         reader.feed(event)
-    with pytest.raises(StreamCutError, match="ended before the message did"):
+    with pytest.raises(StreamCutError, match="ended before the reply did"):
         reader.finish()
 
 

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 import suture
 from suture.codecs import Loss, Lost, Request, decode, get_codec
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    FunctionToolCall,
-    ToolInfo,
-    UserInputImage,
-    UserInputText,
-)
+from suture.messages import AgenticMessage, FunctionToolCall, ToolInfo, UserInputImage, UserInputText
 from tests.codecs.bedrock.pieces import BLOCKS, DATA, WIRE, opaque
 from tests.codecs.bedrock.sdk import complaints
 from tests.histories import Step, write
@@ -207,14 +201,14 @@ def test_a_tool_that_another_provider_runs_is_left_out_and_named():
     tool = ToolInfo("web_search", extra={"anthropic": {"type": "web_search_20250305"}})
     payload, losses = encode(tools=[tool, TOOL])
     assert payload["toolConfig"] == {"tools": [SPEC]}
-    assert losses == (Loss(Lost.TOOL, "web_search, which another provider runs", None, "tools"),)
+    assert losses == (Loss(Lost.TOOL, "web_search, a tool that another provider runs", None, "tools[0]"),)
 
 
 def test_fields_of_another_provider_on_a_tool_are_named():
     _, losses = encode(tools=[ToolInfo("f", "F.", SCHEMA, {"anthropic": {"cache_control": {}}, "mine": 1})])
     assert losses == (
-        Loss(Lost.FIELD, "anthropic cache_control", None, "tools.f"),
-        Loss(Lost.EXTRA, "extra 'mine'", None, "tools.f"),
+        Loss(Lost.TOOL, "anthropic cache_control of f", None, "tools[0]"),
+        Loss(Lost.TOOL, "extra 'mine' of f", None, "tools[0]"),
     )
 
 

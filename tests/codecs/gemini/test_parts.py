@@ -175,7 +175,7 @@ LOST: dict[str, tuple[ContentBlock, list[dict[str, Any]], list[tuple[Lost, str]]
         [{"fileData": {"fileUri": FILE}}],
         [(Lost.DETAIL, f"that {FILE} is video; give its mime_type")],
     ),
-    "media without data": (UserInputImage(), [{"text": "(media)"}], [(Lost.MEDIA, "(media)")]),
+    "media without data": (UserInputImage(), [{"text": "(media)"}], [(Lost.MEDIA, "image (media)")]),
     "tools that were found": (
         ToolSearchResult("a", "find", [ToolInfo("tides")]),
         [{"functionResponse": {"id": "a", "name": "find", "response": {"output": '[{"name":"tides"}]'}}}],

@@ -54,7 +54,7 @@ OF_THE_MODEL: dict[str, tuple[ContentBlock, list[tuple[Lost, str]], Any]] = {
     "a file": (UserInputFile(name="a.pdf"), [(Lost.MEDIA, "a.pdf")], "hi\na.pdf"),
     "citations": (
         AssistantGenText(" there", extension={"citations": [1]}, extra=FOREIGN),
-        [(Lost.FIELD, "extension 'citations'"), (Lost.FIELD, "anthropic citations"), (Lost.EXTRA, "extra 'mine'")],
+        [(Lost.FIELD, "citations of a text"), (Lost.FIELD, "anthropic citations"), (Lost.EXTRA, "extra 'mine'")],
         "hi there",
     ),
 }
@@ -137,7 +137,7 @@ def test_why_a_reply_ended_and_what_a_message_carries_is_reported():
     payload, losses = CODEC.encode_messages([message])
     assert payload == [{"role": "assistant", "content": "hi"}]
     assert [(loss.name, loss.index, loss.path) for loss in losses] == [
-        (Lost.META, 0, ""),
+        (Lost.META, 0, "response_meta"),
         (Lost.FIELD, 0, ""),
         (Lost.EXTRA, 0, ""),
     ]
@@ -146,7 +146,7 @@ def test_why_a_reply_ended_and_what_a_message_carries_is_reported():
 def test_what_a_text_of_the_models_carries_is_reported_in_a_user_message():
     said = AssistantGenText("hi", extension={"wire": "gemini", "citations": [1]})
     [loss] = CODEC.encode_messages([AgenticMessage("user", [said])]).losses
-    assert (loss.name, loss.what) == (Lost.FIELD, "extension 'citations'")
+    assert (loss.name, loss.what) == (Lost.FIELD, "citations of a text")
 
 
 def test_what_media_carry_is_reported_where_words_take_their_place():

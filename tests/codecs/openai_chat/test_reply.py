@@ -14,14 +14,7 @@ from suture.errors import (
     ModelTimeoutError,
     RateLimitError,
 )
-from suture.messages import (
-    AssistantGenAudio,
-    AssistantGenText,
-    FunctionToolCall,
-    LogProb,
-    TokenUsage,
-    TopLogProb,
-)
+from suture.messages import AssistantGenAudio, AssistantGenText, FunctionToolCall, LogProb, TokenUsage, TopLogProb
 from tests.codecs.openai_chat.samples import MADE, SIGNATURE, WORDS, made, own, reply
 from tests.codecs.openai_chat.server import BODIES, CODEC, COUNTS, NOTE, TOKEN, body
 

@@ -2,12 +2,7 @@
 
 from typing import Any
 
-from suture.messages import (
-    AssistantGenText,
-    ContentBlock,
-    FunctionToolCall,
-    Reasoning,
-)
+from suture.messages import AssistantGenText, ContentBlock, FunctionToolCall, Reasoning
 from tests.codecs.openai_responses.marks import WIRE, kept, part, says, unknown
 
 SEARCH = '{"query":"tides"}'

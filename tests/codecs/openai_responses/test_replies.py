@@ -13,14 +13,7 @@ from suture.errors import (
     ModelServerError,
     RateLimitError,
 )
-from suture.messages import (
-    AssistantGenText,
-    FunctionToolCall,
-    LogProb,
-    ResponseMeta,
-    TokenUsage,
-    TopLogProb,
-)
+from suture.messages import AssistantGenText, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
 from tests.codecs.openai_responses.samples import MADE, WIRE, kept
 from tests.codecs.openai_responses.server import make_body as body
 

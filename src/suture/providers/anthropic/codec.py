@@ -1,18 +1,69 @@
-"""Anthropic's Messages API: messages and requests, from and into native values."""
+"""Anthropic's Messages API: blocks, messages and requests, from and into native values."""
 
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
+import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import CallFinder, keep, merge_options, put_back, report_extra
+from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.contents import (
+    Writer,
+    arguments_object,
+    drop_blank,
+    keep,
+    lose,
+    merge_options,
+    origin_of,
+    put_back,
+    read_each,
+    read_system,
+    report_address,
+    report_detail,
+    report_extension,
+    report_extras,
+    rest_of,
+    take_options,
+    tell_in_words,
+    unknown,
+    unwrap,
+    write_each,
+    write_tools,
+)
 from suture.errors import ConfigError, InputError
-from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
-from suture.providers.anthropic.blocks import NAME, read_content, write_content, write_system
-from suture.providers.anthropic.stream import AnthropicReader, read_body, read_reply
-from suture.wires import check_list, plain
-from suture.wires.fields import listed, map_of, object_of, text_of
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    AssistantGenVideo,
+    ContentBlock,
+    FunctionToolCall,
+    FunctionToolResult,
+    MCPListToolsResult,
+    MCPToolCall,
+    MCPToolCallError,
+    MCPToolResult,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
+from suture.wires import check_list
+from suture.wires.fields import argument_json, expect, list_of, listed, map_of, object_of, text_of
+from suture.wires.parts import data_of
+
+_SERVICE_RESULT = "_tool_result"
 
 _ROLES = ("user", "assistant", "system")
 _NOT_OPTIONS = ("messages", "system", "tools")
@@ -20,8 +71,306 @@ _MAX_TOKENS = 8192
 """How long a reply may be where nobody says it; the API demands a number."""
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _SHARED_CHOICES = {theirs: ours for ours, theirs in _CHOICES.items()}
-_RENAMED = ("stop", "tool_choice", "parallel_tool_calls", "output_schema")
+_RENAMED = ("tool_choice", "parallel_tool_calls", "output_schema")
 _SCHEMA = "json_schema"
+
+
+# Blocks read
+
+
+def _read_content(holder: Mapping[str, Any], field: str = "content", *, by_model: bool = False) -> list[ContentBlock]:
+    """Return the blocks in a field, which the model said or was given."""
+    content = holder.get(field)
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [AssistantGenText(content) if by_model else UserInputText(content)]
+    return read_each(listed(content, None, field), partial(_read_block, by_model=by_model), field)
+
+
+def _read_block(block: Mapping[str, Any], *, by_model: bool) -> ContentBlock:
+    kind = text_of(block, "type")
+    if not kind:
+        raise InputError("expected a type, found nothing", path="type")
+    if kind == "text":
+        text, extra = (
+            text_of(block, "text"),
+            keep(NAME, block, "type", "text", "parsed_output"),
+        )  # the last is the SDK's
+        return AssistantGenText(text, extra=extra) if by_model else UserInputText(text, extra=extra)
+    reader = _READERS.get(kind, _read_service_result if kind.endswith(_SERVICE_RESULT) else None)
+    return unknown(NAME, block) if reader is None else reader(block)
+
+
+def _read_thinking(block: Mapping[str, Any]) -> Reasoning:
+    extra = keep(NAME, block, "type", "thinking", "signature")
+    if "signature" not in block:
+        extra = {NAME: {**map_of(extra, NAME), "signature": None}}
+    return Reasoning(text_of(block, "thinking"), text_of(block, "signature"), extension={"wire": NAME}, extra=extra)
+
+
+def _read_redacted(block: Mapping[str, Any]) -> Reasoning:
+    return Reasoning(extension={"wire": NAME, "data": text_of(block, "data")}, extra=keep(NAME, block, "type", "data"))
+
+
+def _read_result(block: Mapping[str, Any]) -> FunctionToolResult:
+    content = cast("Any", tuple(_read_content(block)))
+    extra = keep(NAME, block, "type", "tool_use_id", "content", "is_error")
+    return FunctionToolResult(text_of(block, "tool_use_id"), "", content, bool(block.get("is_error")), extra=extra)
+
+
+def _read_call(block: Mapping[str, Any]) -> FunctionToolCall:
+    extra = keep(NAME, block, "type", "id", "name", "input")
+    return FunctionToolCall(
+        text_of(block, "id"), text_of(block, "name"), argument_json(block.get("input")), extra=extra
+    )
+
+
+# Of what the provider ran on its side the type is kept, so that it is known whose it was.
+
+
+def _read_service_call(block: Mapping[str, Any]) -> ServerToolCall:
+    call_id, name = text_of(block, "id"), text_of(block, "name")
+    extra = keep(NAME, block, "id", "name", "input")
+    return ServerToolCall(call_id=call_id, name=name, arguments=block.get("input"), extra=extra)
+
+
+def _read_service_result(block: Mapping[str, Any]) -> ServerToolResult:
+    call_id, name = text_of(block, "tool_use_id"), str(block["type"]).removesuffix(_SERVICE_RESULT)
+    extra = keep(NAME, block, "tool_use_id", "content")
+    return ServerToolResult(call_id=call_id, name=name, content=block.get("content"), extra=extra)
+
+
+def _read_mcp_call(block: Mapping[str, Any]) -> MCPToolCall:
+    call_id, name = text_of(block, "id"), text_of(block, "name")
+    label, arguments = text_of(block, "server_name"), argument_json(block.get("input"))
+    extra = keep(NAME, block, "id", "name", "input", "server_name")
+    return MCPToolCall(call_id=call_id, name=name, arguments=arguments, server_label=label, extra=extra)
+
+
+def _read_mcp_result(block: Mapping[str, Any]) -> MCPToolResult:
+    """Return what an MCP server's tool gave, as one text; content in several blocks is kept beside it."""
+    text = "\n".join([part.text for part in _read_content(block) if isinstance(part, UserInputText)])
+    known = ("tool_use_id", "is_error", *(["content"] if isinstance(block.get("content"), str) else []))
+    absent = {name: None for name in ("content", "is_error") if block.get(name) is None}
+    failed = bool(block.get("is_error"))
+    return MCPToolResult(
+        call_id=text_of(block, "tool_use_id"),
+        content="" if failed else text,
+        error=MCPToolCallError(message=text) if failed else None,
+        extra={NAME: {**rest_of(block, *known), **absent}},
+    )
+
+
+def _read_mcp_tools(block: Mapping[str, Any]) -> MCPListToolsResult:
+    """Return the tools that an MCP server has; their list is kept, since it must go back as it came."""
+    tools = [
+        ToolInfo(text_of(tool, "name"), text_of(tool, "description"), object_of(tool, "input_schema"))
+        for tool in listed(block.get("tools"), None, "tools")
+    ]
+    label = text_of(block, "mcp_server_name")
+    return MCPListToolsResult(server_label=label, tools=tools, extra=keep(NAME, block, "mcp_server_name"))
+
+
+def _read_media(block: Mapping[str, Any]) -> UserInputImage | UserInputFile:
+    """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
+    source, kind = object_of(block, "source"), block["type"]
+    fields = _read_source(source)
+    if kind == "image":
+        media, known = UserInputImage(**fields), ["type"]
+    else:
+        fields |= {"mime_type": _PDF} if fields.get("url") else {}
+        media, known = UserInputFile(**fields, name=text_of(block, "title")), ["type", "title"]
+    if _media_fields(media) == {"type": kind, "source": source}:
+        known.append("source")
+    return replace(media, extra=keep(NAME, block, *known))
+
+
+def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
+    kind, text = source.get("type"), None
+    if kind == "base64":
+        return {"base64_data": text_of(source, "data"), "mime_type": text_of(source, "media_type")}
+    if kind == "url":
+        return {"url": text_of(source, "url")}
+    if kind == "text":
+        text = text_of(source, "data")
+    elif kind == "content":
+        text = _document_text(source.get("content"))
+    return {} if text is None else {"base64_data": b64encode(text.encode()).decode(), "mime_type": _TEXT}
+
+
+def _document_text(content: Any) -> str | None:
+    """Return what a document of blocks says, if it is text alone."""
+    if isinstance(content, str):
+        return content
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    texts = [cast("Mapping[str, Any]", block).get("text") for block in blocks if isinstance(block, Mapping)]
+    said = [text for text in texts if isinstance(text, str)]
+    return "\n".join(said) if said and len(said) == len(blocks) else None
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], ContentBlock]] = {
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "image": _read_media,
+    "document": _read_media,
+    "tool_use": _read_call,
+    "tool_result": _read_result,
+    "server_tool_use": _read_service_call,
+    "mcp_tool_use": _read_mcp_call,
+    "mcp_tool_result": _read_mcp_result,
+    "mcp_tool_listing": _read_mcp_tools,
+}
+
+
+# Blocks written
+
+
+def _write_system(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    """Return the blocks of a system message, which are texts that say something; media are told in words."""
+    return drop_blank(write_each(message.content_blocks, _SYSTEM_WRITERS, losses))
+
+
+def _write_text(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    report_extension(block, (), losses, path)
+    return put_back(NAME, {"type": "text", "text": block.text}, block.extra, losses, path)
+
+
+def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return thought as it came; `None` where it came from elsewhere."""
+    if origin_of(block) != NAME:
+        losses.add(Lost.REASONING, f"thought {block.text[:40]!r}", path)
+        return None
+    report_extension(block, ("data",), losses, path)
+    fields: dict[str, Any] = {"type": "thinking", "thinking": block.text, "signature": block.signature}
+    if "data" in block.extension:
+        fields = {"type": "redacted_thinking", "data": block.extension["data"]}
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+def _write_call(block: FunctionToolCall | ServerToolCall | MCPToolCall, losses: Losses, path: str) -> dict[str, Any]:
+    arguments = block.arguments
+    if isinstance(arguments, str):
+        arguments = arguments_object(arguments, losses, f"{path}.arguments")
+    fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
+    if isinstance(block, MCPToolCall):
+        fields["server_name"] = block.server_label
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
+    content: Any = write_each(block.content, _WRITERS, losses, f"{path}.content")
+    if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
+        content = content[0]["text"]
+    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.call_id}
+    fields |= ({"content": content} if content else {}) | ({"is_error": True} if block.is_error else {})
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+def _write_search_result(block: ToolSearchResult, losses: Losses, path: str) -> dict[str, Any]:
+    """Return the tools that a search found, as text: a reference is good only for tools that the request declares."""
+    losses.add(Lost.BLOCK, "the form of tools that were found; they are told as text", path)
+    text = msgspec.json.encode(msgspec.to_builtins(block.tools)).decode()
+    fields = {"type": "tool_result", "tool_use_id": block.call_id, "content": text}
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+def _write_service(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return what the provider ran on its side; that goes back to it alone."""
+    if "type" not in map_of(block.extra, NAME):
+        return lose(block, losses, path)
+    if isinstance(block, ServerToolCall | MCPToolCall):
+        return _write_call(block, losses, path)
+    fields: dict[str, Any] = {"mcp_server_name": block.server_label} if isinstance(block, MCPListToolsResult) else {}
+    if isinstance(block, ServerToolResult | MCPToolResult):
+        fields = {"tool_use_id": block.call_id, "content": block.content}
+    if isinstance(block, MCPToolResult):
+        fields |= {"content": block.error.message} if block.error else {}
+        fields["is_error"] = block.error is not None
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+# Images and documents: the bytes, the text, the address or the file's id
+
+_PDF = "application/pdf"
+_TEXT = "text/plain"
+_IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
+_BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi": _PDF}
+"""How the base64 of each type begins."""
+
+
+def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
+    fields = _media_fields(block)
+    if "source" in map_of(block.extra, NAME):
+        fields = {"type": "image" if type(block) is UserInputImage else "document", "source": dict[str, Any]()}
+    if fields is None:
+        return _write_in_words(block, losses, path)
+    _report_details(block, fields, losses, path)
+    if fields["type"] == "document" and (name := getattr(block, "name", "")):
+        fields["title"] = name
+    return put_back(NAME, fields, block.extra, losses, path)
+
+
+def _write_in_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    return {"type": "text", "text": tell_in_words(block, losses, path)}
+
+
+def _media_fields(block: Any) -> dict[str, Any] | None:
+    """Return the type and source of the block for media; `None` where the API takes no such thing."""
+    data = data_of(block, "")
+    if data is None:
+        if not block.url.startswith(("https://", "http://")):
+            return None
+        is_image = isinstance(block, UserInputImage) or block.mime_type in _IMAGES
+        if not is_image and block.mime_type not in {"", _PDF}:
+            return None
+        return {"type": "image" if is_image else "document", "source": {"type": "url", "url": block.url}}
+    kind = data.mime_type.partition(";")[0]
+    if not kind:
+        kind = next((kind for start, kind in _BEGINNINGS.items() if data.base64.startswith(start)), "")
+    kind = "image/jpeg" if kind == "image/jpg" else kind
+    if kind in _IMAGES or kind == _PDF:
+        source = {"type": "base64", "media_type": kind, "data": data.base64}
+        return {"type": "document" if kind == _PDF else "image", "source": source}
+    if not kind.startswith("text/"):
+        return None
+    try:
+        text = b64decode(data.base64, validate=True).decode()
+    except ValueError:
+        return None
+    return {"type": "document", "source": {"type": "text", "media_type": _TEXT, "data": text}}
+
+
+def _report_details(block: Any, fields: Mapping[str, Any], losses: Losses, path: str) -> None:
+    """Report what is said about media beside what they are, where the form that is written has no field for it."""
+    report_address(block, losses, path)
+    report_detail(block, losses, path)
+    if fields["type"] == "image" and getattr(block, "name", ""):
+        losses.add(Lost.DETAIL, f"file name {block.name[:80]}", path)
+    implied = {"url": _PDF if fields["type"] == "document" else "", "text": _TEXT}.get(fields["source"].get("type", ""))
+    if implied is not None and block.mime_type not in {"", implied}:
+        losses.add(Lost.DETAIL, f"type {block.mime_type[:80]}", path)
+
+
+_MEDIA = (UserInputAudio, UserInputVideo, AssistantGenImage, AssistantGenAudio, AssistantGenVideo)
+_SYSTEM_WRITERS: Mapping[Any, Writer] = {
+    **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+    **dict.fromkeys((UserInputImage, UserInputFile, *_MEDIA), _write_in_words),
+    Opaque: partial(unwrap, NAME),
+}
+_WRITERS: Mapping[Any, Writer] = {
+    **_SYSTEM_WRITERS,
+    **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
+    **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult, MCPListToolsResult), _write_service),
+    Reasoning: _write_reasoning,
+    FunctionToolCall: _write_call,
+    FunctionToolResult: _write_result,
+    ToolSearchResult: _write_search_result,
+}
+
+
+# Messages and requests
 
 
 class AnthropicCodec(Codec):
@@ -42,29 +391,33 @@ class AnthropicCodec(Codec):
     """
 
     name: ClassVar[str] = NAME
+    folder = AnthropicReader
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
+        report_meta(message, losses)
         if self.is_outside(message):
             losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
-            blocks = _write_outside(message, losses)
+            report_extras(message.extra, losses, "extra")
+            blocks = _write_system(message, losses)
             return [{"role": "user", "content": blocks}] if blocks else []
-        _report_meta(message, losses)
-        blocks = (write_system if message.role == "system" else write_content)(message.content_blocks, losses)
+        is_system = message.role == "system"
+        blocks = _write_system(message, losses) if is_system else write_each(message.content_blocks, _WRITERS, losses)
         written = put_back(NAME, {"role": message.role, "content": blocks}, message.extra, losses, "extra")
         return [written] if blocks or "content" not in written else []
 
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what the API's messages say; a result is given the name of its call."""
-        names = CallFinder()
-        messages: list[AgenticMessage] = []
-        for index, item in enumerate(items):
-            try:
-                message = _read_message(item)
-            except InputError as error:
-                raise InputError(error.reason, index=index, path=error.path) from None
-            messages.append(_name_results(message, names))
-        return messages
+    def read_message(self, item: Any) -> AgenticMessage:
+        """Return one message; a whole response in the place of a message is read as the reply that it is."""
+        role = expect(item, dict, "a message", "").get("role")
+        if role not in _ROLES:
+            raise InputError(f"unknown role {role!r}; expected user, assistant or system", path="role")
+        if "stop_reason" in item:
+            return self.read_reply(item)
+        extra = keep(NAME, item, "role", "content")
+        if role == "system":
+            absent = {"content": None} if item.get("content") is None else {}
+            extra = {NAME: {**map_of(extra, NAME), **absent, "system": None}}
+        return AgenticMessage(role, _read_content(item, by_model=role == "assistant"), extra=extra)
 
     def is_outside(self, message: AgenticMessage) -> bool:
         """Tell whether `message` is the system's and was not read from among the API's messages."""
@@ -72,105 +425,41 @@ class AnthropicCodec(Codec):
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
-        for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
-            system += _write_outside(message, losses)
-        losses.index = None
-        tools = [written for tool in request.tools if (written := _write_tool(tool, losses)) is not None]
+        for message in self.write_outside(request, losses):
+            report_extras(message.extra, losses, "extra")
+            system += _write_system(message, losses)
+        tools = write_tools(request.tools, NAME, losses, _write_tool)
         fields = {"system": system, "tools": tools}
         body = {name: value for name, value in fields.items() if value}
         return {**body, **_write_options(request.options, losses, has_tools=bool(tools))}
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body: Mapping[str, Any] = plain(payload)
+        body: Mapping[str, Any] = self.plain(payload)
         check_list(body.get("messages"))
         messages = self.read_messages(body["messages"])
-        instruction, system = _read_system(body)
-        tools = [] if body.get("tools") is None else [_read_tool(tool) for tool in listed(body["tools"], None, "tools")]
+        instruction, system = read_system(_read_content(body, "system"))
+        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
         return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
 
-    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        return read_reply(payload)
-
-    def reader(self) -> StreamReader:
-        return AnthropicReader()
-
-
-# Messages
-
-
-def _read_message(item: Any) -> AgenticMessage:
-    """Return one message; a whole response in the place of a message is read as the reply that it is."""
-    if not isinstance(item, dict):
-        raise InputError(f"expected a message, found {type(item).__name__}")
-    item = cast("dict[str, Any]", item)
-    role = item.get("role")
-    if role not in _ROLES:
-        raise InputError(f"unknown role {role!r}; expected user, assistant or system", path="role")
-    if "stop_reason" in item:
-        return read_body(item)
-    extra = keep(NAME, item, "role", "content")
-    if role == "system":
-        absent = {"content": None} if item.get("content") is None else {}
-        extra = {NAME: {**map_of(extra, NAME), **absent, "system": None}}
-    return AgenticMessage(role, tuple(read_content(item, by_model=role == "assistant")), extra=extra)
-
-
-def _name_results(message: AgenticMessage, names: CallFinder) -> AgenticMessage:
-    """Return `message` with its results named as their calls, and note the calls in it."""
-    names.enter(message.role)
-    blocks = list(message.content_blocks)
-    for place, block in enumerate(blocks):
-        if isinstance(block, FunctionToolCall):
-            names.note(block.call_id, block.name)
-        elif isinstance(block, FunctionToolResult):
-            blocks[place] = replace(block, name=names.find(block.call_id) or "")
-    return replace(message, content_blocks=tuple(blocks))
-
-
-def _read_system(body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
-    """Return the system's text; as a message, where it is more than one plain text."""
-    blocks = read_content(body, "system")
-    first: Any = blocks[0] if blocks else None
-    if len(blocks) == 1 and getattr(first, "text", "") and not first.extra:
-        return first.text, []
-    return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
-
-
-def _write_outside(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-    """Return the blocks of a system message; report what else it carries."""
-    _report_meta(message, losses)
-    for name, value in message.extra.items():
-        report_extra(name, value, losses, "extra")
-    return write_system(message.content_blocks, losses)
-
-
-def _report_meta(message: AgenticMessage, losses: Losses) -> None:
-    if message.response_meta is not None:
-        losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+        if body.get("type") == "error":
+            raise read_error(body)
+        if body.get("content") is None:
+            raise InputError("expected a list, found nothing", path="content")
+        return AgenticMessage("assistant", _read_content(body, by_model=True), response_meta=read_meta(body))
 
 
 # Tools
 
 
-def _write_tool(tool: ToolInfo, losses: Losses) -> dict[str, Any] | None:
-    """Return `tool` as the API takes it; one that another provider runs is reported."""
+def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     own = map_of(tool.extra, NAME)
     if own.get("type", "custom") != "custom":
         return dict(own)
-    foreign = {name: value for name, value in tool.extra.items() if name != NAME or not own}
-    is_bare = not tool.description and tool.parameters is None and not own
-    if is_bare and any(name in CODECS and name != NAME for name in foreign):
-        losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs")
-        return None
-    for name, value in foreign.items():
-        fields = cast("Mapping[str, Any]", value) if name in CODECS and isinstance(value, Mapping) else {"extra": value}
-        for field in [field for field, content in fields.items() if content is not None]:
-            losses.add(Lost.TOOL, f"{name} {field} of {tool.name}")
     schema: Mapping[str, Any] = {"properties": {}} if tool.parameters is None else tool.parameters
-    written = {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **schema}}
-    if not tool.description:
-        del written["description"]
-    return put_back(NAME, written, {NAME: own}, losses)
+    description = {"description": tool.description} if tool.description else {}
+    written = {"name": tool.name, **description, "input_schema": {"type": "object", **schema}}
+    return put_back(NAME, written, {NAME: own}, Losses())
 
 
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
@@ -189,20 +478,14 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 
 def _write_options(options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> dict[str, Any]:
-    """Return `options` under the API's names."""
-    body: dict[str, Any] = {"max_tokens": _MAX_TOKENS}
-    stop, schema = options.get("stop"), options.get("output_schema")
-    if stop is not None:
-        if not isinstance(stop, str | list | tuple):
-            raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
-        body["stop_sequences"] = [stop] if isinstance(stop, str) else list(cast("Sequence[Any]", stop))
+    left, schema = rest_of(options), options.get("output_schema")
+    body: dict[str, Any] = {"max_tokens": _MAX_TOKENS, **take_options(left, {"stop": "stop_sequences"})}
     choice = _write_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), has_tools=has_tools)
     if choice is not None:
         body["tool_choice"] = choice
     if schema is not None:
         body["output_config"] = {"format": {"type": _SCHEMA, "schema": schema}}
-    others = {name: value for name, value in options.items() if name not in _RENAMED and value is not None}
-    merge_options(body, others, losses, without=("seed",))
+    merge_options(body, rest_of(left, *_RENAMED), losses, without=("seed",))
     return body
 
 
@@ -224,7 +507,6 @@ def _write_choice(choice: Any, parallel: Any, *, has_tools: bool) -> dict[str, A
 
 
 def _read_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the body of a request, under the names that all providers share."""
     options = {name: value for name, value in body.items() if value is not None and name not in _NOT_OPTIONS}
     if "stop_sequences" in options:
         options["stop"] = options.pop("stop_sequences")

@@ -1,17 +1,16 @@
-"""Replies of Anthropic's Messages API, whole or as the events of a stream, and the errors that they report."""
+"""Streams of Anthropic's Messages API; what replies say of themselves, and the errors that they report."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from suture.codecs.contents import rest_of
-from suture.codecs.failures import failure_kind
-from suture.errors import InputError, ModelError, StreamCutError
+from suture.codecs.replies import FoldingReader, failure_kind
+from suture.errors import InputError, ModelError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
-from suture.providers.anthropic.blocks import NAME, read_content
-from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, listed, object_of, parse_json, text_of
+from suture.wires.fields import argument_json, count_of, list_of, map_of, object_of, parse_json, text_of
 
+NAME = "anthropic"
 _REASONS = {
     **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
@@ -20,8 +19,6 @@ _REASONS = {
 }
 _FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
 """Those that say more than the shared word; they are kept beside it."""
-_TOO_LONG = ("prompt is too long", "exceed context limit")
-"""What the API says of a request that its context cannot hold; it has no code of its own for it."""
 _DETAILS = "output_tokens_details"
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
@@ -37,29 +34,11 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
 """The types of blocks that a delta may add to, its own field, and the field of the block."""
 
 
-# Whole replies
+# What a reply says of itself
 
 
-def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says; raise the error that it reports."""
-    try:
-        body: Mapping[str, Any] = plain(payload)
-        if body.get("type") == "error":
-            raise _error_in(body)
-        return read_body(body)
-    except InputError as error:
-        raise _nonsense(str(error)) from None
-
-
-def read_body(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return the reply in the body of a response."""
-    if body.get("content") is None:
-        raise InputError("expected a list, found nothing", path="content")
-    blocks = read_content(body, by_model=True)
-    return AgenticMessage("assistant", tuple(blocks), response_meta=_read_meta(body))
-
-
-def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+    """Return why a reply ended, what it cost, and what else its body says."""
     word = text_of(body, "stop_reason")
     extension: dict[str, Any] = {name: text for name in ("id", "model") if (text := text_of(body, name))}
     if word in _FINER_REASONS:
@@ -91,19 +70,13 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
     )
 
 
-def _error_in(body: Mapping[str, Any]) -> ModelError:
+def read_error(body: Mapping[str, Any]) -> ModelError:
     """Return the error that a body, or an event of a stream, reports."""
-    error = body.get("error")
-    error = cast("dict[str, Any]", error) if error.__class__ is dict else dict[str, Any]()
+    error = map_of(body, "error")
     code, reason = text_of(error, "type"), text_of(error, "message")
-    kind = failure_kind([code], ModelError, reason, _TOO_LONG)
+    kind = failure_kind([code], ModelError, reason)
     reason = reason or code or "an error without a message"
     return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
-
-
-def _nonsense(what: str) -> ModelError:
-    """Return the error for a reply that is not what the API promises."""
-    return ModelError(f"the reply makes no sense: {what}", provider=NAME, retryable=True)
 
 
 # Streams
@@ -126,7 +99,7 @@ class _Block:
         block = dict(self.start)
         for name, pieces in self.pieces.items():
             if name == "citations":
-                block[name] = [*listed(self.start.get(name) or [], None, name), *pieces]
+                block[name] = [*list_of(self.start, name), *pieces]
             elif name == "signature":
                 block[name] = pieces[-1]
             elif name != "input":
@@ -153,17 +126,19 @@ def _parse_arguments(arguments: str) -> Any:
     return value
 
 
-class AnthropicReader:
+class AnthropicReader(FoldingReader):
     """Reads one streamed reply.
 
-    >>> reader = AnthropicReader()
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("anthropic").reader()
     >>> reader.feed({"type": "message_start", "message": {"content": []}})
     []
     >>> reader.feed({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "hi"}})
     [Delta(text='hi')]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        super().__init__(provider, read)
         self._body: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, _Block] = {}
@@ -178,35 +153,29 @@ class AnthropicReader:
             "message_stop": self._stop,
         }
 
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise the error that it reports."""
+    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event, and return what it adds."""
         kind = event.get("type")
         if not isinstance(kind, str):
-            raise _nonsense("an event without a type")
-        try:
-            return self._read(kind, event)
-        except InputError as error:
-            raise _nonsense(f"{kind}, {error}") from None
-
-    def _read(self, kind: str, event: Mapping[str, Any]) -> list[Delta]:
+            raise InputError("an event without a type")
         if kind == "error":
-            raise _error_in(event)
+            raise read_error(event)
         reader = self._readers.get(kind)
         if reader is None:
             return []
         if not self._started and kind != "message_start":
-            raise InputError("it came before message_start")
-        return reader(event)
-
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where its end was not said."""
-        if not self._ended and self._body.get("stop_reason") is None:
-            raise StreamCutError("anthropic: the stream ended before the reply did; ask again")
+            raise InputError(f"{kind}, it came before message_start")
         try:
-            content = [self._blocks[index].join() for index in sorted(self._blocks)]
+            return reader(event)
         except InputError as error:
-            raise _nonsense(str(error)) from None
-        return read_reply({**self._body, "content": content, "usage": self._usage or None})
+            raise InputError(f"{kind}, {error}") from None
+
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the events make; `None` where its end did not come."""
+        if not self._ended and self._body.get("stop_reason") is None:
+            return None
+        content = [self._blocks[index].join() for index in sorted(self._blocks)]
+        return {**self._body, "content": content, "usage": self._usage or None}
 
     def _start(self, event: Mapping[str, Any]) -> list[Delta]:
         if self._started:

@@ -1,36 +1,406 @@
-"""Messages and requests of Amazon Bedrock's Converse from and into native ones."""
+"""Amazon Bedrock's Converse: messages and requests from and into native values.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+Each of its blocks is an object with one key, which says what it is.
+"""
+
+import re
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, cast
 
 import msgspec
 
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request
-from suture.codecs.contents import CallFinder, as_json, keep, merge_options, put_back, rest_of
-from suture.errors import InputError
-from suture.messages import AgenticMessage, FunctionToolCall, ToolInfo, UserInputText
-from suture.providers.bedrock.blocks import (
-    MEDIA,
-    WIRE,
-    Place,
-    has_only,
-    read_blocks,
-    write_block,
-    write_blocks,
-    write_words,
+from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from suture.codecs.contents import (
+    Writer,
+    arguments_object,
+    drop_blank,
+    keep,
+    lose,
+    merge_options,
+    origin_of,
+    put_back,
+    read_each,
+    read_system,
+    report_address,
+    report_detail,
+    report_extension,
+    rest_of,
+    take_options,
+    tell_in_words,
+    unknown,
+    unwrap,
+    write_each,
+    write_tools,
 )
-from suture.providers.bedrock.stream import BedrockReader, read_reply
-from suture.wires import check_list
-from suture.wires.fields import expect, get, is_map, listed, parse_json, word
+from suture.errors import InputError
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    AssistantGenVideo,
+    FunctionToolCall,
+    FunctionToolResult,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
+from suture.wires.fields import (
+    argument_json,
+    expect,
+    get,
+    inner,
+    is_map,
+    list_of,
+    listed,
+    map_of,
+    parse_json,
+    text_of,
+    word,
+)
+from suture.wires.parts import data_of
 
 _ROLES = ("user", "assistant", "system")
 _INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
 _CHOICES: Mapping[str, str] = {"auto": "auto", "required": "any"}
-_UNSUPPORTED = ("top_k", "seed")
 _CONFIGS = ("toolConfig", "inferenceConfig", "outputConfig")
-_ANSWER = "answer"
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _REMOVED = "This tool is no longer there; do not call it."
+_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
+_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
+_MEDIA: Mapping[type, str] = {
+    **{block: kind for table in (_USER_MEDIA, _MODEL_MEDIA) for kind, block in table.items()},
+    UserInputFile: "document",
+}
+"""The blocks of ours that hold media, and what Converse calls them."""
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_TYPES: Mapping[str, Mapping[str, str]] = {
+    "image": {form: f"image/{form}" for form in ("png", "jpeg", "gif", "webp")},
+    "video": {
+        **{form: f"video/{form}" for form in ("mp4", "webm", "mpeg")},
+        "mov": "video/quicktime",
+        "mkv": "video/x-matroska",
+        "flv": "video/x-flv",
+        "wmv": "video/x-ms-wmv",
+        "three_gp": "video/3gpp",
+    },
+    "audio": {
+        **{form: f"audio/{form}" for form in ("opus", "wav", "aac", "flac", "mp4", "ogg", "pcm", "webm")},
+        "mp3": "audio/mpeg",
+        "mka": "audio/x-matroska",
+        "m4a": "audio/x-m4a",
+    },
+    "document": {
+        "pdf": "application/pdf",
+        "csv": "text/csv",
+        "doc": "application/msword",
+        "docx": f"{_OFFICE}.wordprocessingml.document",
+        "xls": "application/vnd.ms-excel",
+        "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+        "html": "text/html",
+        "txt": "text/plain",
+        "md": "text/markdown",
+    },
+}
+"""The MIME type of each format, by kind of media."""
+_FORMATS = {kind: {mime: form for form, mime in table.items()} for kind, table in _TYPES.items()}
+_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/m4a": "audio/x-m4a",
+    "text/x-markdown": "text/markdown",
+}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-()\[\]]+")
+_LONGEST_NAME = 200
+
+
+# Reading
+
+
+class _Place(NamedTuple):
+    """What must be known of a block's surroundings to read it."""
+
+    by_model: bool
+    server_ids: Collection[str] = ()
+    """The ids of the calls in this message that the service itself answered."""
+
+
+def _read_blocks(content: Any, path: str, *, by_model: bool = False) -> list[Any]:
+    blocks = listed(content, None, path)
+    results = [map_of(block, "toolResult") for block in blocks] if by_model else []
+    ids = [result.get("toolUseId") for result in results if result.get("type") is not None]
+    place = _Place(by_model, [known for known in ids if isinstance(known, str)])
+    return read_each(blocks, partial(_read, readers=_READERS, place=place), path)
+
+
+_Readers = Mapping[str, Callable[[Any, _Place], Any]]
+
+
+def _read(block: Mapping[str, Any], readers: _Readers, place: _Place) -> Any:
+    if "type" in block:
+        raise InputError("a block with a type belongs to another wire", path="type")
+    if len(block) == 1:
+        [(kind, held)] = block.items()
+        if kind == "text" and held is not None:
+            text = text_of(block, kind)
+            return AssistantGenText(text) if place.by_model else UserInputText(text)
+        if kind in readers and held is not None:
+            held = held if kind == "json" else inner(block, kind, None)
+            with located(kind):
+                made = readers[kind](held, place)
+            if made is not None:
+                return made
+    return unknown(WIRE, block)
+
+
+def _read_call(use: Mapping[str, Any], place: _Place) -> FunctionToolCall | ServerToolCall:
+    call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
+    rest = rest_of(use, "toolUseId", "name", "input")
+    if use.get("type") == SERVER_CALL or call_id in place.server_ids:
+        own = {"type": None, **rest}
+        return ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
+    return FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
+
+
+def _read_result(result: Mapping[str, Any], place: _Place) -> FunctionToolResult | ServerToolResult:
+    call_id = text_of(result, "toolUseId")
+    content = list_of(result, "content")
+    rest = rest_of(result, "toolUseId", "content")
+    if call_id in place.server_ids and "type" in rest:
+        return ServerToolResult(call_id=call_id, content=content, extra={WIRE: rest})
+    is_error = rest.get("status") == "error"
+    if is_error:
+        del rest["status"]
+    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, place=_Place(by_model=False)), "content")
+    return FunctionToolResult(call_id, "", blocks, is_error, extra=keep(WIRE, rest))
+
+
+def _read_json(value: Any, _: _Place) -> UserInputText:
+    """Return JSON in a result as text, marked so that it becomes JSON again."""
+    return UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
+
+
+def _read_reasoning(reasoning: Mapping[str, Any], _: _Place) -> Reasoning | None:
+    redacted = reasoning.get("redactedContent")
+    if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
+        return Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
+    said = reasoning.get("reasoningText")
+    if not has_only(reasoning, "reasoningText") or not is_map(said):
+        return None
+    with located("reasoningText"):
+        text, signature = text_of(said, "text"), text_of(said, "signature")
+    rest = rest_of(said, "text", "signature") if signature else rest_of(said, "text")
+    return Reasoning(text, signature, extension={"wire": WIRE}, extra=keep(WIRE, rest))
+
+
+def _read_citations(cited: Mapping[str, Any], place: _Place) -> AssistantGenText | None:
+    """Return text with its citations; `None` where it is no text, or more than that."""
+    citations, content = cited.get("citations"), cited.get("content")
+    if not place.by_model or not has_only(cited, "citations", "content"):
+        return None
+    if not isinstance(citations, list) or not isinstance(content, list):
+        return None
+    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in cast("list[Any]", content)]
+    if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
+        return None
+    return AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
+
+
+def _read_media(kind: str, held: Mapping[str, Any], place: _Place) -> Any:
+    """Return the block of media; `None` where it holds what a block cannot."""
+    source, form = _read_source(held.get("source")), held.get("format")
+    if source is None or not isinstance(held.get("format", ""), str):
+        return None
+    fields, rest = source
+    if form is not None:
+        fields["mime_type"] = _TYPES[kind].get(form) or f"{'application' if kind == 'document' else kind}/{form}"
+    if form is None or form not in _TYPES[kind]:
+        rest["format"] = form
+    if kind == "document":
+        fields["name"] = text_of(held, "name")
+    rest |= rest_of(held, "format", "source", "name")
+    made: Any = (_MODEL_MEDIA if place.by_model else _USER_MEDIA).get(kind, UserInputFile)
+    return made(**fields, extra={WIRE: rest} if rest else {})
+
+
+def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the fields of a block that say what `source` says, and what is kept beside them."""
+    if not is_map(source) or len(source) != 1:
+        return None
+    [(form, held)] = source.items()
+    if form == "bytes" and isinstance(held, str) and held:
+        return {"base64_data": held}, {}
+    if form == "text" and isinstance(held, str) and held:
+        data = b2a_base64(held.encode(), newline=False).decode()
+        return {"base64_data": data, "mime_type": "text/plain"}, {"source": "text"}
+    if form == "s3Location" and has_only(held, "uri", "bucketOwner"):
+        uri = held.get("uri")
+        if isinstance(uri, str) and uri.startswith("s3://"):
+            return {"url": uri}, rest_of(held, "uri")
+    return None
+
+
+_MEDIA_READERS: _Readers = {kind: partial(_read_media, kind) for kind in ("image", "video", "document")}
+_RESULT_READERS: _Readers = {"json": _read_json, **_MEDIA_READERS}
+_READERS: _Readers = {
+    "toolUse": _read_call,
+    "toolResult": _read_result,
+    "reasoningContent": _read_reasoning,
+    "citationsContent": _read_citations,
+    "audio": partial(_read_media, "audio"),
+    **_MEDIA_READERS,
+}
+
+
+# Writing
+
+
+def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    """Return the text that stands for media where Converse cannot hold them."""
+    return {"text": tell_in_words(block, losses, path)}
+
+
+def _write_text(block: UserInputText | AssistantGenText, losses: Losses, path: str) -> dict[str, Any]:
+    put_back(WIRE, {}, block.extra, losses, path)
+    extension: Mapping[str, Any] = getattr(block, "extension", {})
+    citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
+    if citations is not None:
+        return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
+    report_extension(block, (), losses, path)
+    return {"text": block.text}
+
+
+def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
+    if origin_of(block) != WIRE:
+        losses.add(Lost.REASONING, f"reasoning {block.text[:40]!r}", path)
+        return None
+    report_extension(block, ("redacted",), losses, path)
+    if block.extension.get("redacted"):
+        put_back("", {}, block.extra, losses, path)
+        return {"reasoningContent": {"redactedContent": block.signature}}
+    said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
+    return {"reasoningContent": {"reasoningText": put_back(WIRE, said, block.extra, losses, path)}}
+
+
+def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
+    arguments = arguments_object(block.arguments, losses, path)
+    use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
+    return {"toolUse": put_back(WIRE, use, block.extra, losses, path)}
+
+
+def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
+    content = write_each(block.content, _RESULT_WRITERS, losses, f"{path}.content")
+    result = put_back(WIRE, {"toolUseId": block.call_id, "content": content}, block.extra, losses, path)
+    return {"toolResult": {**result, "status": "error"} if block.is_error else result}
+
+
+def _write_result_text(block: UserInputText, losses: Losses, path: str) -> dict[str, Any]:
+    """Return a text of a result, which may be JSON."""
+    value = parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None  # it may be cut since it was read
+    return _write_text(block, losses, path) if value is None else {"json": value}
+
+
+def _write_search(block: ToolSearchResult, losses: Losses, path: str) -> dict[str, Any]:
+    losses.add(Lost.BLOCK, "tools that were found, which are told as JSON", path)
+    result = {"toolUseId": block.call_id, "content": [{"json": {"tools": msgspec.to_builtins(list(block.tools))}}]}
+    return {"toolResult": put_back(WIRE, result, block.extra, losses, path)}
+
+
+def _write_server(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return what the service ran itself; that goes back to it alone."""
+    if WIRE not in block.extra:
+        return lose(block, losses, path)
+    if isinstance(block, ServerToolCall):
+        kind, fields = "toolUse", {"toolUseId": block.call_id, "name": block.name, "input": block.arguments}
+    else:
+        kind, fields = "toolResult", {"toolUseId": block.call_id, "content": block.content}
+    return {kind: put_back(WIRE, fields, block.extra, losses, path)}
+
+
+def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    kind, kept = _MEDIA[block.__class__], map_of(block.extra, WIRE)
+    in_s3 = not block.base64_data and block.url.startswith("s3://")
+    data = None if in_s3 else data_of(block, "")
+    if data is None and not in_s3:
+        return _write_words(block, losses, path)
+    form = kept.get("format")
+    if "format" not in kept:
+        form = _format_of(kind, data.mime_type if data else block.mime_type, losses, path)
+        if form is None:
+            return _write_words(block, losses, path)
+    report_address(block, losses, path)
+    report_detail(block, losses, path)
+    named = {"name": _document_name(block.name, losses, path)} if kind == "document" else {}
+    made = put_back(WIRE, {"format": form, **named}, block.extra, losses, path)
+    owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
+    if data is None:
+        source: Any = {"s3Location": {"uri": block.url, **owner}}
+    else:
+        source = {"bytes": data.base64}
+        with suppress(ValueError):
+            source = {"text": a2b_base64(data.base64).decode()} if kept.get("source") == "text" else source
+    return {kind: {**made, "source": source}}
+
+
+def _format_of(kind: str, mime: str, losses: Losses, path: str) -> str | None:
+    """Return the format of a type of media; a document of any text is one of plain text."""
+    mime = mime.partition(";")[0].strip().lower()
+    mime = _ALIASES.get(mime, mime)
+    form = _FORMATS[kind].get(mime)
+    if (
+        form is None
+        and kind == "document"
+        and (mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"})
+    ):
+        losses.add(Lost.DETAIL, f"that a file is {mime}", path)
+        return "txt"
+    return form
+
+
+def _document_name(name: str, losses: Losses, path: str) -> str:
+    stem, _, ending = name.rpartition(".")
+    made = stem if stem and len(ending) <= 4 else name
+    made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
+    if name and made != name:
+        losses.add(Lost.DETAIL, f"file name {name[:80]!r}", path)
+    return made
+
+
+_WRITERS: Mapping[Any, Writer] = {
+    UserInputText: _write_text,
+    AssistantGenText: _write_text,
+    Reasoning: _write_reasoning,
+    FunctionToolCall: _write_call,
+    FunctionToolResult: _write_result,
+    ToolSearchResult: _write_search,
+    ServerToolCall: _write_server,
+    ServerToolResult: _write_server,
+    Opaque: partial(unwrap, WIRE),
+    **dict.fromkeys(_MEDIA, _write_media),
+}
+_SYSTEM_WRITERS = {**_WRITERS, **dict.fromkeys(_MEDIA, _write_words)}
+_RESULT_WRITERS = {
+    **_WRITERS,
+    **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
+    UserInputText: _write_result_text,
+}
+
+
+# Messages and requests
 
 
 class BedrockCodec(Codec):
@@ -53,26 +423,25 @@ class BedrockCodec(Codec):
     """
 
     name = WIRE
+    folder = BedrockReader
+    has_bytes = True
 
-    def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that `items` say; bytes in them are read as their base64."""
-        check_list(items)
-        return super().decode_messages(as_json(list(items)))
-
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what `items` say; a result has the name of its call."""
-        names = CallFinder()
-        return [_read_message(item, index, names) for index, item in enumerate(items)]
+    def read_message(self, item: Any) -> AgenticMessage:
+        role: Any = word(expect(item, Mapping, "an object", ""), "role")
+        if role not in _ROLES:
+            raise InputError(f"unknown role {role!r}; expected user or assistant", path="role")
+        blocks = _read_blocks(item.get("content"), "content", by_model=role == "assistant")
+        rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
+        return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as Converse's; none where nothing of it is left."""
-        if message.response_meta is not None:
-            losses.add(Lost.META, "why the reply ended and what it cost")
+        report_meta(message, losses)
         if self.is_outside(message):
             text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
             losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
         role = "assistant" if message.role == "assistant" else "user"
-        content = write_blocks(message.content_blocks, losses)
+        content = write_each(message.content_blocks, _WRITERS, losses)
         written = put_back(WIRE, {"role": role, "content": content}, message.extra, losses)
         return [written] if content else []
 
@@ -81,14 +450,13 @@ class BedrockCodec(Codec):
         return message.role == "system" and get(message.extra.get(WIRE), "role") != "system"
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        settings: dict[str, Any] = {}
-        leading = request.messages[: self.leading_system(request.messages)]
-        system = _write_system(request.instruction, leading, losses)
-        if system:
-            settings["system"] = system
-        tools = [written for tool in request.tools if (written := _write_tool(tool, losses)) is not None]
-        if tools:
-            settings["toolConfig"] = {"tools": tools}
+        said: list[dict[str, Any]] = [{"text": request.instruction}]
+        for message in self.write_outside(request, losses):
+            put_back(WIRE, {}, message.extra, losses)
+            said += write_each(message.content_blocks, _SYSTEM_WRITERS, losses)
+        settings: dict[str, Any] = {"system": system} if (system := drop_blank(said)) else {}
+        tools = write_tools(request.tools, WIRE, losses, _write_tool)
+        settings |= {"toolConfig": {"tools": tools}} if tools else {}
         _write_options(settings, request.options, losses)
         return settings
 
@@ -105,84 +473,35 @@ class BedrockCodec(Codec):
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body: dict[str, Any] = as_json(dict(payload))
-        instruction, system = _read_system(body.get("system"))
+        body: dict[str, Any] = self.plain(dict(payload))
+        instruction, system = read_system(_read_blocks(body.get("system") or [], "system"))
         messages = self.read_messages(expect(body.get("messages", []), list, "a list", "messages"))
         configs = {name: expect(body[name], dict, "an object", name) for name in _CONFIGS if name in body}
-        options = _read_options(configs) | {
-            name: value for name, value in body.items() if name not in ("messages", "system", *_CONFIGS)
-        }
-        return Request([*system, *messages], instruction, _read_tools(configs.get("toolConfig", {})), options)
+        options = _read_options(configs) | rest_of(body, "messages", "system", *_CONFIGS)
+        tools = [_read_tool(tool) for tool in list_of(configs.get("toolConfig"), "tools", path="toolConfig")]
+        return Request([*system, *messages], instruction, tuple(tools), options)
 
-    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        return read_reply(payload)
-
-    def reader(self) -> BedrockReader:
-        return BedrockReader()
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+        if "output" not in body:
+            raise read_refusal(body)
+        message = expect(get(body["output"], "message"), dict, "an object", "output.message")
+        blocks = _read_blocks(message.get("content"), "output.message.content", by_model=True)
+        extra = keep(WIRE, message, "role", "content")
+        return AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
     def framing(self) -> NoReturn:
         """Refuse: boto3 takes the bytes of a stream apart itself, and hands out the events that a reader takes."""
         raise NotImplementedError("boto3 takes Bedrock's event streams apart itself; feed its events to reader()")
 
 
-# Messages
-
-
-def _read_message(item: Any, index: int, names: CallFinder) -> AgenticMessage:
-    """Return the message that `item` says; `names` are those of the calls so far, and get those of this one."""
-    if not is_map(item):
-        raise InputError(f"expected an object, found {type(item).__name__}", index=index)
-    role: Any = word(item, "role")
-    if role not in _ROLES:
-        raise InputError(f"unknown role {role!r}; expected user or assistant", index=index, path="role")
-    names.enter(role)
-    blocks = read_blocks(item.get("content"), Place(role, index, names=names))
-    for block in blocks:
-        if isinstance(block, FunctionToolCall):
-            names.note(block.call_id, block.name)
-    rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
-    return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
-
-
-# The system's words
-
-
-def _write_system(instruction: str, system: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
-    """Return the instruction, then what the system messages at the beginning say: media in words, nothing blank."""
-    made: list[dict[str, Any] | None] = [{"text": instruction}]
-    for losses.index, message in enumerate(system):
-        put_back(WIRE, {}, message.extra, losses)
-        for place, block in enumerate(message.content_blocks):
-            write = write_words if block.__class__ in MEDIA else write_block
-            made.append(write(block, losses, f"content_blocks[{place}]"))
-    losses.index = None
-    return [block for block in made if block is not None and not _is_blank(block.get("text"))]
-
-
-def _is_blank(text: Any) -> bool:
-    return isinstance(text, str) and not text.strip()
-
-
-def _read_system(system: Any) -> tuple[str, list[AgenticMessage]]:
-    """Return the instruction where `system` is one text, else the message that holds its blocks."""
-    blocks = () if system is None else read_blocks(system, Place("system", path="system"))
-    if len(blocks) == 1 and isinstance(blocks[0], UserInputText):
-        return blocks[0].text, []
-    return "", [AgenticMessage("system", blocks)] if blocks else []
-
-
 # Tools
 
 
-def _write_tool(tool: ToolInfo, losses: Losses) -> dict[str, Any] | None:
-    kept: Any = tool.extra.get(WIRE)
-    bare = tool.parameters is None and not tool.description
-    if bare and is_map(kept) and kept and all(is_map(value) for value in kept.values()):
-        return dict(kept)
-    if bare and kept is None and any(name in CODECS for name in tool.extra):
-        losses.add(Lost.TOOL, f"{tool.name}, which another provider runs", "tools")
-        return None
-    return {"toolSpec": put_back(WIRE, _spec_of(tool), tool.extra, losses, f"tools.{tool.name}")}
+def _write_tool(tool: ToolInfo) -> dict[str, Any]:
+    own = map_of(tool.extra, WIRE)
+    if tool.parameters is None and not tool.description and own and all(map(is_map, own.values())):
+        return dict(own)
+    return {"toolSpec": put_back(WIRE, _spec_of(tool), {WIRE: own}, Losses())}
 
 
 def _spec_of(tool: ToolInfo) -> dict[str, Any]:
@@ -191,21 +510,19 @@ def _spec_of(tool: ToolInfo) -> dict[str, Any]:
     return {"name": tool.name, **description, "inputSchema": {"json": dict(schema)}}
 
 
-def _read_tools(config: Mapping[str, Any]) -> tuple[ToolInfo, ...]:
-    """Return the tools of a `toolConfig`; one that is no function is kept whole."""
-    tools: Any = [] if config.get("tools") is None else config["tools"]
-    return tuple([_read_tool(tool) for tool in listed(tools, None, "toolConfig.tools")])
-
-
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    spec, schema = tool.get("toolSpec"), get(tool.get("toolSpec"), "inputSchema")
-    if has_only(tool, "toolSpec") and is_map(spec) and has_only(schema, "json"):
-        name, description, parameters = spec.get("name"), spec.get("description", ""), schema.get("json")
-        if isinstance(name, str) and isinstance(description, str) and is_map(parameters):
-            extra = keep(WIRE, spec, "name", "description", "inputSchema")
-            return ToolInfo(name, description, parameters, extra)
-    [(kind, held), *_] = [*tool.items(), ("tool", None)]
-    name = get(held, "name")
+    """Return one of a request's tools; one that is no function is kept whole."""
+    spec = map_of(tool, "toolSpec")
+    form, name, description = map_of(spec, "inputSchema"), spec.get("name"), spec.get("description", "")
+    if (
+        len(tool) == len(form) == 1
+        and is_map(form.get("json"))
+        and isinstance(name, str)
+        and isinstance(description, str)
+    ):
+        return ToolInfo(name, description, form["json"], keep(WIRE, spec, "name", "description", "inputSchema"))
+    kind = next(iter(tool), "tool")
+    name = get(tool.get(kind), "name")
     return ToolInfo(name if isinstance(name, str) else kind, extra=keep(WIRE, tool))
 
 
@@ -214,11 +531,8 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
     """Put `options` into `payload`, under Converse's names; the tools are in it already."""
-    left = {name: value for name, value in options.items() if value is not None}
-    inference = {own: left.pop(name) for name, own in _INFERENCE.items() if name in left}
-    if isinstance(inference.get("stopSequences"), str):
-        inference["stopSequences"] = [inference["stopSequences"]]
-    if inference:
+    left = rest_of(options)
+    if inference := take_options(left, _INFERENCE):
         payload["inferenceConfig"] = inference
     if "tool_choice" in left:
         _write_choice(payload, left.pop("tool_choice"), losses)
@@ -226,9 +540,9 @@ def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: 
         losses.add(Lost.OPTION, "parallel_tool_calls")
     schema = left.pop("output_schema", None)
     if schema is not None:
-        definition = {"name": _ANSWER, "schema": msgspec.json.encode(schema).decode()}
+        definition = {"name": "answer", "schema": msgspec.json.encode(schema).decode()}
         payload["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}
-    merge_options(payload, left, losses, _UNSUPPORTED)
+    merge_options(payload, left, losses, without=("top_k", "seed"))
 
 
 def _write_choice(payload: dict[str, Any], choice: str, losses: Losses) -> None:
@@ -244,7 +558,6 @@ def _write_choice(payload: dict[str, Any], choice: str, losses: Losses) -> None:
 
 
 def _read_options(configs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what `configs` say under our names, and what we have no name for under Converse's."""
     options: dict[str, Any] = {}
     rest = {name: dict(config) for name, config in configs.items()}
     inference, tools, output = (rest.get(name, {}) for name in ("inferenceConfig", "toolConfig", "outputConfig"))
@@ -266,20 +579,19 @@ def _read_options(configs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def _read_choice(choice: Any) -> str:
     """Return `choice` in our words; the empty one where we have none."""
-    for ours, own in _CHOICES.items():
-        if choice == {own: {}}:
-            return ours
-    tool = choice.get("tool") if has_only(choice, "tool") else None
-    name = tool.get("name") if has_only(tool, "name") else None
-    return name if isinstance(name, str) and name not in {"auto", "none", "required"} else ""
+    match choice:
+        case {"tool": {"name": str(name), **more}, **others} if not more and not others:
+            return name if name not in {"auto", "none", "required"} else ""
+        case _:
+            return next((ours for ours, own in _CHOICES.items() if choice == {own: {}}), "")
 
 
 def _read_schema(form: Any) -> Any:
     """Return the schema of the answer; `None` where there is none, or more is said about it."""
-    structure = form.get("structure") if has_only(form, "type", "structure") else None
-    definition = structure.get("jsonSchema") if has_only(structure, "jsonSchema") else None
-    text = definition.get("schema") if has_only(definition, "schema", "name") else None
-    if not isinstance(text, str) or form.get("type") != "json_schema":
-        return None
-    schema = parse_json(text)
-    return schema if is_map(schema) else None
+    match form:
+        case {"type": "json_schema", "structure": {"jsonSchema": {"schema": str(text)} as definition} as structure}:
+            is_plain = len(form) == 2 and len(structure) == 1 and definition.keys() <= {"schema", "name"}
+            schema = parse_json(text) if is_plain else None
+            return schema if is_map(schema) else None
+        case _:
+            return None

@@ -1,16 +1,19 @@
-"""Replies of Converse: a plain response, and the events of a stream, which are folded into one; and its failures."""
+"""Streams of Converse; what replies say of themselves, and the errors that they report."""
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
 
-from suture.codecs.contents import as_json, keep, rest_of
-from suture.codecs.failures import failure_kind
-from suture.errors import InputError, ModelError, ModelServerError, StreamCutError
+from suture.codecs.codec import as_json
+from suture.codecs.contents import rest_of
+from suture.codecs.replies import FoldingReader, failure_kind
+from suture.errors import InputError, ModelError, ModelServerError
 from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
-from suture.providers.bedrock.blocks import SERVER_CALL, WIRE, Place, has_only, read_blocks
 from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
 
+WIRE = "bedrock"
+SERVER_CALL = "server_tool_use"
+"""The type of a call that the service itself runs."""
 _REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
 _NARROWER_REASONS = {
     "stop_sequence": "stop",
@@ -25,14 +28,6 @@ _COUNTS = {
     "cacheReadInputTokens": "cached_tokens",
     "cacheWriteInputTokens": "cache_write_tokens",
 }
-_TOO_LONG = (
-    "too long",
-    "context window",
-    "context length",
-    "context limit",
-    "too many input tokens",
-    "maximum number of",
-)
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
@@ -41,47 +36,35 @@ _STARTED = ("toolUse", "toolResult", "image")
 # Failures
 
 
-def _nonsense(what: str) -> ModelError:
-    return ModelError(f"the answer makes no sense: {what}", provider=WIRE, retryable=True)
-
-
 def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = failure_kind([kind], ModelServerError, reason, _TOO_LONG)
+    error = failure_kind([kind], ModelServerError, reason)
     status = get(body, "originalStatusCode")
     return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
 
 
-def _refusal(body: Mapping[str, Any]) -> ModelError:
+def read_refusal(body: Mapping[str, Any]) -> Exception:
     """Return what a body without a message says: the service's error, or boto3's form of it."""
     error = body.get("Error")
     if is_map(error):
         return _failure(str(error.get("Code", "")), error)
     if "message" in body or "Message" in body:
         return _failure(str(body.get("__type", "")).rpartition("#")[2] or "error", body)
-    return _nonsense("a response without output")
+    return InputError("a response without output")
 
 
-# Plain responses
+# What a reply says of itself
 
 
-def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says."""
-    try:
-        body: Mapping[str, Any] = as_json(payload)
-        if "output" not in body:
-            raise _refusal(body)
-        message = expect(get(body["output"], "message"), dict, "an object", "output.message")
-        blocks = read_blocks(message.get("content"), Place("assistant", path="output.message.content"))
-        extra = keep(WIRE, message, "role", "content")
-        return AgenticMessage("assistant", blocks, response_meta=_read_meta(body), extra=extra)
-    except InputError as error:
-        raise _nonsense(str(error)) from None
+def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether `value` is an object that has no fields but `names`."""
+    return is_map(value) and value.keys() <= set(names)
 
 
-def _read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
+    """Return why a reply ended, what it cost, and what else its body says."""
     reason, usage = text_of(body, "stopReason"), body.get("usage")
     extension: dict[str, Any] = {"wire": WIRE}
     identity = get(body.get("ResponseMetadata"), "RequestId")
@@ -114,40 +97,39 @@ def _read_usage(usage: Any) -> TokenUsage:
 # Streams
 
 
-class BedrockReader:
+class BedrockReader(FoldingReader):
     """Reads the events of `ConverseStream`, as boto3 hands them out or as JSON has them.
 
-    >>> reader = BedrockReader()
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("bedrock").reader()
     >>> reader.feed({"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "hi"}}})
     [Delta(text='hi')]
     >>> reader.finish()
     Traceback (most recent call last):
         ...
-    suture.errors.StreamCutError: bedrock: the stream ended before the message did; try again
+    suture.errors.StreamCutError: bedrock: the stream ended before the reply did; ask again
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        super().__init__(provider, read)
         self._message: dict[str, Any] = {"role": "assistant"}
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
         self._rest: dict[str, Any] = {}
         self._ended = False
 
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds."""
-        try:
-            facts: Mapping[str, Any] = as_json(dict(event))
-            return [delta for kind, payload in facts.items() for delta in self._take(kind, payload)]
-        except InputError as error:
-            raise _nonsense(str(error)) from None
+    def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        """Take one event, and yield what it adds."""
+        for kind, payload in as_json(dict(event)).items():
+            yield from self._take(kind, payload)
 
-    def finish(self) -> AgenticMessage:
-        """Return the whole message."""
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the events make; `None` where its end did not come."""
         if not self._ended:
-            raise StreamCutError("bedrock: the stream ended before the message did; try again")
+            return None
         blocks = [self._blocks[index].join() for index in sorted(self._blocks)]
         content = [block for block in blocks if block is not None]
-        return read_reply({**self._rest, "output": {"message": {**self._message, "content": content}}})
+        return {**self._rest, "output": {"message": {**self._message, "content": content}}}
 
     def _take(self, kind: str, payload: Any) -> Iterator[Delta]:
         match kind:
@@ -164,7 +146,7 @@ class BedrockReader:
             case "messageStop":
                 facts = _facts(kind, payload)
                 if not isinstance(facts.get("stopReason"), str):
-                    raise _nonsense("a messageStop without its reason")
+                    raise InputError("a messageStop without its reason")
                 self._rest |= facts
                 self._ended = True
             case "metadata":
@@ -181,14 +163,14 @@ class BedrockReader:
         index = _index(facts)
         start = object_of(facts, "start", "contentBlockStart")
         if index in self._blocks or len(start) > 1 or self._ended:
-            raise _nonsense(f"block {index} begins where it cannot")
+            raise InputError(f"block {index} begins where it cannot")
         [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]
         if kind not in _STARTED and not (is_map(head) and head):
             kind, head = "", {}
         head = expect(head, dict, "an object", f"contentBlockStart.start.{kind}")
         call_id, name = head.get("toolUseId"), head.get("name")
         if kind == "toolUse" and not (isinstance(call_id, str) and isinstance(name, str)):
-            raise _nonsense("a call without its id or its name")
+            raise InputError("a call without its id or its name")
         is_call = kind == "toolUse" and head.get("type") != SERVER_CALL
         self._blocks[index] = _Block(kind, head, self._calls if is_call else None)
         if is_call:
@@ -225,13 +207,13 @@ class BedrockReader:
         if kind not in {"text", "reasoningContent", *_STARTED}:
             return None
         if self._ended or (block is not None and block.has_ended):
-            raise _nonsense(f"a delta for block {index}, which has ended")
+            raise InputError(f"a delta for block {index}, which has ended")
         if block is None or not block.kind:
             if kind in _STARTED:
-                raise _nonsense(f"a delta of {kind} for block {index}, which never began")
+                raise InputError(f"a delta of {kind} for block {index}, which never began")
             block = self._blocks[index] = _Block(kind, {})
         if block.kind != kind:
-            raise _nonsense(f"a delta of {kind} for block {index}, which is {block.kind}")
+            raise InputError(f"a delta of {kind} for block {index}, which is {block.kind}")
         return block
 
 
@@ -323,7 +305,7 @@ def _facts(kind: str, payload: Any) -> dict[str, Any]:
 def _index(facts: Mapping[str, Any]) -> int:
     index = facts.get("contentBlockIndex")
     if type(index) is not int or index < 0:
-        raise _nonsense(f"a block without an index: {index!r}")
+        raise InputError(f"a block without an index: {index!r}")
     return index
 
 
@@ -334,4 +316,4 @@ def _join_base64(pieces: Sequence[str]) -> str:
     try:
         return b2a_base64(b"".join([a2b_base64(piece) for piece in pieces]), newline=False).decode()
     except ValueError:
-        raise _nonsense("bytes that are no base64") from None
+        raise InputError("bytes that are no base64") from None

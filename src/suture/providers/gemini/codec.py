@@ -1,24 +1,25 @@
-"""Google's Gemini, generateContent: requests, replies and streams from and into native values."""
+"""Google's Gemini, generateContent: messages and requests from and into native values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import as_json, keep, merge_options, put_back, report_extra
-from suture.errors import ConfigError, InputError
-from suture.messages import AgenticMessage, ToolInfo, UserInputText
-from suture.providers.gemini.contents import (
-    GEMINI,
-    Calls,
-    camel,
-    read_content,
-    read_contents,
-    write_content,
-    write_system,
+from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from suture.codecs.contents import (
+    keep,
+    merge_options,
+    put_back,
+    read_system,
+    rest_of,
+    take_options,
+    write_each,
+    write_tools,
 )
-from suture.providers.gemini.stream import GeminiReader, read_reply
-from suture.wires import check_list, plain
-from suture.wires.fields import is_map, list_of, map_of
+from suture.errors import ConfigError, InputError
+from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Reasoning, ToolInfo
+from suture.providers.gemini.contents import SYSTEM_WRITERS, WRITERS, Calls, ids_in, read_content, says_something
+from suture.providers.gemini.stream import GEMINI, GeminiReader, camel, check_error, first_candidate, read_meta
+from suture.wires import check_list
+from suture.wires.fields import expect, is_map, list_of, map_of, object_of, text_of
 
 _OUTSIDE = ("contents", "systemInstruction", "tools")
 _CONFIG = {
@@ -34,6 +35,7 @@ _JSON = "application/json"
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _SCHEMA = "parametersJsonSchema"
+_FUNCTIONS = "functionDeclarations"
 
 
 class GeminiCodec(Codec):
@@ -55,46 +57,70 @@ class GeminiCodec(Codec):
 
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
+    folder = GeminiReader
+    has_bytes = True
 
     def is_outside(self, message: AgenticMessage) -> bool:
         return message.role == "system"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the content that says `message`; none where nothing of it can be said."""
-        return write_content(message, losses)
+        report_meta(message, losses)
+        if message.role == "system":
+            losses.add(Lost.SYSTEM, "that the system says this")
+        parts = write_each(message.content_blocks, WRITERS, losses)
+        if len(parts) < len(message.content_blocks) and not any(map(says_something, parts)):
+            return []
+        made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
+        return [put_back(GEMINI, made, message.extra, losses)]
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        leading = request.messages[: self.leading_system(request.messages)]
-        said = write_system(request.instruction, leading, losses)
-        tools = _write_tools(request.tools, losses)
-        payload: dict[str, Any] = {"systemInstruction": said} if said is not None else {}
+        said: dict[str, Any] = {"parts": [{"text": request.instruction}] if request.instruction else []}
+        for message in self.write_outside(request, losses):
+            said["parts"] += write_each(message.content_blocks, SYSTEM_WRITERS, losses)
+            said = put_back(GEMINI, said, message.extra, losses)
+        tools = _group_tools(write_tools(request.tools, GEMINI, losses, _write_tool))
+        payload: dict[str, Any] = {"systemInstruction": said} if said["parts"] else {}
         payload |= {"tools": tools} if tools else {}
         _write_options(payload, request.options, losses)
         return payload
 
-    def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that contents (dicts, with bytes or base64, or the SDK's objects) say."""
-        check_list(items)
-        return super().decode_messages([as_json(item) for item in items])
-
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
+    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what contents say; calls without an id, and their responses, are given one."""
-        return read_contents(items)
+        calls = Calls(frozenset(ids_in(items)))
+        messages: list[AgenticMessage] = []
+        for index, item in enumerate(items):
+            with located(index=index):
+                messages.append(read_content(item, str(index), calls))
+        return messages
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body = camel(plain(as_json(payload)))
+        body = camel(self.plain(payload))
         check_list(body.get("contents"))
         messages = self.read_messages(body["contents"])
         instruction, system = _read_system(body.get("systemInstruction"))
         options = _read_options({name: value for name, value in body.items() if name not in _OUTSIDE})
         return Request([*system, *messages], instruction, tuple(_read_tools(body)), options)
 
-    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
-        return read_reply(payload)
+        body = camel(expect(body, Mapping, "an object", "reply"))
+        check_error(body)
+        candidate = first_candidate(body)
+        content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
+        message = read_content(content, text_of(body, "responseId"), Calls())
+        blocks = [block for block in message.content_blocks if not _says_nothing(block)]
+        meta = read_meta(body, candidate or {}, blocks)
+        if not candidate:
+            raise InputError("it holds no candidate")
+        return AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
 
-    def reader(self) -> StreamReader:
-        return GeminiReader()
+
+def _says_nothing(block: ContentBlock) -> bool:
+    """Return whether a block is a text without words or signature: a stream may end in one."""
+    if isinstance(block, Reasoning):
+        return not block.text and not block.signature and not block.extra
+    return isinstance(block, AssistantGenText) and not block.text and not block.extra
 
 
 # What the system says
@@ -106,17 +132,11 @@ def _read_system(said: Any) -> tuple[str, list[AgenticMessage]]:
         return "", []
     if isinstance(said, str):
         return said, []
-    if not is_map(said):
-        raise InputError(f"expected an object, found {type(said).__name__}", path="systemInstruction")
-    content = camel(said)
+    content = camel(expect(said, Mapping, "an object", "systemInstruction"))
     parts = content.pop("parts", None)
-    try:
+    with located("systemInstruction"):
         blocks = read_content({"parts": parts}, "system", Calls()).content_blocks
-    except InputError as error:
-        raise InputError(error.reason, path=f"systemInstruction.{error.path}") from None
-    if not content and len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
-        return blocks[0].text, []
-    return "", [AgenticMessage("system", blocks, extra=keep(GEMINI, content))]
+    return read_system(blocks, keep(GEMINI, content))
 
 
 # Tools
@@ -127,7 +147,7 @@ def _read_tools(body: Mapping[str, Any]) -> list[ToolInfo]:
     tools: list[ToolInfo] = []
     for place, tool in enumerate(list_of(body, "tools")):
         for field, value in camel(tool).items():
-            if field == "functionDeclarations":
+            if field == _FUNCTIONS:
                 declared = list_of({field: value}, field, path=f"tools[{place}]")
                 tools += [_read_tool(camel(declaration)) for declaration in declared]
             else:
@@ -144,56 +164,38 @@ def _read_tool(declaration: Mapping[str, Any]) -> ToolInfo:
     return ToolInfo(declaration.get("name", ""), declaration.get("description", ""), declaration.get(schema), extra)
 
 
-def _write_tools(tools: Iterable[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
-    """Return `tools` as a request has them: all functions in one list, where the first of them stands."""
-    made: list[dict[str, Any]] = []
-    declared: list[dict[str, Any]] = []
-    for place, tool in enumerate(tools):
-        path = f"tools[{place}]"
-        run = map_of(tool.extra, GEMINI).get(_TOOL)
-        if is_map(run):
-            made.append(dict(run))
-        elif _is_foreign(tool):
-            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
-        else:
-            if not declared:
-                made.append({"functionDeclarations": declared})
-            declared.append(_write_tool(tool, losses, path))
-    return made
-
-
-def _is_foreign(tool: ToolInfo) -> bool:
-    """Return whether another provider runs a tool: only that one has something to say about it."""
-    bare = tool.parameters is None and not tool.description
-    return bare and GEMINI not in tool.extra and any(name in CODECS for name in tool.extra)
-
-
-def _write_tool(tool: ToolInfo, losses: Losses, path: str) -> dict[str, Any]:
+def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     own = map_of(tool.extra, GEMINI)
+    if is_map(own.get(_TOOL)):
+        return dict(own[_TOOL])
     made: dict[str, Any] = {"name": tool.name}
     if tool.description:
         made["description"] = tool.description
     if tool.parameters is not None:
         made["parameters" if _SCHEMA in own else _SCHEMA] = dict(tool.parameters)
-    for name, value in tool.extra.items():
-        if not is_map(value) or name not in CODECS:
-            report_extra(name, value, losses, path)
-        elif name != GEMINI:
-            for field, held in value.items():
-                if held is not None:
-                    losses.add(Lost.TOOL, f"{name} {field} of {tool.name}", path)
-    return put_back(GEMINI, made, {GEMINI: own}, losses, path)
+    return {_FUNCTIONS: [put_back(GEMINI, made, {GEMINI: own}, Losses())]}
+
+
+def _group_tools(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return `tools` with all functions in one list, where the first of them stands."""
+    made: list[dict[str, Any]] = []
+    declared: list[Any] = []
+    for tool in tools:
+        if _FUNCTIONS not in tool:
+            made.append(tool)
+            continue
+        if not declared:
+            made.append({_FUNCTIONS: declared})
+        declared += tool[_FUNCTIONS]
+    return made
 
 
 # Options
 
 
 def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
-    """Put the options of a request into `payload`, under Gemini's own names."""
-    rest = {name: value for name, value in options.items() if value is not None}
-    config = {own: rest.pop(name) for name, own in _CONFIG.items() if name in rest}
-    if isinstance(config.get("stopSequences"), str):
-        config["stopSequences"] = [config["stopSequences"]]
+    rest = rest_of(options)
+    config = take_options(rest, _CONFIG)
     if "output_schema" in rest:
         config |= {"responseMimeType": _JSON, "responseJsonSchema": rest.pop("output_schema")}
     if config:
@@ -214,7 +216,6 @@ def _write_choice(choice: Any) -> dict[str, Any]:
 
 
 def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a request under the names that all providers share; the rest as it is."""
     options: dict[str, Any] = {}
     rest = dict(payload)
     settings = rest.pop("generationConfig", None)

@@ -7,21 +7,25 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import msgspec
 
 from suture.codecs.codec import Losses, Lost
 from suture.codecs.contents import (
+    Writer,
     arguments_object,
     keep,
+    lose,
     origin_of,
     put_back,
+    read_each,
     report_address,
+    report_detail,
     report_extension,
-    tag_of,
+    tell_in_words,
     unknown,
     unwrap,
+    write_each,
 )
 from suture.errors import InputError
 from suture.messages import (
@@ -45,10 +49,10 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import argument_json, get, inner, is_list, is_map, list_of, map_of, parse_json
-from suture.wires.parts import data_of, media_in_words
+from suture.providers.gemini.stream import GEMINI, camel, deep_camel, mint
+from suture.wires.fields import argument_json, expect, get, inner, is_list, is_map, list_of, map_of, parse_json
+from suture.wires.parts import data_of
 
-GEMINI = "gemini"
 _CODE = "code_execution"
 """The name of the tool behind `executableCode`, as Gemini calls it."""
 _ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
@@ -75,32 +79,7 @@ _USERS_OWN = "partMetadata"
 _STANDARD = str.maketrans("-_", "+/")
 
 
-# Fields
-
-
-def camel(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case."""
-    return {_camel(name): value for name, value in fields.items() if value is not None}
-
-
-def deep_camel(value: Any) -> Any:
-    """Return `value` with the names in it, however deep, as the API gives them."""
-    if is_map(value):
-        return {_camel(name): deep_camel(held) for name, held in value.items()}
-    return [deep_camel(held) for held in value] if is_list(value) else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join([word.capitalize() for word in rest]) if first and all(rest) else name
-
-
 # Ids of calls that have none
-
-
-def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
-    """Return an id for the call at `place` among the calls of a reply, or of a message of a history."""
-    return f"call_{stem or f'{crc32(msgspec.json.encode(call)):08x}'}_{place}"
 
 
 class Calls:
@@ -144,19 +123,7 @@ class Calls:
 # Contents read
 
 
-def read_contents(contents: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-    """Return the messages that the contents of a history say."""
-    calls = Calls(frozenset(_ids(contents)))
-    messages: list[AgenticMessage] = []
-    for index, content in enumerate(contents):
-        try:
-            messages.append(read_content(content, str(index), calls))
-        except InputError as error:
-            raise InputError(error.reason, index=index, path=error.path) from None
-    return messages
-
-
-def _ids(contents: Iterable[Any]) -> Iterator[str]:
+def ids_in(contents: Iterable[Any]) -> Iterator[str]:
     """Yield the ids that calls and responses have, so that none is given twice."""
     for content in contents:
         parts = get(content, "parts")
@@ -167,21 +134,14 @@ def _ids(contents: Iterable[Any]) -> Iterator[str]:
 
 def read_content(content: Any, stem: str, calls: Calls) -> AgenticMessage:
     """Return the message that one content says; `stem` makes the ids of its calls."""
-    if not is_map(content):
-        raise InputError(f"expected a content, found {type(content).__name__}")
-    fields = camel(content)
+    fields = camel(expect(content, Mapping, "a content", ""))
     role = fields.get("role")
     if (role is not None and not isinstance(role, str)) or role not in _ROLES:
         raise InputError(f"unknown role {role!r}; expected user or model", path="role")
     parts = [_normalise(part) for part in list_of(fields, "parts")]
     if any("functionCall" in part for part in parts):
         calls.begin(stem)
-    blocks: list[ContentBlock] = []
-    for place, part in enumerate(parts):
-        try:
-            blocks.append(_read_part(part, calls, by_model=role == "model"))
-        except InputError as error:
-            raise InputError(error.reason, path=f"parts[{place}].{error.path}".rstrip(".")) from None
+    blocks = read_each(parts, partial(_read_part, calls=calls, by_model=role == "model"), "parts")
     return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
 
 
@@ -320,55 +280,13 @@ _READERS: Mapping[str, Callable[[_Part], ContentBlock]] = {
 # Contents written
 
 
-def write_content(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-    """Return the content that says `message`; none where nothing of it can be said."""
-    _report_meta(message, losses)
-    if message.role == "system":
-        losses.add(Lost.SYSTEM, "that the system says this")
-    parts = _write_parts(message.content_blocks, _WRITERS, losses)
-    if len(parts) < len(message.content_blocks) and not any(map(_says_something, parts)):
-        return []
-    made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
-    return [put_back(GEMINI, made, message.extra, losses)]
-
-
-def write_system(instruction: str, messages: Sequence[AgenticMessage], losses: Losses) -> dict[str, Any] | None:
-    """Return what the system says, which is text; `None` where it says nothing."""
-    made: dict[str, Any] = {"parts": [{"text": instruction}] if instruction else []}
-    for losses.index, message in enumerate(messages):
-        _report_meta(message, losses)
-        made["parts"] += _write_parts(message.content_blocks, _SYSTEM_WRITERS, losses)
-        made = put_back(GEMINI, made, message.extra, losses)
-    losses.index = None
-    return made if made["parts"] else None
-
-
-def _report_meta(message: AgenticMessage, losses: Losses) -> None:
-    if message.response_meta is not None:
-        losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
-
-
-def _says_something(part: Mapping[str, Any]) -> bool:
+def says_something(part: Mapping[str, Any]) -> bool:
+    """Return whether a part is more than a blank text."""
     return list(part) != ["text"] or bool(str(part["text"]).strip())
 
 
-_Writer = Callable[[Any, Losses, str], dict[str, Any] | None]
-
-
-def _write_parts(
-    blocks: Sequence[Any], writers: Mapping[Any, _Writer], losses: Losses, path: str = "content_blocks"
-) -> list[dict[str, Any]]:
-    made = [writers.get(type(block), _lose)(block, losses, f"{path}[{place}]") for place, block in enumerate(blocks)]
-    return [part for part in made if part is not None]
-
-
-def _lose(block: Any, losses: Losses, path: str) -> None:
-    losses.add(Lost.BLOCK, f"a block of type {tag_of(block)}", path)
-
-
 def _write_text(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    for name in getattr(block, "extension", ()):
-        losses.add(Lost.FIELD, f"{name} of a text", path)
+    report_extension(block, (), losses, path)
     return put_back(GEMINI, {"text": block.text}, block.extra, losses, path)
 
 
@@ -390,9 +308,9 @@ def _write_thought(block: Reasoning, losses: Losses, path: str) -> dict[str, Any
 
 
 def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    for name, what in (("detail", "image detail"), ("name", "file name")):
-        if getattr(block, name, ""):
-            losses.add(Lost.DETAIL, f"{what} {getattr(block, name)}", path)
+    report_detail(block, losses, path)
+    if getattr(block, "name", ""):
+        losses.add(Lost.DETAIL, f"file name {block.name}", path)
     default = _MEDIA_TYPES[type(block)]
     data = data_of(block, default)
     report_address(block, losses, path)
@@ -408,9 +326,7 @@ def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
 
 
 def _write_in_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    words = media_in_words(block)
-    losses.add(Lost.MEDIA, words, path)
-    return put_back("", {"text": words}, block.extra, losses, path)
+    return {"text": tell_in_words(block, losses, path)}
 
 
 def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
@@ -423,7 +339,7 @@ def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str,
 
 def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
     texts = [held.text for held in block.content if isinstance(held, UserInputText)]
-    beside = _write_parts(block.content, _RESULT_WRITERS, losses, f"{path}.content")
+    beside = write_each(block.content, _RESULT_WRITERS, losses, f"{path}.content")
     said, made = _write_response(block, texts), _identity(block)
     if said is not None:
         made["response"] = said
@@ -460,12 +376,12 @@ def _write_server(block: ServerToolCall | ServerToolResult, losses: Losses, path
     own = map_of(block.extra, GEMINI)
     part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
     if not part:
-        return _lose(block, losses, path)
+        return lose(block, losses, path)
     _, field, name = _SERVER[part]
     held = getattr(block, field)
     thing: Any = {"toolType": block.name or None, name: held} if name else held
     if not is_map(thing):
-        return _lose(block, losses, path)
+        return lose(block, losses, path)
     present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
     return _wrap(part, present, block, losses, path)
 
@@ -483,14 +399,14 @@ def _wrap(
     return put_back(GEMINI, made, extra, losses, path)
 
 
-_SYSTEM_WRITERS: Mapping[Any, _Writer] = {
+SYSTEM_WRITERS: Mapping[Any, Writer] = {
     UserInputText: _write_text,
     AssistantGenText: _write_text,
     Opaque: partial(unwrap, GEMINI),
     **dict.fromkeys(_MEDIA_TYPES, _write_in_words),
 }
-_WRITERS: Mapping[Any, _Writer] = {
-    **_SYSTEM_WRITERS,
+WRITERS: Mapping[Any, Writer] = {
+    **SYSTEM_WRITERS,
     **dict.fromkeys(_MEDIA_TYPES, _write_media),
     Reasoning: _write_thought,
     FunctionToolCall: _write_call,
@@ -499,4 +415,4 @@ _WRITERS: Mapping[Any, _Writer] = {
     ServerToolCall: _write_server,
     ServerToolResult: _write_server,
 }
-_RESULT_WRITERS: Mapping[Any, _Writer] = {**_WRITERS, UserInputText: _report_text}
+_RESULT_WRITERS: Mapping[Any, Writer] = {**WRITERS, UserInputText: _report_text}

@@ -1,34 +1,24 @@
-"""Replies of Gemini, whole or streamed, and the errors that they report.
+"""Streams of Gemini; what replies say of themselves, and the errors that they report.
 
 Every event of a stream has the shape of a whole response and holds what is new. Text goes on from one event to the
 next; within one event parts stay apart, and so does one with a signature, which must go back on its own part.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, pairwise, repeat
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
-from suture.codecs.failures import failure_kind
-from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError, StreamCutError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    ContentBlock,
-    Delta,
-    FunctionToolCall,
-    LogProb,
-    Reasoning,
-    ResponseMeta,
-    TokenUsage,
-    TopLogProb,
-)
-from suture.providers.gemini.contents import GEMINI, Calls, camel, deep_camel, mint, read_content
+from suture.codecs.replies import FoldingReader, failure_kind
+from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError
+from suture.messages import AgenticMessage, Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, inner, is_list, list_of, text_of
+from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, object_of, text_of
 
+GEMINI = "gemini"
 _FILTERED = (
     *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
@@ -46,7 +36,6 @@ _NAMED = {
     504: "DEADLINE_EXCEEDED",
 }
 """What an error is called where it only says its number."""
-_TOO_LONG = ("exceeds the maximum number of tokens", "input token count")
 _BAD_KEY = "API_KEY_INVALID"
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
@@ -63,48 +52,46 @@ _VALUES: Mapping[str, Any] = {"stringValue": str, "numberValue": int | float, "b
 _DEEPEST = 100
 
 
-# Whole replies
+# Fields
 
 
-def read_reply(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says; raise the error that it reports."""
-    try:
-        body = camel(_object({"reply": plain(payload)}, "reply"))
-        _check_error(body)
-        candidate = _first_candidate(body)
-        content = {**_object(candidate or {}, "content"), "role": "model"}
-        message = read_content(content, text_of(body, "responseId"), Calls())
-        blocks = tuple([block for block in message.content_blocks if not _says_nothing(block)])
-        meta = _read_meta(body, candidate or {}, blocks)
-    except InputError as error:
-        raise _nonsense(str(error)) from None
-    if not candidate:
-        raise _nonsense("it holds no candidate")
-    return AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
+def camel(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case."""
+    return {_camel(name): value for name, value in fields.items() if value is not None}
 
 
-def _object(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return inner(holder, name, None) or {}
+def deep_camel(value: Any) -> Any:
+    """Return `value` with the names in it, however deep, as the API gives them."""
+    if is_map(value):
+        return {_camel(name): deep_camel(held) for name, held in value.items()}
+    return [deep_camel(held) for held in value] if is_list(value) else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join([word.capitalize() for word in rest]) if first and all(rest) else name
+
+
+def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
+    """Return an id for the call at `place` among the calls of a reply, or of a message of a history."""
+    return f"call_{stem or f'{crc32(msgspec.json.encode(call)):08x}'}_{place}"
+
+
+# What a reply says of itself
 
 
 def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def _says_nothing(block: ContentBlock) -> bool:
-    """Return whether a block is a text without words or signature: a stream may end in one."""
-    if isinstance(block, Reasoning):
-        return not block.text and not block.signature and not block.extra
-    return isinstance(block, AssistantGenText) and not block.text and not block.extra
-
-
-def _first_candidate(body: Mapping[str, Any]) -> dict[str, Any] | None:
+def first_candidate(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the first candidate of a body, or of an event; `None` where it speaks of others, or of none."""
     candidates = [camel(candidate) for candidate in list_of(body, "candidates")]
     return next((candidate for candidate in candidates if not candidate.get("index")), None)
 
 
-def _read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
+def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
+    """Return why a reply ended, what it cost, how likely its tokens were, and what else its body says."""
     word = text_of(candidate, "finishReason")
     reason = _REASONS.get(word, word)
     if reason == "stop" and any(isinstance(block, FunctionToolCall) for block in blocks):
@@ -113,7 +100,7 @@ def _read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Se
     extension: dict[str, Any] = {name: text for name, text in named.items() if text}
     if reason == "content_filter" and word != "SAFETY":
         extension["finish_reason"] = word
-    counted = deep_camel(_object(body, "usageMetadata"))
+    counted = deep_camel(object_of(body, "usageMetadata", optional=True))
     kept = {
         "candidate": deep_camel(_without(candidate, "content", "finishReason")),
         "body": deep_camel(_without(body, "candidates", "usageMetadata", *_NAMES)),
@@ -141,7 +128,7 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
 def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
     if _LOGPROBS not in candidate:
         return None
-    result = camel(_object(candidate, _LOGPROBS))
+    result = camel(object_of(candidate, _LOGPROBS, optional=True))
     tops = [camel(top).get("candidates") for top in list_of(result, "topCandidates", path=_LOGPROBS)]
     chosen, *others = [_likelihoods(tokens) for tokens in (result.get("chosenCandidates"), *tops)]
     return tuple(
@@ -160,11 +147,11 @@ def _likelihoods(tokens: Any) -> list[tuple[Any, Any]]:
 # Errors
 
 
-def _check_error(body: Mapping[str, Any]) -> None:
+def check_error(body: Mapping[str, Any]) -> None:
     """Raise the error that a body, or an event of a stream, reports."""
     if "error" in body:
-        raise _error(camel(_object(body, "error")))
-    feedback = camel(_object(body, "promptFeedback"))
+        raise _error(camel(object_of(body, "error", optional=True)))
+    feedback = camel(object_of(body, "promptFeedback", optional=True))
     blocked = text_of(feedback, "blockReason")
     if blocked:
         told = ": ".join([text for text in (blocked, text_of(feedback, "blockReasonMessage")) if text])
@@ -174,7 +161,7 @@ def _check_error(body: Mapping[str, Any]) -> None:
 def _error(error: Mapping[str, Any]) -> ModelError:
     number = count_of(error, "code")
     status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
-    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason, _TOO_LONG)
+    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason)
     details = [camel(detail) for detail in list_of(error, "details", path="error")]
     if any(detail.get("reason") == _BAD_KEY for detail in details):
         kind = ModelAuthError
@@ -194,18 +181,14 @@ def _wait(detail: Mapping[str, Any]) -> float | None:
     return float(number) if number.replace(".", "", 1).isdecimal() and number.isascii() else None
 
 
-def _nonsense(what: str) -> ModelError:
-    """Return the error for a reply that is not what the API promises."""
-    return ModelError(f"the reply makes no sense: {what}", provider=GEMINI, retryable=True)
-
-
 # Streams
 
 
-class GeminiReader:
-    """Reads one streamed reply: folds its events into the body of a whole one.
+class GeminiReader(FoldingReader):
+    """Reads one streamed reply.
 
-    >>> reader = GeminiReader()
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("gemini").reader()
     >>> reader.feed({"candidates": [{"content": {"parts": [{"text": "At "}]}}]})
     [Delta(text='At ')]
     >>> reader.feed({"candidates": [{"content": {"parts": [{"text": "06:12."}]}, "finishReason": "STOP"}]})
@@ -214,7 +197,8 @@ class GeminiReader:
     (AssistantGenText(text='At 06:12.'),)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        super().__init__(provider, read)
         self._body: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
@@ -224,37 +208,31 @@ class GeminiReader:
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
 
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise the error that it reports."""
-        try:
-            body = camel(_object({"event": plain(event)}, "event"))
-            _check_error(body)
-            first = {name: self._body[name] for name in _NAMES if self._body.get(name)}
-            self._body |= {**_without(body, "candidates", "usageMetadata"), **first}
-            return [*self._take(_first_candidate(body)), *self._count(body)]
-        except InputError as error:
-            raise _nonsense(str(error)) from None
+    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event, and return what it adds."""
+        body = camel(expect(plain(event), Mapping, "an object", "event"))
+        check_error(body)
+        first = {name: self._body[name] for name in _NAMES if self._body.get(name)}
+        self._body |= {**_without(body, "candidates", "usageMetadata"), **first}
+        return [*self._take(first_candidate(body)), *self._count(body)]
 
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where its end was not said."""
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the events make; `None` where its end did not come."""
         if not self._candidate.get("finishReason"):
-            raise StreamCutError("gemini: the stream ended before the reply did; ask again")
+            return None
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
-        try:
-            parts = [part if isinstance(part, Mapping) else part.join() for part in self._parts]
-        except InputError as error:
-            raise _nonsense(str(error)) from None
+        parts = [part if isinstance(part, Mapping) else part.join() for part in self._parts]
         if self._content or parts:
             candidate["content"] = {**self._content, "parts": parts}
         usage = {"usageMetadata": self._usage} if self._usage else {}
-        return read_reply({**self._body, "candidates": [candidate], **usage})
+        return {**self._body, "candidates": [candidate], **usage}
 
     def _take(self, candidate: Mapping[str, Any] | None) -> list[Delta]:
         """Take what an event says of the candidate: what it adds to it, and what holds for all of it."""
         if candidate is None:
             return []
-        content = camel(_object(candidate, "content"))
-        for name, tokens in camel(_object(candidate, _LOGPROBS)).items():
+        content = camel(object_of(candidate, "content", optional=True))
+        for name, tokens in camel(object_of(candidate, _LOGPROBS, optional=True)).items():
             if is_list(tokens):
                 self._logprobs.setdefault(name, []).extend(tokens)
         self._candidate |= _without(candidate, "content", _LOGPROBS)
@@ -266,7 +244,7 @@ class GeminiReader:
 
     def _add(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
         if "functionCall" in part:
-            return self._add_call(part, camel(_object(part, "functionCall")))
+            return self._add_call(part, camel(object_of(part, "functionCall", optional=True)))
         if "text" not in part:
             self._parts.append(part)
             return []
@@ -314,7 +292,7 @@ class GeminiReader:
         """Take the counts of tokens: each one stands for the whole reply so far."""
         if "usageMetadata" not in body:
             return []
-        self._usage |= camel(_object(body, "usageMetadata"))
+        self._usage |= camel(object_of(body, "usageMetadata", optional=True))
         return [Delta(usage=_read_usage(self._usage))]
 
 
@@ -358,7 +336,7 @@ class _PartialCall:
             for step, following in pairwise(steps):
                 holder = _reach(holder, step, {} if isinstance(following, str) else [])
             _reach(holder, steps[-1], "".join(value) if is_list(value) else value)
-        arguments: Any = nested | dict(_object(self._call, "args"))
+        arguments: Any = nested | dict(object_of(self._call, "args", optional=True))
         if not self.ended:
             arguments = msgspec.json.encode(arguments).decode().removesuffix("}")
         return {"functionCall": {**self._call, "args": arguments}, **self._beside}

@@ -1,22 +1,389 @@
-"""The codec of OpenAI's Chat Completions: messages and requests, both ways."""
+"""OpenAI's Chat Completions: messages and requests, from and into native values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import CallFinder, merge_options, rest_of
+from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.contents import (
+    custom_input,
+    keep,
+    lose,
+    merge_options,
+    origin_of,
+    put_back,
+    read_each,
+    report_address,
+    report_extension,
+    report_extras,
+    rest_of,
+    tell_in_words,
+    unknown,
+    unwrap,
+    without_kind,
+    write_tools,
+)
+from suture.codecs.native import REST
 from suture.errors import InputError
-from suture.messages import AgenticMessage, FunctionToolCall, FunctionToolResult, ToolInfo
-from suture.providers.openai_chat.message import WIRE, read_message, write_message
-from suture.providers.openai_chat.stream import ChatReader, read_body
-from suture.wires.fields import is_list, is_map, map_of
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    FunctionToolCall,
+    FunctionToolResult,
+    Opaque,
+    Reasoning,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputBlock,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.providers.openai_chat.stream import (
+    ARGUMENTS,
+    CALL,
+    DETAILS,
+    LISTED,
+    NAMED,
+    OLD_CALL,
+    THOUGHT,
+    WIRE,
+    ChatReader,
+    keep_rest,
+    only_texts,
+    read_body,
+    read_message,
+    read_url,
+)
+from suture.providers.openai_chat.wire import MEDIA_TYPES, write_media
+from suture.wires.fields import is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
 
 _FUNCTION, _TOOL = "function", "tool"
 _CHOICES = frozenset(("auto", "none", "required"))
 _FORMAT, _SCHEMA, _NAME = "response_format", "json_schema", "answer"
+
+
+_INSTEAD = ("refusal", "audio", "images", OLD_CALL)
+"""What an assistant message may hold instead of a text."""
+_KINDS = {
+    "image_url": ("url", "detail"),
+    "video_url": ("url",),
+    "input_audio": ("data", "format"),
+    "file": ("filename", "file_data"),
+}
+"""The texts in each kind of media, which stand in a field named as its type."""
+
+
+# Parts of a content, read
+
+
+def _read_content(item: Mapping[str, Any]) -> list[UserInputBlock]:
+    content = item.get("content")
+    return [UserInputText(content)] if isinstance(content, str) else [*map(_read_part, list_of(item, "content"))]
+
+
+def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
+    kind = str(part.get("type"))
+    held = part.get(kind)
+    if kind == "text" and isinstance(held, str):
+        return UserInputText(held, extra=keep(WIRE, part, "type", "text"))
+    names = _KINDS.get(kind, ())
+    if not names or not is_map(held) or not all(isinstance(held.get(name, ""), str) for name in names):
+        return unknown(WIRE, part)
+    texts = {name: held[name] for name in names if name in held}
+    if kind == "file":
+        return _read_file(part, texts)
+    if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
+        return unknown(WIRE, part)
+    extra = _keep_both(part, kind, names)
+    if kind == "input_audio":
+        form = "mpeg" if texts["format"] == "mp3" else texts["format"]
+        return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
+    made: Any = UserInputImage if kind == "image_url" else UserInputVideo
+    return made(**{**texts, **read_url(texts["url"])}, extra=extra)
+
+
+def _read_file(part: Mapping[str, Any], texts: Mapping[str, str]) -> UserInputFile:
+    data, known = texts.get("file_data", ""), ["filename", "file_data"]
+    fields = read_url(data)
+    if "base64_data" not in fields:
+        # An address, or an id: what was said is kept, and said again.
+        fields["url"] = data if "://" in data else ""
+        known.remove("file_data")
+    return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, "file", known))
+
+
+def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
+    """Return the `extra` of a part: what neither it nor the object in its field `name` has a place for."""
+    inner = rest_of(map_of(part, name), *known)
+    kept = {**rest_of(part, "type", name), **({name: inner} if inner else {})}
+    return {WIRE: kept} if kept else {}
+
+
+# Messages, read
+
+
+def _read_said(item: Mapping[str, Any]) -> AgenticMessage:
+    role = "user" if item["role"] == "user" else "system"
+    known = ("content",) if item["role"] == "developer" else ("role", "content")
+    return AgenticMessage(role, _read_content(item), extra=keep_rest(item, known))
+
+
+def _read_result(item: Mapping[str, Any]) -> AgenticMessage:
+    call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
+    extra = keep_rest(item, ("role", "content", "tool_call_id", "name"), *[NAMED] * bool(name))
+    return AgenticMessage("user", (FunctionToolResult(call_id, name, _read_content(item), extra=extra),))
+
+
+_READERS: Mapping[Any, Callable[[Mapping[str, Any]], AgenticMessage]] = {
+    "system": _read_said,
+    "developer": _read_said,
+    "user": _read_said,
+    "assistant": read_message,
+    "tool": _read_result,
+    "function": lambda item: AgenticMessage("user", (unknown(WIRE, item),)),
+}
+
+
+# Parts of a content, written
+
+
+def _write_part(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return a block of a user message as a part; `None`, and reported, where there is nothing that says it."""
+    if isinstance(block, Opaque):
+        kept = unwrap(WIRE, block, losses, path)
+        if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
+            return kept
+        losses.add(Lost.BLOCK, "a call that is not the model's", path)
+        return None
+    if isinstance(block, UserInputText | AssistantGenText):
+        report_extension(block, (), losses, path)
+        return put_back(WIRE, {"type": "text", "text": block.text}, block.extra, losses, path)
+    return _write_media(block, losses, path) or _write_words(block, losses, path)
+
+
+def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return media as a part; `None` where the format cannot hold them."""
+    made = write_media(block)
+    if made is None:
+        return None
+    report_address(block, losses, path)
+    if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
+        losses.add(Lost.DETAIL, f"type {block.mime_type}", path)
+    return put_back(WIRE, made, block.extra, losses, path)
+
+
+def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
+    """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
+    if type(block) not in MEDIA_TYPES:
+        return lose(block, losses, path)
+    return {"type": "text", "text": tell_in_words(block, losses, path)}
+
+
+# Messages, written
+
+_Placed = Iterable[tuple[str, Any]]
+"""Blocks of a message, each with the path to it."""
+
+
+def _write_message(message: AgenticMessage, losses: Losses, field: str) -> list[dict[str, Any]]:
+    """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
+    made: list[dict[str, Any]] = []
+    said: int | None = None
+    placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
+    for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
+        if are_results:
+            made += [_write_result(block, losses, path) for path, block in blocks]
+            continue
+        as_list = LISTED in map_of(message.extra, WIRE)
+        if message.role == "assistant":
+            item = _Reply(losses, field).write(blocks, as_list=as_list)
+            if placed and not item["content"] and len(item) == 2:
+                continue  # all that it said was lost
+        else:
+            item = _write_said(message.role, blocks, losses, as_list=as_list)
+        said = len(made) if said is None else said
+        made.append(item)
+    report_meta(message, losses)
+    extra, native = message.extra, map_of(message.extra, REST)
+    if said is None:
+        report_extras(extra, losses, "extra")
+        return made
+    if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
+        made[said] |= native
+        extra = {name: value for name, value in extra.items() if name != REST}
+    made[said] = put_back(WIRE, made[said], extra, losses)
+    return made
+
+
+def _is_result(block: Any) -> bool:
+    """Tell whether `block` is a message of its own here: a result, or one of the older form."""
+    if isinstance(block, Opaque):
+        return block.type == f"{WIRE}.block" and map_of(block.data, "value").get("role") == "function"
+    return isinstance(block, FunctionToolResult | ToolSearchResult)
+
+
+def _write_result(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    if isinstance(block, Opaque):
+        return dict(block.data["value"])
+    kept = map_of(block.extra, WIRE)
+    if isinstance(block, ToolSearchResult):
+        losses.add(Lost.BLOCK, "that a result names tools; it is told as text", path)
+        content: Any = msgspec.json.encode(block.tools).decode()
+    else:
+        if block.is_error:
+            losses.add(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}", path)
+        parts = [_write_part(held, losses, f"{path}.content[{place}]") for place, held in enumerate(block.content)]
+        content = _join_parts(parts, as_list=LISTED in kept)
+    made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
+    if NAMED in kept:
+        made["name"] = block.name
+    return put_back(WIRE, made, without_kind(block.extra, "custom"), losses, path)
+
+
+def _write_said(role: str, blocks: _Placed, losses: Losses, *, as_list: bool) -> dict[str, Any]:
+    """Return what the user or the system says in `blocks`; the system's is text."""
+    parts: list[dict[str, Any] | None] = []
+    for path, block in blocks:
+        if isinstance(block, Reasoning):
+            losses.add(Lost.REASONING, "a thought that is not the model's", path)
+        elif role == "system" and type(block) in MEDIA_TYPES:
+            parts.append(_write_words(block, losses, path))
+        else:
+            parts.append(_write_part(block, losses, path))
+    return {"role": role, "content": _join_parts(parts, as_list=as_list)}
+
+
+def _join_parts(parts: Sequence[dict[str, Any] | None], *, as_list: bool) -> str | list[dict[str, Any]]:
+    """Return the content that `parts` make: one text, if they are texts and need not be a list."""
+    made = [part for part in parts if part is not None]
+    return made if as_list or not only_texts(made) else "\n".join([part["text"] for part in made])
+
+
+class _Reply:
+    """An assistant message while it is written, block by block."""
+
+    def __init__(self, losses: Losses, field: str) -> None:
+        self.losses, self.field = losses, field
+        self.parts: list[tuple[str, dict[str, Any]]] = []
+        """The parts of the content, each with what stands before it should all be one text."""
+        self.thoughts: dict[str, list[str]] = {}
+        self.fields: dict[str, Any] = {}
+        self.calls: list[Any] = []
+
+    def write(self, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
+        """Return the message that `blocks` make; a text right behind another goes on with it."""
+        last: Any = None
+        for path, block in blocks:
+            writer = _WRITERS.get(type(block))
+            part = writer(self, block, path) if writer else _write_words(block, self.losses, path)
+            if part is not None:
+                goes_on = isinstance(block, AssistantGenText) and isinstance(last, AssistantGenText)
+                self.parts.append(("" if goes_on else "\n", part))
+            last = block
+        return self._finish(as_list=as_list)
+
+    def _finish(self, *, as_list: bool) -> dict[str, Any]:
+        refusals = [pair for pair in self.parts if pair[1].get("type") == "refusal"]
+        if len(refusals) == 1 and len(refusals[0][1]) == 2 and isinstance(refusals[0][1].get("refusal"), str):
+            self.parts.remove(refusals[0])
+            self.fields["refusal"] = refusals[0][1]["refusal"]
+        content: Any = [part for _, part in self.parts]
+        if not as_list and only_texts(content):
+            content = "".join([(glue if place else "") + part["text"] for place, (glue, part) in enumerate(self.parts)])
+            if not content and (self.calls or any(name in self.fields for name in _INSTEAD)):
+                content = None
+        made: dict[str, Any] = {"role": "assistant", "content": content}
+        made |= {name: "\n".join(texts) for name, texts in self.thoughts.items()}
+        made |= self.fields
+        return {**made, "tool_calls": self.calls} if self.calls else made
+
+    def text(self, block: Any, path: str) -> dict[str, Any]:
+        report_extension(block, ("refusal",), self.losses, path)
+        kind = "refusal" if getattr(block, "extension", {}).get("refusal") else "text"
+        return put_back(WIRE, {"type": kind, kind: block.text}, block.extra, self.losses, path)
+
+    def thought(self, block: Reasoning, path: str) -> dict[str, Any] | None:
+        """Write a thought where it came from; a server that demands one is told any."""
+        mine = origin_of(block) == WIRE
+        if not mine and not (self.field and block.text):
+            self.losses.add(Lost.REASONING, "a thought that was not made here", path)
+            return None
+        extension: Mapping[str, Any] = block.extension if mine else {}
+        if mine:
+            report_extension(block, ("field", "details"), self.losses, path)
+        name, details = self.field or extension.get("field", THOUGHT), extension.get("details", ())
+        if name == "thinking":
+            part = {"type": name, name: [{"type": "text", "text": block.text}]}
+            return put_back(WIRE, part, block.extra, self.losses, path)
+        report_extras(block.extra, self.losses, path)
+        if details and not self.field:
+            self.fields[DETAILS] = [*self.fields.get(DETAILS, ()), *details]
+        elif details or block.signature:
+            self.losses.add(Lost.FIELD, "the signature of a thought", path)
+        if name != DETAILS and block.text:
+            self.thoughts.setdefault(name, []).append(block.text)
+        return None
+
+    def sound(self, block: AssistantGenAudio, path: str) -> dict[str, Any] | None:
+        """Write a sound by its id; what it says, where it has none."""
+        kept = map_of(block.extra, WIRE)
+        if "id" in kept and "audio" not in self.fields:
+            self.fields["audio"] = {"id": kept["id"]}
+            return None
+        told = {**block.extra, WIRE: {**kept, "transcript": None}} if kept else block.extra
+        words = tell_in_words(replace(block, extra=told), self.losses, path)
+        return {"type": "text", "text": kept.get("transcript") or words}
+
+    def image(self, block: AssistantGenImage, path: str) -> dict[str, Any] | None:
+        """Write an image beside the text if it came so; another's is told in words."""
+        made = _write_media(block, self.losses, path) if WIRE in block.extra else None
+        if made is None:
+            return _write_words(block, self.losses, path)
+        self.fields["images"] = [*self.fields.get("images", ()), made]
+        return None
+
+    def call(self, block: FunctionToolCall, path: str) -> None:
+        """Write a call, of a function or of a custom tool."""
+        given = custom_input(block)
+        kind = "function" if given is None else "custom"
+        held = {"name": block.name, ARGUMENTS[kind]: block.arguments if given is None else given}
+        made, extra = {"id": block.call_id, "type": kind, kind: held}, block.extra
+        if given is not None:  # what says that it is of a custom tool has been used
+            theirs = map_of(extra, "openai-responses")
+            extra = {**without_kind(extra, kind), **({"openai-responses": {**theirs, "type": None}} if theirs else {})}
+        self.calls.append(put_back(WIRE, made, extra, self.losses, path))
+
+    def unknown(self, block: Opaque, path: str) -> dict[str, Any] | None:
+        """Write what was kept whole, where it stood: among the calls, beside them, or among the parts."""
+        kept = unwrap(WIRE, block, self.losses, path)
+        if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
+            return kept
+        self.calls += [kept[CALL]] if CALL in kept else []
+        self.fields |= kept if OLD_CALL in kept else {}
+        return None
+
+
+_WRITERS: Mapping[Any, Callable[[_Reply, Any, str], dict[str, Any] | None]] = {
+    AssistantGenText: _Reply.text,
+    UserInputText: _Reply.text,
+    Reasoning: _Reply.thought,
+    AssistantGenAudio: _Reply.sound,
+    AssistantGenImage: _Reply.image,
+    FunctionToolCall: _Reply.call,
+    Opaque: _Reply.unknown,
+}
+
+
+# Messages and requests
 
 
 class OpenAIChatCodec(Codec):
@@ -40,15 +407,24 @@ class OpenAIChatCodec(Codec):
     """
 
     name = WIRE
+    folder = ChatReader
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
-        return write_message(message, losses, self.field)
+        return _write_message(message, losses, self.field)
 
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-        """Return what `items`, plain dicts, say; the result of a custom call is marked as one."""
-        kinds = CallFinder()
-        return [_mark_results(read_message(item, index), kinds) for index, item in enumerate(items)]
+    def read_message(self, item: Any) -> AgenticMessage:
+        role = item.get("role") if is_map(item) else None
+        reader = _READERS.get(role) if isinstance(role, str) else None
+        if reader is None:
+            found = f"the role {role!r}" if is_map(item) else type(item).__name__
+            raise InputError(f"expected a message of {', '.join(_READERS)}; found {found}", path="role")
+        return reader(item)
+
+    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+        """Return a result, that of a custom call marked as one."""
+        kind = call.extra.get(KIND)
+        return replace(result, extra={**result.extra, KIND: kind}) if kind else result
 
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return the instruction as the first system message."""
@@ -56,9 +432,7 @@ class OpenAIChatCodec(Codec):
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the tools and the options, under the names that they have here."""
-        tools = [
-            made for place, tool in enumerate(request.tools) for made in _write_tool(tool, losses, f"tools[{place}]")
-        ]
+        tools = write_tools(request.tools, WIRE, losses, _write_tool)
         body: dict[str, Any] = {"tools": tools} if tools else {}
         options = dict(request.options)
         choice = options.get("tool_choice")
@@ -75,61 +449,35 @@ class OpenAIChatCodec(Codec):
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says; a system message stays one."""
         messages = self.decode_messages(payload.get("messages", ()))
-        tools = payload.get("tools")
-        if tools is not None and not is_list(tools):
-            raise InputError(f"expected a list of tools, found {type(tools).__name__}", path="tools")
-        read = tuple([_read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools or ())])
+        tools = read_each(list_of(payload, "tools"), _read_tool, "tools")
         options = _read_options({name: payload[name] for name in payload if name not in {"messages", "tools"}})
-        return Request(messages, "", read, options)
+        return Request(messages, "", tuple(tools), options)
 
-    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several choices, the first."""
-        return read_body(payload)
-
-    def reader(self) -> StreamReader:
-        return ChatReader()
+        return read_body(body)
 
 
-def _mark_results(message: AgenticMessage, kinds: CallFinder) -> AgenticMessage:
-    """Return `message` with its results marked with the kind of their call, and note the calls in it."""
-    kinds.enter(message.role)
-    blocks = list(message.content_blocks)
-    for place, block in enumerate(blocks):
-        if isinstance(block, FunctionToolCall):
-            kinds.note(block.call_id, block.extra.get(KIND, ""))
-        elif isinstance(block, FunctionToolResult) and (kind := kinds.find(block.call_id)):
-            blocks[place] = replace(block, extra={**block.extra, KIND: kind})
-            message = replace(message, content_blocks=tuple(blocks))
-    return message
-
-
-def _write_tool(tool: ToolInfo, losses: Losses, path: str) -> list[dict[str, Any]]:
-    """Return `tool` as the payload lists it; nothing, and reported, where another provider runs it."""
-    kept = map_of(tool.extra, WIRE)
-    foreign = [name for name in tool.extra if name != WIRE]
-    if kept.get("type", _FUNCTION) != _FUNCTION:
-        return [dict(kept)]
-    if not kept and tool.parameters is None and not tool.description and any(name in CODECS for name in foreign):
-        losses.add(Lost.TOOL, f"{tool.name}, a tool that {foreign[0]} runs", path)
-        return []
-    for name in [*foreign, *([] if is_map(tool.extra.get(WIRE, kept)) else [WIRE])]:
-        losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
+def _write_tool(tool: ToolInfo) -> dict[str, Any]:
+    own = map_of(tool.extra, WIRE)
+    if own.get("type", _FUNCTION) != _FUNCTION:
+        return dict(own)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = {"type": "object", "properties": {}} if tool.parameters is None else dict(tool.parameters)
-    function |= {name: value for name, value in kept.items() if name != _TOOL}
-    return [{"type": _FUNCTION, _FUNCTION: rest_of(function), **map_of(kept, _TOOL)}]
+    function |= {name: value for name, value in own.items() if name != _TOOL}
+    return {"type": _FUNCTION, _FUNCTION: rest_of(function), **map_of(own, _TOOL)}
 
 
-def _read_tool(tool: Any, path: str) -> ToolInfo:
-    if is_map(tool) and tool.get("type", _FUNCTION) != _FUNCTION:
+def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
+    if tool.get("type", _FUNCTION) != _FUNCTION:
         held = map_of(tool, str(tool["type"])) or tool
         name, description = held.get("name") or tool["type"], held.get("description") or ""
         return ToolInfo(str(name), str(description), extra={WIRE: dict(tool)})
     function = map_of(tool, _FUNCTION)
     if not isinstance(function.get("name"), str):
-        raise InputError("expected a tool with a function that has a name", path=path)
+        raise InputError("expected a tool with a function that has a name")
     kept = rest_of(function, "name", "description", "parameters")
     beside = rest_of(tool, "type", _FUNCTION)
     if beside:
@@ -142,7 +490,6 @@ def _read_tool(tool: Any, path: str) -> ToolInfo:
 
 
 def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a payload under the names that they have everywhere."""
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     choice = map_of(options, "tool_choice")

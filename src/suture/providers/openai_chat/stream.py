@@ -1,36 +1,51 @@
-"""Replies of Chat Completions, whole or in chunks, and the errors that a server reports in them."""
+"""Streams of Chat Completions; what replies say of themselves, and the errors that a server reports in them."""
 
 from binascii import Error, a2b_base64, b2a_base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from suture.codecs.contents import rest_of
-from suture.codecs.failures import failure_kind
-from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError, StreamCutError
-from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Delta, LogProb, ResponseMeta, TokenUsage
-from suture.providers.openai_chat.message import (
-    ARGUMENTS,
-    DETAILS,
-    LISTED,
-    OLD_CALL,
-    THOUGHTS,
-    WIRE,
-    detail_text,
-    only_texts,
-    read_reply,
+from suture.codecs.contents import keep, rest_of, unknown
+from suture.codecs.replies import FoldingReader, failure_kind
+from suture.errors import InputError, ModelRequestError, ModelServerError
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenText,
+    ContentBlock,
+    Delta,
+    FunctionToolCall,
+    LogProb,
+    Reasoning,
+    ResponseMeta,
+    TokenUsage,
 )
-from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, map_of, object_of, text_of
+from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, map_of, object_of, text_of
+from suture.wires.parts import split_data_url
+from suture.wires.values import KIND
 
+WIRE = "openai-chat"
+THOUGHT, DETAILS = "reasoning_content", "reasoning_details"
+THOUGHTS = (THOUGHT, "reasoning")
+"""The fields of a text that the model thought, by rank: a server that sends several says the same in each."""
+OLD_CALL = "function_call"
+"""Where a call of the older form stands, and what it is kept under."""
+ARGUMENTS = {"function": "arguments", "custom": "input"}
+"""Where the arguments of each kind of call stand."""
 _REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
 """What servers say in other words than most."""
+LISTED, NAMED = "listed", "named"
+"""Marks in what is kept: the content was a list, though one text says the same; a result carried its tool's name."""
 _SENT_BACK = ("extra_content", LISTED)
 """What a later request must say of a reply; other fields that only replies have would be refused there."""
 _EMPTY = tuple((name, "") for name in (*THOUGHTS, "refusal"))
 """What says nothing: some servers send it with every reply."""
+CALL = "tool_call"
+"""What a call of a kind that nobody knows is kept under."""
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 _OF_CHUNK = ("object", "choices", "usage", "obfuscation", "error")
@@ -43,17 +58,13 @@ _OF_DETAIL = ("text", "summary", "data")
 
 # Errors
 
-_TOO_LONG = ("context length", "context window", "context_length", "prompt is too long")
-
 
 def _raise_error(body: Mapping[str, Any]) -> None:
     """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
-    error = body.get("error") or (body if body.get("object") == "error" else None)
-    if error:
-        raise _read_error(error if is_map(error) else {"message": error})
-
-
-def _read_error(error: Mapping[str, Any]) -> ModelError:
+    found = body.get("error") or (body if body.get("object") == "error" else None)
+    if not found:
+        return
+    error: Mapping[str, Any] = found if is_map(found) else {"message": found}
     code, message = error.get("code"), error.get("message")
     reason = message if isinstance(message, str) and message else "the model failed, and the server does not say why"
     # Some servers give the status as the code.
@@ -61,43 +72,125 @@ def _read_error(error: Mapping[str, Any]) -> ModelError:
     status = number if type(number) is int and 400 <= number < 600 else None
     words = [word for word in (code, error.get("type")) if isinstance(word, str)]
     default = ModelServerError if status is None or status >= 500 else ModelRequestError
-    kind = failure_kind([*words, str(status)], default, reason, _TOO_LONG)
+    kind = failure_kind([*words, str(status)], default, reason)
     retryable = False if "insufficient_quota" in words else None
     word = words[0] if words and not status else ""
-    return kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)
-
-
-def _refuse(reason: object) -> ModelError:
-    """Return the error for what makes no sense; the next attempt may."""
-    return ModelError(f"what cannot be read came: {reason}", provider=WIRE, retryable=True)
+    raise kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)
 
 
 # Whole replies
 
 
-def read_body(payload: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says; raise the error that it reports."""
-    try:
-        return _read_body(plain(payload))
-    except InputError as error:
-        raise _refuse(error) from None
+def only_texts(parts: Sequence[Any]) -> bool:
+    """Tell whether `parts` are texts with nothing attached, so that one text says the same."""
+    return all(
+        is_map(part) and len(part) == 2 and part.get("type") == "text" and isinstance(part.get("text"), str)
+        for part in parts
+    )
 
 
-def _read_body(body: Mapping[str, Any]) -> AgenticMessage:
-    _raise_error(body)
-    choices = body.get("choices")
-    choice = choices[0] if is_list(choices) and choices else None
-    message = choice.get("message") if is_map(choice) else None
-    if not is_map(choice) or not is_map(message):
-        raise _refuse("a reply without a message")
-    _raise_error(choice)
-    read = read_reply(message, 0)
-    rest = map_of(read.extra, WIRE)
-    sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
-    beside = {name: value for name, value in rest.items() if name not in _SENT_BACK and (name, value) not in _EMPTY}
-    blocks = _annotate(read.content_blocks, beside)
-    meta = _read_meta(body, choice, beside)
-    return AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
+def detail_text(detail: Mapping[str, Any]) -> str:
+    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""
+
+
+def read_message(item: Mapping[str, Any]) -> AgenticMessage:
+    """Return a message of the model's: thought, text, sound, images, calls, in this order."""
+    known = ["role", "content", "tool_calls"]
+    thought = _read_thought(item, known)
+    content, refusal = item.get("content"), item.get("refusal")
+    if isinstance(content, str):
+        said: list[ContentBlock] = [AssistantGenText(content)] if content else []
+    else:
+        said = [*map(_read_reply_part, list_of(item, "content"))]
+    if isinstance(refusal, str) and refusal:
+        said.append(AssistantGenText(refusal, extension={"refusal": True}))
+        known.append("refusal")
+    audio = item.get("audio")
+    if is_map(audio) and isinstance(audio.get("data", ""), str):
+        said.append(AssistantGenAudio(base64_data=audio.get("data", ""), extra=keep(WIRE, audio, "data")))
+        known.append("audio")
+    images = _read_images(item, known)
+    calls = [*map(_read_call, list_of(item, "tool_calls"))]
+    if is_map(item.get(OLD_CALL)):
+        calls.append(unknown(WIRE, {OLD_CALL: item[OLD_CALL]}))
+        known.append(OLD_CALL)
+    return AgenticMessage("assistant", (*thought, *said, *images, *calls), extra=keep_rest(item, known))
+
+
+def _read_thought(item: Mapping[str, Any], known: list[str]) -> list[ContentBlock]:
+    found = item.get(DETAILS)
+    details = list(found) if is_list(found) and all(map(is_map, found)) else []
+    field = next((name for name in THOUGHTS if isinstance(item.get(name), str) and item[name]), "")
+    if not field and not details:
+        return []
+    extension: dict[str, Any] = {"wire": WIRE}
+    if field != THOUGHT:
+        extension["field"] = field or DETAILS
+    if details:
+        extension["details"] = details
+        known.append(DETAILS)
+    known.append(field)
+    text = item[field] if field else "".join(map(detail_text, details))
+    signature = next((sign for detail in details if isinstance(sign := detail.get("signature"), str) and sign), "")
+    return [Reasoning(text, signature, extension=extension)]
+
+
+def _read_reply_part(part: Mapping[str, Any]) -> ContentBlock:
+    kind, said = part.get("type"), part.get(str(part.get("type")))
+    if kind == "thinking" and is_list(said) and only_texts(said):
+        text = "".join([piece["text"] for piece in said])
+        return Reasoning(text, extension={"wire": WIRE, "field": kind}, extra=keep(WIRE, part, "type", kind))
+    if kind not in ("text", "refusal") or not isinstance(said, str):
+        return unknown(WIRE, part)
+    extension = {"refusal": True} if kind == "refusal" else {}
+    return AssistantGenText(said, extension=extension, extra=keep(WIRE, part, "type", kind))
+
+
+def _read_images(item: Mapping[str, Any], known: list[str]) -> list[ContentBlock]:
+    """Return the images that a server sends beside the text, each marked as having come so."""
+    images = item.get("images")
+    if not is_list(images) or not images:
+        return []
+    read: list[ContentBlock] = []
+    for image in images:
+        held = map_of(image, "image_url")
+        if len(held) != 1 or not isinstance(held.get("url"), str):
+            return []
+        extra = {"index": None, **rest_of(image, "type", "image_url")}
+        read.append(AssistantGenImage(**read_url(held["url"]), extra={WIRE: extra}))
+    known.append("images")
+    return read
+
+
+def _read_call(call: Mapping[str, Any]) -> ContentBlock:
+    kind: Any = call.get("type", "function")
+    held = call.get(kind) if kind in tuple(ARGUMENTS) else None
+    call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
+    if not is_map(held) or not isinstance(call_id, str) or not isinstance(name, str):
+        return unknown(WIRE, {CALL: dict(call)})
+    inner = rest_of(held, "name", ARGUMENTS[kind])
+    kept = {**rest_of(call, "id", "type", "index", kind), **({kind: inner} if inner else {})}
+    extra = {**({WIRE: kept} if kept else {}), **({KIND: kind} if kind == "custom" else {})}
+    absent = "" if kind == "custom" else None
+    return FunctionToolCall(call_id, name, argument_json(held.get(ARGUMENTS[kind], absent)), extra=extra)
+
+
+def read_url(url: str) -> dict[str, Any]:
+    """Return the fields of media at `url`: what a data URL holds, where it comes out the same."""
+    data = split_data_url(url)
+    if data is None or data.url != url:
+        return {"url": url}
+    return {"url": "", "base64_data": data.base64, "mime_type": data.mime_type}
+
+
+def keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
+    """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be one."""
+    rest, content = {**rest_of(item, *known), **dict.fromkeys(marks)}, item.get("content")
+    if is_list(content) and only_texts(content):
+        rest[LISTED] = None
+    return {WIRE: rest} if rest else {}
 
 
 def _annotate(blocks: Sequence[ContentBlock], rest: dict[str, Any]) -> tuple[ContentBlock, ...]:
@@ -106,8 +199,24 @@ def _annotate(blocks: Sequence[ContentBlock], rest: dict[str, Any]) -> tuple[Con
     notes = rest.get("annotations")
     if len(texts) != 1 or not is_list(notes) or not notes:
         return tuple(blocks)
-    text = msgspec.structs.replace(texts[0], extension={"annotations": list(rest.pop("annotations"))})
+    text = replace(texts[0], extension={"annotations": list(rest.pop("annotations"))})
     return tuple([text if block is texts[0] else block for block in blocks])
+
+
+def read_body(body: Mapping[str, Any]) -> AgenticMessage:
+    """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
+    _raise_error(body)
+    choice = next(iter(list_of(body, "choices")), dict[str, Any]())
+    if not (message := map_of(choice, "message")):
+        raise InputError("a reply without a message")
+    _raise_error(choice)
+    read = read_message(message)
+    rest = map_of(read.extra, WIRE)
+    sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
+    beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
+    blocks = _annotate(read.content_blocks, beside)
+    meta = _read_meta(body, choice, beside)
+    return AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
 
 
 def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> ResponseMeta:
@@ -170,17 +279,19 @@ def _read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
 # Streams
 
 
-class ChatReader:
+class ChatReader(FoldingReader):
     """Folds chunks into the body of a plain response. Nothing is joined before the end.
 
-    >>> reader = ChatReader()
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("openai-chat").reader()
     >>> reader.feed({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]})
     [Delta(text='hi')]
     >>> reader.finish().content_blocks
     (AssistantGenText(text='hi'),)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        super().__init__(provider, read)
         self._head: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
@@ -194,27 +305,21 @@ class ChatReader:
         self._reason = ""
         self._thought_field = ""
 
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
-        _raise_error(event)
-        try:
-            return self._add_event(event)
-        except InputError as error:
-            raise _refuse(error) from None
-
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where no chunk said why the reply ended."""
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the chunks make; `None` where none said why the reply ended."""
         if not self._reason:
-            raise StreamCutError("openai-chat: the stream ended before the reply did; ask again")
+            return None
         choice = {**self._choice, "index": 0, "message": self._join(), "finish_reason": self._reason}
         if self._logprobs:
             choice["logprobs"] = self._logprobs
-        return read_body({**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage})
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
-    def _add_event(self, event: Mapping[str, Any]) -> list[Delta]:
+    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one chunk, and return what it adds."""
+        _raise_error(event)
         _merge(self._head, event, _OF_CHUNK)
         deltas: list[Delta] = []
-        for place, choice in enumerate(_maps_in(event, "choices")):
+        for place, choice in enumerate(list_of(event, "choices")):
             index = choice.get("index")
             if index == 0 or (index is None and place == 0):
                 deltas += self._add_choice(choice)
@@ -229,9 +334,8 @@ class ChatReader:
         _merge(self._choice, choice, _OF_CHOICE)
         self._reason = text_of(choice, "finish_reason") or self._reason
         logprobs = object_of(choice, "logprobs", optional=True)
-        for name in logprobs:
-            if logprobs[name] is not None:
-                self._logprobs.setdefault(name, []).extend(_list_in(logprobs, name))
+        for name in rest_of(logprobs):
+            self._logprobs.setdefault(name, []).extend(list_of(logprobs, name))
         delta = object_of(choice, "delta", optional=True)
         _merge(self._message, delta, _OF_DELTA, grow=True)
         audio, old_call = object_of(delta, "audio", optional=True), object_of(delta, OLD_CALL, optional=True)
@@ -241,15 +345,14 @@ class ChatReader:
         for name in old_call:
             self._old_call.setdefault(name, []).append(text_of(old_call, name))
         deltas = [*self._add_thought(delta), *self._content.add(delta)]
-        refusal = _add_text(self._texts, delta, "refusal")
-        if refusal:
+        if refusal := _add_text(self._texts, delta, "refusal"):
             deltas.append(Delta(refusal))
-        return [*deltas, *self._calls.add(_maps_in(delta, "tool_calls"))]
+        return [*deltas, *self._calls.add(list_of(delta, "tool_calls"))]
 
     def _add_thought(self, delta: Mapping[str, Any]) -> list[Delta]:
         """Add what was thought; of several fields that say it, the first to come is shown."""
         said = {name: _add_text(self._texts, delta, name) for name in THOUGHTS}
-        details = _maps_in(delta, DETAILS)
+        details = list_of(delta, DETAILS)
         if details:
             self._details.add(details)
             said[DETAILS] = "".join(map(detail_text, details))
@@ -258,7 +361,6 @@ class ChatReader:
         return [Delta(reasoning=shown)] if shown else []
 
     def _join(self) -> dict[str, Any]:
-        """Return the message that the pieces make."""
         message: dict[str, Any] = {**self._message, "role": "assistant", "content": self._content.join()}
         message |= _join_texts(self._texts)
         found = {
@@ -268,15 +370,6 @@ class ChatReader:
             "tool_calls": self._calls.join(),
         }
         return message | {name: value for name, value in found.items() if value}
-
-
-def _list_in(holder: Mapping[str, Any], name: str) -> Sequence[Any]:
-    value = holder.get(name)
-    return () if value is None else expect(value, list | tuple, "a list", name)
-
-
-def _maps_in(holder: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return [expect({} if item is None else item, Mapping, "an object", name) for item in _list_in(holder, name)]
 
 
 def _add_text(texts: dict[str, list[str]], holder: Mapping[str, Any], name: str) -> str:
@@ -367,7 +460,7 @@ class _Content:
         """Return what a chunk's content adds; the first part in it may go on with the last one so far."""
         if is_list(delta.get("content")):
             self._listed = True
-            parts: Sequence[Mapping[str, Any]] = _maps_in(delta, "content")
+            parts: Sequence[Mapping[str, Any]] = list_of(delta, "content")
         else:
             text = text_of(delta, "content")
             parts = [{"type": "text", "text": text}] if text else []

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, Request, StreamReader
-from suture.codecs.contents import merge_options
+from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.contents import merge_options, write_tools
 from suture.errors import InputError
 from suture.messages import AgenticMessage, MCPToolResult, ServerToolResult, ToolInfo
 from suture.providers.openai_responses.items import KNOWN_BY_ID, WITHOUT_ID, is_item, put_result, read_items, write_item
@@ -18,8 +18,7 @@ from suture.providers.openai_responses.parts import (
     restore,
     write_part,
 )
-from suture.providers.openai_responses.stream import ResponsesReader, nonsense, read_reply
-from suture.wires import plain
+from suture.providers.openai_responses.stream import ResponsesReader, read_reply
 from suture.wires.fields import inner, is_map, list_of, map_of, text_of
 
 _NAMES = {"max_tokens": "max_output_tokens"}
@@ -54,14 +53,15 @@ class OpenAIResponsesCodec(Codec):
 
     name: ClassVar[str] = WIRE
     messages_field: ClassVar[str] = "input"
+    folder = ResponsesReader
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the items that `message` is."""
-        if message.response_meta is not None:
-            losses.add(Lost.META, "why the reply ended and what it cost")
+        report_meta(message, losses)
         return _Writer(message, losses, stored=self.store).write()
 
-    def read_messages(self, items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
+    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
+        """Return what `items` say: what the model made in a row is one message, every other item one of its own."""
         return read_items(items)
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class OpenAIResponsesCodec(Codec):
         return super().write_request(request, losses)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        tools = _write_tools(request.tools, losses)
+        tools = write_tools(request.tools, WIRE, losses, _write_tool)
         return {
             **({"instructions": request.instruction} if request.instruction else {}),
             **({"tools": tools} if tools else {}),
@@ -79,21 +79,14 @@ class OpenAIResponsesCodec(Codec):
         }
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body = plain(dict(payload))
+        body = self.plain(dict(payload))
         content = body.get("input")
         items = [{"role": "user", "content": content}] if isinstance(content, str) else list_of(body, "input")
         tools = [_read_tool(tool) for tool in list_of(body, "tools")]
         return Request(read_items(items), text_of(body, "instructions"), tools, _read_options(body))
 
-    def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        try:
-            body = plain(dict(payload))
-        except InputError as fault:
-            raise nonsense(f"a response that is no JSON: {fault}") from None
+    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_reply(body)
-
-    def reader(self) -> StreamReader:
-        return ResponsesReader()
 
 
 # Messages
@@ -192,31 +185,16 @@ def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
 # Tools
 
 
-def _write_tools(tools: Iterable[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
-    """Return the tools of a request; one of another provider's own is reported."""
-    written: list[dict[str, Any]] = []
-    for place, tool in enumerate(tools):
-        path = f"tools[{place}]"
-        is_bare = not tool.description and tool.parameters is None and WIRE not in tool.extra
-        if own_type(tool.extra):
-            written.append(dict(map_of(tool.extra, WIRE)))
-        elif is_bare and any(name in CODECS for name in tool.extra):
-            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
-        else:
-            written.append(_write_function(tool, losses, path))
-    return written
-
-
-def _write_function(tool: ToolInfo, losses: Losses, path: str) -> dict[str, Any]:
-    for name, value in tool.extra.items():
-        if name != WIRE or not is_map(value):
-            losses.add(Lost.TOOL, f"extra {name!r} of {tool.name}", path)
+def _write_tool(tool: ToolInfo) -> dict[str, Any]:
+    own = map_of(tool.extra, WIRE)
+    if own_type(tool.extra):
+        return dict(own)
     parameters: dict[str, Any] = {"type": "object", "properties": {}}
     function: dict[str, Any] = {"type": "function", "name": tool.name, "strict": False}
     function["parameters"] = parameters if tool.parameters is None else dict(tool.parameters)
     if tool.description:
         function["description"] = tool.description
-    return restore(function, {WIRE: map_of(tool.extra, WIRE)}, losses, path)
+    return restore(function, {WIRE: own}, Losses(), "")
 
 
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
@@ -240,7 +218,6 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
 
 
 def _write_options(options: Mapping[str, Any], tools: Sequence[ToolInfo], losses: Losses) -> dict[str, Any]:
-    """Return the options of a request, under the names that they have here."""
     written: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in options.items():
@@ -266,7 +243,6 @@ def _choice(name: str, tools: Iterable[ToolInfo]) -> dict[str, Any]:
 
 
 def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in the body of a request, under the names that all providers share."""
     shared = {own: name for name, own in _NAMES.items()}
     options: dict[str, Any] = {}
     for name, value in payload.items():

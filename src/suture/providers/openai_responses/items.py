@@ -10,17 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import (
-    CallFinder,
-    arguments_object,
-    custom_input,
-    origin_of,
-    tag_of,
-    unknown,
-    unwrap,
-    without_kind,
-)
+from suture.codecs.codec import CallFinder, Losses, Lost, located
+from suture.codecs.contents import arguments_object, custom_input, lose, origin_of, unknown, unwrap, without_kind
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -117,7 +108,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
     names = CallFinder()
     run: _Run | None = None
     for index, item in enumerate(items):
-        try:
+        with located(index=index):
             _check(item)
             role = _role(item)
             names.enter(role)
@@ -128,8 +119,6 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
             messages += [] if run is None else [run.message()]
             run = None
             messages.append(_message(item, role, names))
-        except InputError as error:
-            raise InputError(error.reason, index=index, path=error.path) from None
     return messages if run is None else [*messages, run.message()]
 
 
@@ -137,11 +126,9 @@ def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
     """Return the message that the output of a response says."""
     run = _Run(CallFinder(), is_reply=True)
     for place, item in enumerate(items):
-        try:
+        with located(f"output[{place}]"):
             _check(item)
             run.add(item)
-        except InputError as error:
-            raise InputError(error.reason, path=f"output[{place}].{error.path}".rstrip(".")) from None
     return run.message()
 
 
@@ -221,7 +208,6 @@ def _kind(item: Mapping[str, Any]) -> str:
 
 
 def _role(item: Mapping[str, Any]) -> AgenticRole:
-    """Return who made an item."""
     kind = _kind(item)
     if kind == "message":
         role = item.get("role")
@@ -235,10 +221,9 @@ def _role(item: Mapping[str, Any]) -> AgenticRole:
 
 
 def _read(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
-    """Return the blocks of an item that is no message."""
     if kind in CALLS:
         call = _read_call(item, kind)
-        names.note(call.call_id, call.name)
+        names.note(call)
         return [call]
     if kind in _RESULTS:
         is_event = kind == _FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
@@ -265,7 +250,7 @@ def write_item(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
     if item is None and isinstance(block, Reasoning):
         losses.add(Lost.REASONING, f"thought {block.text[:40]!r}", path)
     elif item is None:
-        losses.add(Lost.BLOCK, f"a block of type {tag_of(block)}", path)
+        lose(block, losses, path)
     return item
 
 
@@ -320,7 +305,8 @@ def _read_result(item: Mapping[str, Any], kind: str, names: CallFinder) -> Funct
         content = read_parts(item, "output")
     own = "status" if pair.kind == "apply_patch" else ""
     failed = bool(own) and item.get(own) == "failed"
-    name = names.find(call_id) or name_of(item, pair.call)
+    call = names.find(call_id)
+    name = (call.name if call else "") or name_of(item, pair.call)
     extra = extra_of(item, ("type", pair.output_id, "output", own)) | _kind_mark(pair)
     return FunctionToolResult(call_id, name, tuple(content), failed, extra=extra)
 
@@ -519,27 +505,24 @@ def _write_mcp_tools(block: MCPListToolsResult, losses: Losses, path: str) -> di
     return restore({**item, "error": block.error} if block.error else item, block.extra, losses, path)
 
 
-def _read_question(item: Mapping[str, Any]) -> list[Any]:
-    """Return the service's question whether it may call a tool."""
-    texts: dict[str, Any] = {name: text_of(item, name) for name in ("id", "name", "server_label")}
-    extra = extra_of(item, ("type", "arguments", *texts))
-    return [MCPToolApprovalRequest(**texts, arguments=argument_json(item.get("arguments")), extra=extra)]
+_FLAT: Mapping[str, tuple[Any, Sequence[str]]] = {
+    "mcp_approval_request": (MCPToolApprovalRequest, ("id", "name", "arguments", "server_label")),
+    "mcp_approval_response": (MCPToolApprovalResponse, ("approval_request_id", "approve", "reason")),
+}
+"""The items whose fields are called as those of their block."""
 
 
-def _write_question(block: MCPToolApprovalRequest, losses: Losses, path: str) -> dict[str, Any]:
-    item = {"type": "mcp_approval_request", "id": block.id, "name": block.name, "arguments": block.arguments}
-    return restore({**item, "server_label": block.server_label}, block.extra, losses, path)
+def _read_flat(item: Mapping[str, Any]) -> list[Any]:
+    kind, names = _FLAT[item["type"]]
+    fields = {name: item[name] for name in names if item.get(name) is not None}
+    fields |= {"arguments": argument_json(item.get("arguments"))} if "arguments" in names else {}
+    return [kind(**fields, extra=extra_of(item, ("type", *names)))]
 
 
-def _read_approval(item: Mapping[str, Any]) -> list[Any]:
-    texts: dict[str, Any] = {name: text_of(item, name) for name in ("approval_request_id", "reason")}
-    extra = extra_of(item, ("type", "approve", *texts))
-    return [MCPToolApprovalResponse(**texts, approve=item.get("approve", False), extra=extra)]
-
-
-def _write_approval(block: MCPToolApprovalResponse, losses: Losses, path: str) -> dict[str, Any]:
-    item = {"type": "mcp_approval_response", "approval_request_id": block.approval_request_id, "approve": block.approve}
-    return restore({**item, "reason": block.reason} if block.reason else item, block.extra, losses, path)
+def _write_flat(block: Any, losses: Losses, path: str) -> dict[str, Any]:
+    tag, names = next((tag, names) for tag, (kind, names) in _FLAT.items() if type(block) is kind)
+    fields = {name: getattr(block, name) for name in names if name != "reason" or block.reason}
+    return restore({"type": tag, **fields}, block.extra, losses, path)
 
 
 _PRODUCTS = (FunctionToolCall, ServerToolCall, MCPToolCall, MCPListToolsResult, AssistantGenImage)
@@ -549,8 +532,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], list[Any]]] = {
     "image_generation_call": _read_image,
     "mcp_call": _read_mcp_call,
     "mcp_list_tools": _read_mcp_tools,
-    "mcp_approval_request": _read_question,
-    "mcp_approval_response": _read_approval,
+    **dict.fromkeys(_FLAT, _read_flat),
     **dict.fromkeys(_RUNS, _read_run),
     **dict.fromkeys(_RUN_OUTPUTS, _read_run_output),
 }
@@ -564,6 +546,5 @@ _WRITERS: Mapping[Any, Callable[[Any, Losses, str], dict[str, Any] | None]] = {
     ServerToolResult: _write_run_output,
     MCPToolCall: _write_mcp_call,
     MCPListToolsResult: _write_mcp_tools,
-    MCPToolApprovalRequest: _write_question,
-    MCPToolApprovalResponse: _write_approval,
+    **{kind: _write_flat for kind, _ in _FLAT.values()},
 }

@@ -1,12 +1,22 @@
 """The parts of a message, or of a tool's output, from and into blocks; and the fields that `extra` keeps of them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from suture.codecs.codec import Losses, Lost
-from suture.codecs.contents import keep, put_back, report_address, tag_of, unknown, unwrap
+from suture.codecs.contents import (
+    keep,
+    put_back,
+    read_each,
+    report_address,
+    report_extension,
+    tell_in_words,
+    unknown,
+    unwrap,
+)
 from suture.errors import InputError
 from suture.messages import (
     AssistantGenImage,
@@ -18,7 +28,7 @@ from suture.messages import (
     UserInputText,
 )
 from suture.wires.fields import is_map, list_of, map_of, object_of, text_of
-from suture.wires.parts import Data, data_of, media_in_words, split_data_url
+from suture.wires.parts import Data, data_of, split_data_url
 
 WIRE = "openai-responses"
 
@@ -74,13 +84,7 @@ def read_parts(holder: Mapping[str, Any], name: str = "content", *, by_model: bo
     content = holder.get(name)
     if isinstance(content, str):
         return [AssistantGenText(content) if by_model else UserInputText(content)]
-    blocks: list[Any] = []
-    for place, part in enumerate(list_of(holder, name)):
-        try:
-            blocks.append(_read(part, by_model=by_model))
-        except InputError as error:
-            raise InputError(error.reason, path=f"{name}[{place}].{error.path}") from None
-    return blocks
+    return read_each(list_of(holder, name), partial(_read, by_model=by_model), name)
 
 
 def _read(part: Mapping[str, Any], *, by_model: bool) -> Any:
@@ -155,10 +159,7 @@ def write_part(block: Any, losses: Losses, path: str, *, by_model: bool = False)
     writer = None if by_model else _WRITERS.get(type(block))
     part = None if writer is None else writer(block)
     if part is None:
-        losses.add(Lost.MEDIA, f"{tag_of(block)} {media_in_words(block)[:60]}", path)
-        part = {"type": _text_type(by_model=by_model), "text": media_in_words(block)}
-        extra = {name: value for name, value in block.extra.items() if name != WIRE or not is_map(value)}
-        return restore(part, extra, losses, path)
+        return {"type": _text_type(by_model=by_model), "text": tell_in_words(block, losses, path)}
     if getattr(block, "name", "") and "filename" not in part:
         losses.add(Lost.DETAIL, f"file name {block.name!r}", path)
     report_address(block, losses, path)
@@ -194,9 +195,7 @@ def write_text(content: Sequence[Any], losses: Losses, path: str) -> str:
 
 def _write_text(block: Any, losses: Losses, path: str, *, by_model: bool) -> dict[str, Any]:
     extension: Mapping[str, Any] = getattr(block, "extension", {})
-    for name in extension:
-        if name != _REFUSAL:
-            losses.add(Lost.FIELD, f"{name} of a text", path)
+    report_extension(block, (_REFUSAL,), losses, path)
     refuses = by_model and extension.get(_REFUSAL) is True
     kind, field = (_REFUSAL, _REFUSAL) if refuses else (_text_type(by_model=by_model), "text")
     return restore({"type": kind, field: block.text}, block.extra, losses, path)

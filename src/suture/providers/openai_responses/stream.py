@@ -1,13 +1,13 @@
 """A response, whole or streamed, read as a message; what it says of a failure, as an exception."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.failures import failure_kind
-from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError, StreamCutError
+from suture.codecs.replies import FoldingReader, failure_kind
+from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -36,7 +36,6 @@ _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_dow
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
-    """Return the exception that an error of the service is."""
     names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
     refuses = any(name.startswith(_REFUSALS) for name in names)
     kind = failure_kind(names, ModelRequestError if refuses else ModelServerError)
@@ -46,30 +45,21 @@ def _error(said: Mapping[str, Any]) -> ModelError:
     return kind(reason, provider=WIRE, code=code, retryable=False if code == "insufficient_quota" else None)
 
 
-def nonsense(what: str) -> ModelError:
-    """Return the exception for what makes no sense; another try may."""
-    return ModelError(f"it sent {what}", provider=WIRE, retryable=True)
-
-
 def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
     """Return what the body of a response says."""
     error = body.get("error")
     if is_map(error):
         raise _error(error)
-    try:
-        status = text_of(body, "status") or "completed"
-        if status not in {"completed", "incomplete"}:
-            raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
-        if not isinstance(body.get("output"), list):
-            raise nonsense("a response without output")
-        message = read_output(list_of(body, "output"))
-        return replace(message, response_meta=_meta(body, status, message.content_blocks))
-    except InputError as fault:
-        raise nonsense(f"a response that makes no sense: {fault}") from None
+    status = text_of(body, "status") or "completed"
+    if status not in {"completed", "incomplete"}:
+        raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
+    if not isinstance(body.get("output"), list):
+        raise InputError("a response without output")
+    message = read_output(list_of(body, "output"))
+    return replace(message, response_meta=_meta(body, status, message.content_blocks))
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    """Return what a reply cost, where the body says so."""
     usage = inner(body, "usage", None)
     if usage is None:
         return None
@@ -162,49 +152,45 @@ class _Open:
         return item
 
 
-class ResponsesReader:
+class ResponsesReader(FoldingReader):
     """Reads the events of one streamed response.
 
-    >>> reader = ResponsesReader()
+    >>> from suture.codecs import get_codec
+    >>> reader = get_codec("openai-responses").reader()
     >>> reader.feed({"type": "response.completed", "response": {"status": "completed", "output": []}})
     []
     >>> reader.finish().role
     'assistant'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        super().__init__(provider, read)
         self._items: dict[int, _Open] = {}
         self._places: dict[str, int] = {}
         """Where each item stands, by its id: for servers that do not number their items."""
         self._calls = 0
         self._body: dict[str, Any] | None = None
 
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds."""
+    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event, and return what it adds."""
         kind = event.get("type")
         error = event.get("error")
         if kind in ("error", "response.error") or (kind is None and is_map(error)):
             raise _error(error if is_map(error) else event)
         if not isinstance(kind, str):
-            raise nonsense("an event without a type")
+            raise InputError("an event without a type")
         if self._body is not None:
             return []
-        try:
-            if kind in _CHANNELS:
-                return self._piece(event, _CHANNELS[kind])
-            take = _TAKERS.get(kind)
-            return [] if take is None else take(self, event)
-        except InputError as fault:
-            raise nonsense(f"{kind} that makes no sense: {fault}") from None
+        if kind in _CHANNELS:
+            return self._piece(event, _CHANNELS[kind])
+        take = _TAKERS.get(kind)
+        return [] if take is None else take(self, event)
 
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where the end was not said."""
-        if self._body is None:
-            raise StreamCutError(f"{WIRE}: the stream ended before the response was whole")
-        body = self._body
-        if not body.get("output"):
-            body = {**body, "output": [self._items[place].folded() for place in sorted(self._items)]}
-        return read_reply(body)
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the events make; `None` where its end did not come."""
+        if self._body is None or self._body.get("output"):
+            return self._body
+        return {**self._body, "output": [self._items[place].folded() for place in sorted(self._items)]}
 
     # One method for each kind of event
 
@@ -213,7 +199,7 @@ class ResponsesReader:
         item = object_of(event, "item")
         place = self._place(event, item.get("id"))
         if place in self._items:
-            raise nonsense(f"a second item at output_index {place}")
+            raise InputError(f"a second item at output_index {place}")
         return self._begin(place, item)
 
     def close(self, event: Mapping[str, Any]) -> list[Delta]:
@@ -223,7 +209,7 @@ class ResponsesReader:
         begun = [] if place in self._items else self._begin(place, item)
         held = self._items[place]
         if item.get("type") != held.kind:
-            raise nonsense(f"an item that began as {held.kind} and ended as {item.get('type')}")
+            raise InputError(f"an item that began as {held.kind} and ended as {item.get('type')}")
         held.whole = item
         return [*begun, *_rest(held, item)]
 
@@ -257,16 +243,16 @@ class ResponsesReader:
         if "output_index" in event:
             return _number(event, "output_index")
         if not isinstance(item_id, str):
-            raise nonsense(f"{event.get('type')} without output_index")
+            raise InputError(f"{event.get('type')} without output_index")
         return self._places.get(item_id, max(self._items, default=-1) + 1)
 
     def _piece(self, event: Mapping[str, Any], channel: _Channel) -> list[Delta]:
         place, piece = self._place(event, event.get("item_id")), event.get("delta")
         held = self._items.get(place)
         if held is None or held.whole is not None or held.kind != channel.item:
-            raise nonsense(f"a piece of {channel.item} at output_index {place}, where none is open")
+            raise InputError(f"a piece of {channel.item} at output_index {place}, where none is open")
         if not isinstance(piece, str):
-            raise nonsense("a piece that is no text")
+            raise InputError("a piece that is no text")
         part = _number(event, channel.counter) if channel.counter in event else 0
         is_first = not held.pieces
         is_new = (channel, part) not in held.pieces

@@ -1,0 +1,171 @@
+"""What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from suture.errors import (
+    ContextLengthError,
+    InputError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+)
+from suture.messages import AgenticMessage, Delta
+from suture.wires.fields import parse_json
+
+_WORDS: dict[type[ModelError], str] = {
+    ContextLengthError: "context_length_exceeded request_too_large",
+    ModelAuthError: "401 402 403 accessdeniedexception authentication_error billing_error expiredtokenexception "
+    "invalid_api_key invalid_authentication_error permission_denied permission_error unauthenticated "
+    "unrecognizedclientexception",
+    RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
+    "rate_limit_reached_error resource_exhausted servicequotaexceededexception throttlingexception too_many_requests",
+    ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
+    ModelServerError: "aborted api_error cancelled engine_overloaded_error internal internal_server_error "
+    "internalservererror overloaded_error server_error server_is_overloaded service_unavailable slow_down unavailable "
+    "unknown vector_store_timeout",
+    ModelRequestError: "badrequesterror bio_policy content_filter data_residency_mismatch failed_precondition "
+    "invalid_argument invalid_prompt invalid_request_error misalignment_policy_violation model_not_found not_found "
+    "not_found_error out_of_range resourcenotfoundexception unimplemented validationexception",
+}
+TOO_LONG = (
+    *("context_length", "context length", "context window", "context size", "context limit", "too long"),
+    *("maximum number of", "too many input tokens", "input token count", "prompt token count"),
+    *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
+)
+"""What providers say of a request that their context cannot hold; few have a code for it."""
+_KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+
+
+def failure_kind(words: Iterable[str], default: type[ModelError], reason: str = "") -> type[ModelError]:
+    """Return the error that the first known of `words` is, and the reason that is given.
+
+    >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
+    'ContextLengthError'
+    """
+    kind = next((_KINDS[word] for word in map(str.lower, words) if word in _KINDS), default)
+    is_long = issubclass(kind, ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
+    return ContextLengthError if is_long else kind
+
+
+@contextmanager
+def sensible(provider: str) -> Generator[None]:
+    """Make a `ModelError` of what makes no sense in a reply; another try may.
+
+    >>> with sensible("gemini"):
+    ...     raise InputError("expected a list, found str", path="parts")
+    Traceback (most recent call last):
+        ...
+    suture.errors.ModelError: gemini: the reply makes no sense: parts: expected a list, found str
+    """
+    try:
+        yield
+    except InputError as error:
+        raise _nonsense(error, provider) from None
+
+
+def _nonsense(error: InputError, provider: str) -> ModelError:
+    return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
+
+
+class FoldingReader(ABC):
+    """Reads one streamed reply: folds its events into the body of a plain one."""
+
+    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
+        self._provider, self._read = provider, read
+
+    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
+        """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
+        try:  # a context manager would cost as much as reading the event
+            return list(self.add(event))
+        except InputError as error:
+            raise _nonsense(error, self._provider) from None
+
+    def finish(self) -> AgenticMessage:
+        """Return the whole message; raise `StreamCutError` where its end was not said."""
+        with sensible(self._provider):
+            body = self.fold()
+            if body is None:
+                raise StreamCutError(f"{self._provider}: the stream ended before the reply did; ask again")
+            return self._read(body)
+
+    @abstractmethod
+    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event, and yield what it adds."""
+
+    @abstractmethod
+    def fold(self) -> Mapping[str, Any] | None:
+        """Return the body that the events make; `None` where its end did not come."""
+
+
+# Server-sent events
+
+MAX_EVENT = 64 * 1024 * 1024
+"""The longest event that is taken, in bytes: an image may come in one."""
+_DONE = b"[DONE]"
+_MARK = b"\xef\xbb\xbf"
+"""What some servers begin a stream with, to say that it is UTF-8."""
+
+
+class ServerSentEvents:
+    r"""Collects lines until an event is whole. Comments, and fields other than `data`, are passed over.
+
+    >>> events = ServerSentEvents("openai-chat")
+    >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
+    ([], [{'a': 1}])
+    >>> events.feed(b'data: [DONE]\n\n')
+    []
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
+        self._open = self._held = 0
+        """How many bytes the open line has, and the open event: its lines, and one for the end of each."""
+        self._begun = self._returned = False
+
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
+        """Return the events that are whole by now."""
+        if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
+            self._returned, chunk = False, chunk.removeprefix(b"\n")
+        if self._open + self._held + len(chunk) > MAX_EVENT:
+            raise ModelError(f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider)
+        if b"\n" not in chunk and b"\r" not in chunk:
+            self._rest += [chunk] if chunk else []
+            self._open += len(chunk)
+            return []
+        lines = b"".join([*self._rest, chunk]).splitlines(keepends=True)
+        self._returned = chunk.endswith(b"\r")
+        self._rest = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._open = sum(map(len, self._rest))
+        return self._take(lines)
+
+    def _take(self, lines: list[bytes]) -> list[dict[str, Any]]:
+        if not self._begun:
+            self._begun, lines[0] = True, lines[0].removeprefix(_MARK)
+        events: list[dict[str, Any]] = []
+        for line in lines:
+            said = line.rstrip(b"\r\n")
+            if said.startswith(b"data:"):
+                self._data.append(said[5:].removeprefix(b" "))
+                self._held += len(self._data[-1]) + 1
+            elif not said and self._data:
+                data, self._data, self._held = b"\n".join(self._data), [], 0
+                if data.strip() != _DONE:
+                    events.append(_read_event(data, self._provider))
+        return events
+
+
+def _read_event(data: bytes, provider: str) -> dict[str, Any]:
+    event = parse_json(data)
+    if event.__class__ is dict:
+        return event
+    told = data[:80].decode(errors="replace")
+    raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)
