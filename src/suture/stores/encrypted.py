@@ -69,9 +69,9 @@ class EncryptedStore:
         """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many."""
         return await self.store.expire(seconds)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        """Take the lease of `run` for `seconds`; return whether it is `owner`'s now."""
-        return await self.store.acquire(run, owner, seconds)
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+        """Take the lease of `run` for `seconds`, or a place in the queue for it; return whether it is `owner`'s now."""
+        return await self.store.acquire(run, owner, seconds, queue=queue)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
         """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""

@@ -338,6 +338,32 @@ class StoreContract(ABC):
         same(lease and lease.owner, f"{taken.index(True)}")
 
     @with_store
+    async def test_who_waits_for_a_lease_gets_it_in_the_order_of_arrival(self, store: Store) -> None:
+        """Whatever store they use; asking again keeps a place, and who gave up or did not come back is passed over."""
+        another = self.make_another(store)
+        ensure(await store.acquire("run", "a", 3600, queue=True))
+        waiting = ["b", "c", "d", "e"]
+        for place, owner in enumerate(waiting):
+            ensure(
+                not await (store, another)[place % 2].acquire("run", owner, 0.01 if owner == "c" else 3600, queue=True)
+            )
+        for owner in ("e", "b", "d"):
+            ensure(not await another.acquire("run", owner, 3600, queue=True))
+            ensure(await another.renew("run", owner, 3600))
+        ensure(not await store.acquire("run", "x", 3600))
+        await another.release("run", "d")
+        for before, owner in (("a", "b"), ("b", "e")):
+            await store.release("run", before)
+            while getattr(await another.lease("run"), "owner", "") != owner:  # noqa: ASYNC110 - a store does not say when
+                await asyncio.sleep(0.01)  # until the time of c is over; nothing else relies on it
+            ensure(not await store.acquire("run", "x", 3600))
+            await refused(store.append("run", 0, [b"x"], owner="x"), LeaseError)
+            ensure(await store.acquire("run", owner, 3600, queue=True))
+        await store.append("run", 0, [b"0"], owner="e")
+        await store.release("run", "e")
+        ensure(await another.acquire("run", "x", 3600))
+
+    @with_store
     async def test_a_run_whose_lease_is_held_does_not_expire(self, store: Store) -> None:
         """It goes once the lease is given back, and deleted at any time, with its lease."""
         for run in ("a", "b"):
