@@ -19,8 +19,18 @@ from suture.kernel.config import (
     make_output_rule,
 )
 from suture.kernel.interrupts import Approval, InterruptSignal
+from suture.kernel.lease import RunLease, can_lease
 from suture.kernel.legacy import EventSenderModelWrapper, EventSenderToolWrapper
-from suture.kernel.lifecycle import NOTHING, Begin, Checkpoint, read_checkpoints, read_input, read_result, read_run
+from suture.kernel.lifecycle import (
+    NOTHING,
+    Begin,
+    Checkpoint,
+    find_run,
+    read_checkpoints,
+    read_input,
+    read_result,
+    read_run,
+)
 from suture.kernel.loop import Port, Standing, advance, drive
 from suture.kernel.middleware import (
     AgentMiddleware,
@@ -94,6 +104,7 @@ __all__ = [
     "RetryContext",
     "RetryDecision",
     "Run",
+    "RunLease",
     "RunResult",
     "RunState",
     "Sink",
@@ -106,6 +117,7 @@ __all__ = [
     "UnregisteredTypeError",
     "Work",
     "advance",
+    "can_lease",
     "closing",
     "compile_ring",
     "compile_rings",
@@ -114,6 +126,7 @@ __all__ = [
     "default_backoff",
     "delete_run_local_value",
     "drive",
+    "find_run",
     "fork_run",
     "get_run_local_value",
     "interrupt",

@@ -291,8 +291,10 @@ class Journal:
         return noted
 
     async def open(self) -> None:
-        """Become the one who writes this journal, where the store knows leases."""
-        if can_lease(self.store):
+        """Become the one who writes this journal, where the store knows leases; a session may have one already."""
+        if self.run.lease is not None:
+            self.lease = self.run.lease
+        elif can_lease(self.store):
             lease = RunLease(self.store, self.name)
             await lease.take()
             self.lease = lease
@@ -300,7 +302,7 @@ class Journal:
     async def close(self) -> None:
         """Let others write."""
         lease, self.lease = self.lease, None
-        if lease is not None:
+        if lease is not None and lease is not self.run.lease:
             await lease.give_back()
 
     async def _look_again(self) -> None:

@@ -14,6 +14,7 @@ from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.buffer import Buffer, Emitter
 from suture.kernel.interrupts import InterruptSignal, Waiting
 from suture.kernel.journal import Changed, encode_records, remember
+from suture.kernel.lease import RunLease
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import Port, Standing, drive
 from suture.kernel.middleware import Outcome
@@ -263,13 +264,10 @@ class Run(Generic[Out]):
                 work.stop("now", recursive=recursive)
         return await run_to_the_end(work.end())
 
-    def anew(self) -> "Run[Out]":
-        """Return a run that begins as this one did."""
-        work = self._work
-        run = Execution(work.run.spec, work.run.fresh_state)
-        for name in ("checkpoint_id", "language", "deps", "options", "tool_options", "after_tool_calls"):
-            setattr(run, name, getattr(work.run, name))
-        return Run(Work(run, work.start))
+    def under(self, lease: RunLease | None) -> "Run[Out]":
+        """Let the run, which has not begun, write under a lease that somebody else takes and gives back; return it."""
+        self._work.run.lease = lease
+        return self
 
     async def _end(self) -> None:
         work = self._work

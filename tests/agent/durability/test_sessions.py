@@ -1,8 +1,10 @@
 """Sessions: one writer at a time, one call to start, go on, or resume."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,34 @@ def test_an_input_that_was_run_under_a_key_is_not_run_again():
         again = await session.run("pay", key="message-1")
         assert (again.output, again.outcome, len(again.messages)) == (first.output, first.outcome, 2)
         assert (await session.run("pay", key="message-2")).output == "answer 2"
+        for key, output, messages in (("message-1", "answer 1", 2), ("message-2", "answer 2", 4)):
+            late = await session.run("pay", key=key)
+            assert (late.output, len(late.messages)) == (output, messages)
+
+    asyncio.run(main())
+
+
+def test_runs_of_several_processes_wait_in_the_order_in_which_they_came(tmp_path: Path):
+    async def main() -> None:
+        agents = [talker(SQLiteStore(tmp_path / "runs.db")) for _ in range(2)]  # each as in a process of its own
+        stores: list[Any] = [agent.checkpoint_store for agent in agents]
+        assert await stores[0].acquire("u", "busy", 60)
+        runs: list[Any] = []
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+            for number in range(6):
+                runs.append(asyncio.create_task(agents[number % 2].session("u").run(str(number))))
+                while other.execute("SELECT count(*) FROM leases").fetchone() != (number + 2,):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+        given_up = runs.pop(3)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await stores[1].release("u", "busy")
+        await asyncio.gather(*runs)
+        said = [message.content for message in (await agents[0].session("u").result()).messages]
+        assert said[::2] == ["0", "1", "2", "4", "5"]
+        for store in stores:
+            assert await store.lease("u") is None
+            store.close()
 
     asyncio.run(main())
 
