@@ -233,9 +233,9 @@ async def read_run(spec: Spec, name: str) -> Execution | None:
 
 
 async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
-    """Return the run of a conversation that had this key, as it ended or waits; `None` if there is none."""
+    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
     run = await read_run(spec, name)
-    if run is None or spec.store is None or (run.state.key == key and run.state.outcome):
+    if run is None or spec.store is None or run.state.key == key:
         return run
     records, messages, found = await spec.store.load(name, 0), list[Any](), None
     if any(key.encode() in record for record in records):
