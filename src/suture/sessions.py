@@ -1,11 +1,11 @@
 """Sessions: a conversation over many runs and processes; and recovery of what dead processes left."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, Literal
 
 from suture._aio import LOG, run_to_the_end
-from suture.errors import ConfigError, ResumeError, RunBusyError
+from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import (
     NOTHING,
     Out,
@@ -135,6 +135,7 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
 
     A finished call keeps its result. One that started and has no end runs again only if its tool is `idempotent`; of
     any other the model is told that its outcome is unknown. Runs that wait for an answer, or are alive, are left alone.
+    One that fails is logged, and does not keep the others.
 
     >>> import asyncio
     >>> from suture import ChatModelAgent
@@ -166,7 +167,10 @@ async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> R
             return None  # a run that an engine keeps going is the engine's to recover
         LOG.info("recovering run %r of agent %s, turn %d", run_id, agent.name, run.state.turn)
         return await agent.resume(run_id, **options)
-    except RunBusyError:
-        return None  # it is alive
-    except ResumeError:
-        return None  # another wire, or it has ended meanwhile
+    except (RunBusyError, ResumeError):
+        return None  # it is alive, has another wire, or has ended meanwhile
+    except Exception:  # noqa: BLE001 - the others are to be recovered as well
+        LOG.warning("run %r of agent %s could not be recovered", run_id, agent.name, exc_info=True)
+    with suppress(SutureError):
+        return await agent.session(run_id).result()
+    return None  # it cannot be read

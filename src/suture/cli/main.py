@@ -76,6 +76,12 @@ _COMMANDS = {
         ("0 it was stopped",),
         ("worker my_agents:support", "worker my_agents:support --address temporal:7233 --deps my_agents:services"),
     ),
+    "recover": (
+        "worker:recover_runs",
+        "Go on with the runs of these agents that dead processes left. What is alive, or waits, is left alone.",
+        ("0 all that were left have ended or wait", "1 one failed"),
+        ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
+    ),
 }
 """Each command: what runs it, what it does, what its exit status means, and examples."""
 
@@ -284,6 +290,12 @@ def _add_worker(command: argparse.ArgumentParser) -> None:
     add("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
 
 
+def _add_recover(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("agents", metavar="MODULE:AGENT", nargs="+", help="the agents, each with the store that its runs are in")
+    add("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
+
+
 def _add_file(command: argparse.ArgumentParser, *, wire: bool = True) -> None:
     """Add what a command asks that reads a history."""
     command.add_argument("file", metavar="FILE", help="the history; - for standard input")
@@ -348,4 +360,5 @@ _ADDERS = {
     "convert": _add_convert,
     "chat": _add_chat,
     "worker": _add_worker,
+    "recover": _add_recover,
 }

@@ -50,7 +50,7 @@ from suture.kernel.middleware import (
 from suture.kernel.model_call import compile_ring, default_backoff
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.result import Out, RunResult
-from suture.kernel.run import Go, Run, Work, fork_run, new_run_id, run_nested
+from suture.kernel.run import Go, Run, Work, compact_run, fork_run, new_run_id, run_nested
 from suture.kernel.run_state import RunState
 from suture.kernel.state import (
     Execution,
@@ -119,6 +119,7 @@ __all__ = [
     "advance",
     "can_lease",
     "closing",
+    "compact_run",
     "compile_ring",
     "compile_rings",
     "compile_stack",

@@ -341,6 +341,26 @@ _MOST_RECENT = 64
 _RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
 
 
+def write_whole(run: Execution, store: JournalStore) -> bytes:
+    """Return one record with all that is stored of a run: replaying it gives the same state and history."""
+    journal, state = Journal(run, store, ""), run.state
+    journal.note_beginning(state)
+    journal.note_history(run.history)
+    journal.note_spending(state.usage)
+    known = {"version", "run_id", "agent", "wire", "streaming", "language", "key", "driver", "live", "session", "usage"}
+    defaults, changed = RunState(), dict[str, Any]()
+    for name in RunState.__struct_fields__:
+        value = getattr(state, name)
+        if name in known or value == getattr(defaults, name):
+            continue
+        if name in MAPPINGS:
+            journal.note_entries(name, value)
+        else:
+            changed[name] = value
+    journal.note_changes(changed)
+    return encode_records(journal.take_noted())
+
+
 def remember(run: Execution, journal: Journal) -> None:
     """Keep where a run stands, so that resuming it in this process costs what is new, not the whole journal."""
     if run.spec.redact is not None or journal.last is None:

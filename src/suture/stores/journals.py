@@ -88,6 +88,15 @@ class Journals(ABC):
         check_run(new_run)
         await self._do(lambda tables: tables.fork(run, position, new_run), lambda: f"run {run!r} was not forked")
 
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Put `records` in the place of all records of `run`, which are `length`, at once; their keys go, too."""
+        check_append(run, length, records, owner)
+        await self._do(
+            lambda tables: tables.replace(run, length, records, owner),
+            lambda: f"run {run!r} was not replaced",
+            reads=True,
+        )
+
     async def delete(self, run: str) -> None:
         """Delete `run`, the runs nested in it, and their leases."""
         check_run(run)
@@ -213,6 +222,10 @@ class SQLTables(ABC):
         """Return how many records a run has."""
 
     @abstractmethod
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        """Add a run with its first records."""
+
+    @abstractmethod
     def add_fork(self, parent: int, position: int, new_run: str) -> None:
         """Add a run that begins with the records of another one."""
 
@@ -237,6 +250,16 @@ class SQLTables(ABC):
             # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
             for (parent,) in self.query(_FORK, run=self.text(run), first=0, position=position):
                 self.add_fork(parent, position, new_run)
+
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        """Put records in the place of all that a run has."""
+        with self.changing():
+            self.check_lease(run, owner)
+            if (known := self.length(run)) != length:
+                raise StoreConflictError(run, given=length, expected=known)
+            rows = self.query("SELECT id FROM {schema}runs WHERE run = :run", run=self.text(run))
+            self._remove([number for (number,) in rows])
+            self.add_run(run, records)
 
     def delete(self, run: str) -> None:
         """Delete a run, and all that is nested in it."""

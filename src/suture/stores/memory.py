@@ -92,9 +92,7 @@ class _Tables:
         """Until when each has its place in the queue of a run; the first holds the lease."""
 
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
-        lease = self.lease(run)
-        if owner is not None and lease is not None and lease.owner != owner:
-            raise LeaseError(run, owner, lease.owner)
+        self._check_owner(run, owner)
         self._check_length(run, first)
         self._change(run).extend(records)
 
@@ -119,6 +117,11 @@ class _Tables:
             parent = parent.parent
         if parent is not None:
             self._change(new_run, _Journal(parent, position))
+
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        self._check_owner(run, owner)
+        self._check_length(run, length)
+        self._change(run, _Journal()).extend(records)
 
     def delete(self, run: str) -> None:
         for kept in (self.journals, self.queues):
@@ -165,6 +168,11 @@ class _Tables:
 
     def _length(self, run: str) -> int:
         return self.journals[run].length if run in self.journals else 0
+
+    def _check_owner(self, run: str, owner: str | None) -> None:
+        lease = self.lease(run)
+        if owner is not None and lease is not None and lease.owner != owner:
+            raise LeaseError(run, owner, lease.owner)
 
     def _check_length(self, run: str, length: int) -> None:
         expected = self._length(run)

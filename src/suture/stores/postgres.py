@@ -350,9 +350,19 @@ class _Session(SQLTables):
             if not self.is_retry or self.length(new_run) != position:  # else only the answer was lost
                 raise
 
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        try:
+            super().replace(run, length, records, owner)
+        except StoreConflictError:
+            if not self.is_retry or self.length(run) != len(records):
+                raise
+
     def length(self, run: str) -> int:
         rows = self.query("SELECT length FROM {schema}runs WHERE run = :run", run=run.encode())
         return rows[0][0] if rows else 0
+
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        self.append(run, 0, records, None)
 
     def add_fork(self, parent: int, position: int, new_run: str) -> None:
         self.execute(_ADD_FORK, run=new_run.encode(), parent=parent, base=position)

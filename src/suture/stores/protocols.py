@@ -162,6 +162,13 @@ class Store(Protocol):
         """
         ...
 
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Put `records` in the place of all records of `run`, which are `length`, at once; the keys of those go, too.
+
+        Runs that are nested in it, and forks, stay as they are. Raises what `append` raises.
+        """
+        ...
+
     async def delete(self, run: str) -> None:
         """Delete `run`, the runs nested in it (whose ids start with `run` and a slash), and their leases.
 

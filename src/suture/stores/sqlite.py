@@ -185,6 +185,9 @@ class _Tables(SQLTables):
             self.execute("INSERT INTO claims VALUES (:id, :key, :at)", id=number, key=key, at=length)
         return Entry(length, record)
 
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        self._insert(run, 0, records)
+
     def add_fork(self, parent: int, position: int, new_run: str) -> None:
         self.execute(_ADD_FORK, run=new_run, parent=parent, base=position)
 

@@ -448,6 +448,26 @@ class StoreContract(ABC):
         same(await store.runs(), ["other", "run"])
         same([await store.load(run) for run in ("run", "other")], [[b"0", b"1"], [b"x"]])
 
+    # --- replacing --------------------------------------------------------------------------------
+
+    @with_store
+    async def test_all_records_of_a_run_are_replaced_at_once(self, store: Store) -> None:
+        """Its forks keep what they share, nested runs stay, and its keys are free."""
+        await store.claim("run", "key", b"0")
+        await store.append("run", 1, [b"1", b"2"])
+        await store.append("run/nested", 0, [b"x"])
+        await store.fork("run", 2, "fork")
+        await refused(store.replace("run", 2, [b"short"]), StoreConflictError)
+        await store.acquire("run", "a", 3600)
+        await refused(store.replace("run", 3, [b"short"], owner="b"), LeaseError)
+        same(await store.load("run"), [b"0", b"1", b"2"])
+        await store.replace("run", 3, [b"short"], owner="a")
+        await store.append("run", 1, [b"3"], owner="a")
+        same([await store.load(run) for run in ("run", "fork", "run/nested")], [[b"short", b"3"], [b"0", b"1"], [b"x"]])
+        same([await store.claim(run, "key", b"new") for run in ("run", "fork")], [Entry(2, b"new"), Entry(0, b"0")])
+        await store.delete("fork")
+        same(await store.load("run"), [b"short", b"3", b"new"])
+
     # --- faults -----------------------------------------------------------------------------------
 
     @with_store

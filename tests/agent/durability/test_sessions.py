@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, Message, ResumeError, RunBusyError, ToolCall, interrupt, recover, tool
+from suture.cli import main as cli
 from suture.stores import MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 
@@ -196,6 +197,48 @@ def test_what_a_killed_process_left_is_resumed_at_once_and_nothing_is_done_twice
     assert effects.read_text() == "paid\n"
     assert "may or may not have run" in result.messages[2].content
     assert result.output == "answer 1"
+
+
+def test_a_run_that_cannot_be_recovered_does_not_keep_the_others(caplog: pytest.LogCaptureFixture):
+    async def main() -> list[Any]:
+        store = MemoryStore()
+        names = iter(["bad", "good"])
+        for name in ("bad", "good"):
+            agent = talker(store)
+            await agent.run("x", checkpoint_id=name)
+            records = await store.load(name)
+            await store.delete(name)
+            await store.append(name, 0, records[:1])  # as a process left it that died in its first turn
+
+        def reply(_: Any) -> str:
+            if next(names) == "good":
+                return "fine"
+            raise ValueError("the model is away")
+
+        agent = ChatModelAgent(model=ScriptedModel(reply), checkpoint_store=store)
+        await store.append("worse", 0, [b"no record"])
+        return [(result.checkpoint_id, result.outcome.value) for result in await recover([agent], store)]
+
+    assert sorted(asyncio.run(main())) == [("bad", "finished"), ("good", "failed")]
+    assert "run 'worse' of agent" in caplog.text
+
+
+def test_the_command_line_recovers_what_a_killed_process_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    path, effects = tmp_path / "runs.db", tmp_path / "effects"
+    subprocess.run([sys.executable, "-c", VICTIM, path, effects], check=False)
+    (tmp_path / "left_agents.py").write_text(
+        "from suture import ChatModelAgent\nfrom suture.stores import SQLiteStore\n"
+        "from suture.testing import ScriptedModel\n"
+        f"agent = ChatModelAgent(model=ScriptedModel(['done']), checkpoint_store=SQLiteStore({str(path)!r}))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for said in ("u: finished\n", ""):
+        assert cli(["recover", "left_agents:agent"]) == 0
+        assert capsys.readouterr().out == said
+    assert cli(["recover", "json:loads"]) == 2
+    assert effects.read_text() == "paid\n"
 
 
 def test_recovery_leaves_runs_of_other_agents_and_living_ones_alone():
