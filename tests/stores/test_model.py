@@ -1,6 +1,7 @@
 """Whatever is done to a store, it holds what a plain dict would hold."""
 
 import asyncio
+import os
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from suture.stores import LeaseError, MemoryStore, SQLiteStore, Store, StoreConflictError
 
+EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "15"))
 RUNS = st.sampled_from(["a", "a/b", "a/b/c", "a0", "a.", "A", "b", "b/a", "ä", "c/d/e", "c/d"])
 KEYS = st.sampled_from(["k", "k/1", "ä"])
 OWNERS = st.sampled_from(["one", "two"])
@@ -174,6 +176,8 @@ class SQLiteMachine(Machine):
 
 
 TestMemoryStoreAsADict = MemoryMachine.TestCase
-TestMemoryStoreAsADict.settings = settings(deadline=None, stateful_step_count=40)
+TestMemoryStoreAsADict.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
 TestSQLiteStoreAsADict = SQLiteMachine.TestCase
-TestSQLiteStoreAsADict.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
+TestSQLiteStoreAsADict.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
+for case in (TestMemoryStoreAsADict, TestSQLiteStoreAsADict):
+    case.pytestmark = [pytest.mark.properties]  # type: ignore[attr-defined]

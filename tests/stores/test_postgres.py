@@ -16,7 +16,7 @@ from suture.errors import ConfigError
 from suture.stores import Entry, PostgresStore, Store, StoreConflictError, StoreError, postgres
 from suture.testing import StoreContract
 from tests.stores.processes import finished, hear, program, run, tell
-from tests.stores.servers import Postgres, free_ports, postgres_server
+from tests.stores.servers import Postgres, free_ports
 from tests.stores.test_killed_processes import WRITER, whole
 from tests.stores.test_many_processes import OWN_RUN, SHARED_RUN
 
@@ -248,8 +248,8 @@ def test_a_claim_that_was_cut_off_is_done_again(store: PostgresStore, monkeypatc
     asyncio.run(use())
 
 
-def test_a_server_that_stays_away_is_named():
-    with postgres_server() as server, PostgresStore(server.conninfo, timeout=0.01) as store:
+def test_a_server_that_stays_away_is_named(server: Postgres, schema: str):
+    with PostgresStore(server.conninfo, schema=schema, timeout=0.01) as store:
         asyncio.run(store.append("run", 0, [b"0"]))
         server.kill()
         with pytest.raises(StoreError) as caught:

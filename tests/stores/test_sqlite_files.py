@@ -265,7 +265,7 @@ def examine(path: Path) -> int:
 
 
 @pytest.mark.parametrize("damage", [flip, fill, cut])
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [15, pytest.param(1000, marks=pytest.mark.soak)])
 def test_damage_is_an_error_of_the_store_and_no_record_is_another_than_it_was(
     tmp_path: Path, journals: bytes, damage: Callable[[bytearray, random.Random], None], count: int
 ):
@@ -410,7 +410,10 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("limit", [60_000, 120_000, 1_000_000, 6_000_000])
+@pytest.mark.parametrize(
+    "limit",
+    [60_000, 1_000_000, *(pytest.param(limit, marks=pytest.mark.soak) for limit in (120_000, 6_000_000))],
+)
 def test_what_a_full_disk_does_not_take_is_named_and_not_written_in_part(tmp_path: Path, limit: int, count: int):
     path = tmp_path / "runs.db"
     failure, during, after = run(FULL_DISK.replace("AT_MOST", str(limit)).replace("AT_ONCE", str(count)), path)
