@@ -67,8 +67,8 @@ def _measure_steps(settings: Settings) -> tuple[list[Row], tuple[str, ...]]:
                 Row(what=told, messages=calls, ours=mine, against=kind, other=other, ratio=ratio, goal=goal, met=met)
             )
     notes = (
-        f"{steps} tiny calls in one run. The cost of a journal is that of a step with one less that of a step without, in",
-        "the first 20 steps and the last; to open and to close the file is not counted.",
+        f"{steps} tiny calls in one run. The cost of a journal is that of a step with one less that of a step without,",
+        "in the first 20 steps and in the last; to open and to close the file is not counted.",
         f"Peers: {' and '.join(_PEERS.values())}; {program.version}.",
     )
     return rows, notes

@@ -318,19 +318,7 @@ class ChatModelAgent(Generic[Out]):
     async def compact(self, run: str, /) -> None:
         """Shorten the journal of a conversation whose last run has finished, which goes on from there as before.
 
-        Each message is kept once. What it took to get there goes: checkpoints, the journals of agents inside, and the
-        keys of all inputs but the last.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> from suture.testing import ScriptedModel
-        >>> agent = ChatModelAgent(model=ScriptedModel(["one", "two"]), checkpoint_store=MemoryStore())
-        >>> async def shorten():
-        ...     await agent.run("hi", checkpoint_id="a")
-        ...     await agent.compact("a")
-        ...     return len(await agent.checkpoints("a")), (await agent.run("more", checkpoint_id="a")).output
-        >>> asyncio.run(shorten())
-        (1, 'two')
+        Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
         """
         await compact_run(self.spec, run)
 
