@@ -1,7 +1,6 @@
 """Whatever is done to a store, it holds what a plain dict would hold."""
 
 import asyncio
-import os
 import tempfile
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from suture.stores import LeaseError, MemoryStore, SQLiteStore, Store, StoreConflictError
 
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "15"))
 RUNS = st.sampled_from(["a", "a/b", "a/b/c", "a0", "a.", "A", "b", "b/a", "ä", "c/d/e", "c/d"])
 KEYS = st.sampled_from(["k", "k/1", "ä"])
 OWNERS = st.sampled_from(["one", "two"])
@@ -176,8 +174,6 @@ class SQLiteMachine(Machine):
 
 
 TestMemoryStoreAsADict = MemoryMachine.TestCase
-TestMemoryStoreAsADict.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
+TestMemoryStoreAsADict.settings = settings(deadline=None, stateful_step_count=30)
 TestSQLiteStoreAsADict = SQLiteMachine.TestCase
-TestSQLiteStoreAsADict.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
-for case in (TestMemoryStoreAsADict, TestSQLiteStoreAsADict):
-    case.pytestmark = [pytest.mark.properties]  # type: ignore[attr-defined]
+TestSQLiteStoreAsADict.settings = settings(deadline=None, stateful_step_count=30)
