@@ -91,10 +91,9 @@ class Journals(ABC):
     async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
         """Put `records` in the place of all records of `run`, which are `length`, at once; their keys go, too."""
         check_append(run, length, records, owner)
+        given = tuple(records)
         await self._do(
-            lambda tables: tables.replace(run, length, records, owner),
-            lambda: f"run {run!r} was not replaced",
-            reads=True,
+            lambda tables: tables.replace(run, length, given, owner), lambda: f"run {run!r} was not replaced"
         )
 
     async def delete(self, run: str) -> None:
