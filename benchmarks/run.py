@@ -19,10 +19,12 @@ from pathlib import Path
 
 from _growth import measure_growth
 from _imports import measure_imports
+from _journals import measure_journals
 from _linear import measure_linearity, measure_parallel_calls
 from _measure import Row, Section, Settings, say
 from _peer import deepagents_version, measure_peer
 from _scan import measure_scans
+from _temporal import measure_temporal
 from guests import measure_guests
 from loops import measure_agents, measure_models
 from reduction import measure_reduction
@@ -38,6 +40,8 @@ _PARTS = {
     "models": measure_models,
     "reduction": measure_reduction,
     "guests": measure_guests,
+    "journal": measure_journals,
+    "temporal": measure_temporal,
 }
 _QUICK = Settings(
     sizes=(200, 600),
@@ -58,6 +62,7 @@ _QUICK = Settings(
     visits=(20,),
     visited=(40,),
     stays=5,
+    flows=((20, 2_000), (5, 500)),
 )
 _HOW = (
     "How: the contestants of a row run in turn (A B C, B C A, …), each round once, within one process; agents "

@@ -1,10 +1,11 @@
-"""What all tests share: sweeps say at the end of the run how much they covered."""
+"""What all tests share: sweeps say at the end of the run how much they covered; one PostgreSQL server serves all."""
 
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,6 +38,15 @@ def pytest_configure() -> None:
 def covered(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Return a function that notes what a sweep covered, to be printed at the end of the run."""
     return lambda text: record_property(COVERED, text)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """Return a real PostgreSQL server; a test takes a schema of its own, and may kill it if it starts it again."""
+    from tests.stores.servers import postgres_server
+
+    with postgres_server() as server:
+        yield server
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -33,6 +33,7 @@ from suture.kernel import (
     ToolsConfig,
     Work,
     advance,
+    compact_run,
     compile_rings,
     compile_stack,
     drive,
@@ -314,6 +315,13 @@ class ChatModelAgent(Generic[Out]):
         'two'
         """
         await fork_run(self.spec, run, position, new_run)
+
+    async def compact(self, run: str, /) -> None:
+        """Shorten the journal of a conversation whose last run has finished, which goes on from there as before.
+
+        Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
+        """
+        await compact_run(self.spec, run)
 
     def as_tool(
         self,

@@ -1,20 +1,26 @@
 """Sessions: a conversation over many runs and processes; and recovery of what dead processes left."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, Literal
-from weakref import WeakValueDictionary
 
-from suture._aio import LOG
-from suture.errors import ConfigError, ResumeError, RunBusyError
-from suture.kernel import NOTHING, Out, Outcome, Run, RunResult, read_result, read_run
+from suture._aio import LOG, run_to_the_end
+from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
+from suture.kernel import (
+    NOTHING,
+    Out,
+    Outcome,
+    Run,
+    RunLease,
+    RunResult,
+    can_lease,
+    find_run,
+    read_result,
+    read_run,
+)
 
 Status = Literal["new", "running", "waiting", "finished", "left"]
 """How a session stands: `left` is a run that a dead process left unfinished."""
-
-_LOCKS: "WeakValueDictionary[tuple[int, str], asyncio.Lock]" = WeakValueDictionary()
-"""Inside one process, runs of a session wait for each other in the order in which they came."""
 
 
 class Session(Generic[Out]):
@@ -43,34 +49,34 @@ class Session(Generic[Out]):
     async def run(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Start the conversation, go on with it, or resume what a dead process left; return the result.
 
-        What was left is finished first. With a `key=`, an input that was run under that key before is not run again:
-        its result is returned. Without an input, only what was left is resumed.
+        What was left is finished first. With a `key=`, an input that was run under that key before, however long ago,
+        is not run again: its result is returned. Without an input, only what was left is resumed.
         """
-        async with self._turn():
-            left = await self._finish_what_was_left(options)
+        async with self._turn() as lease:
+            left = await self._finish_what_was_left(lease, options)
             if input is NOTHING:
                 return left or await self.result()
             key = options.get("key", "")
-            if key:
-                known = await read_run(self._spec, self.id)
-                if known is not None and known.state.key == key:
-                    return left or await self.result()
-            return await self._patiently(self.agent.stream(input, checkpoint_id=self.id, **options))
+            known = await find_run(self._spec, self.id, key) if key else None
+            if known is not None:
+                return read_result(known)
+            return await self.agent.stream(input, checkpoint_id=self.id, **options).under(lease).result()
 
     @asynccontextmanager
     async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
         """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`."""
-        async with self._turn():
-            await self._finish_what_was_left(options)
-            async with self.agent.stream(input, checkpoint_id=self.id, **options) as run:
+        async with self._turn() as lease:
+            await self._finish_what_was_left(lease, options)
+            async with self.agent.stream(input, checkpoint_id=self.id, **options).under(lease) as run:
                 yield run
 
     async def resume(
         self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
     ) -> RunResult[Out]:
         """Answer what the session waits for, and go on; return the result."""
-        async with self._turn():
-            return await self._patiently(self.agent.stream(resume=self.id, answer=answer, answers=answers, **options))
+        async with self._turn() as lease:
+            run = self.agent.stream(resume=self.id, answer=answer, answers=answers, **options)
+            return await run.under(lease).result()
 
     async def status(self) -> Status:
         """Tell how the session stands.
@@ -85,7 +91,7 @@ class Session(Generic[Out]):
             return "waiting"
         if run.state.outcome:
             return "finished"
-        lease = await self._store.lease(self.id) if hasattr(self._store, "lease") else None
+        lease = await self._store.lease(self.id) if can_lease(self._store) else None
         return "running" if lease is not None or run.state.driver else "left"
 
     async def result(self) -> RunResult[Out]:
@@ -108,42 +114,24 @@ class Session(Generic[Out]):
         return self.agent.checkpoint_store
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None]:
-        """Wait until the runs of this process that came before are done, in order."""
-        place = (id(self._store), self.id)
-        lock = _LOCKS.get(place)
-        if lock is None:
-            lock = _LOCKS[place] = asyncio.Lock()
-        if lock.locked() and self.busy == "refuse":
-            raise RunBusyError(self.id, "this process", 0)
-        async with lock:
-            yield
+    async def _turn(self) -> AsyncGenerator[RunLease]:
+        """Hold the session's lease; wait for it behind all who came before, in whatever process, if that is allowed."""
+        if not can_lease(self._store):
+            raise ConfigError("a session needs an agent with a checkpoint_store that knows leases, such as SQLiteStore")
+        lease = RunLease(self._store, self.id)
+        await lease.take(waits=self.busy == "wait")
+        try:
+            yield lease
+        finally:
+            await run_to_the_end(lease.give_back())
 
-    async def _finish_what_was_left(self, options: Mapping[str, Any]) -> RunResult[Out] | None:
+    async def _finish_what_was_left(self, lease: RunLease, options: Mapping[str, Any]) -> RunResult[Out] | None:
         """Resume a run that a dead process left; return its result, if there was one."""
         run = await read_run(self._spec, self.id)
         if run is None or run.state.outcome:
             return None
         known = {name: options[name] for name in ("deps", "options", "tool_options", "callbacks") if name in options}
-        try:
-            return await self._patiently(self.agent.stream(resume=self.id, **known))
-        except ResumeError:  # it came to its end before we had the lease
-            return None
-
-    async def _patiently(self, run: Run[Any]) -> RunResult[Any]:
-        """Return the result of a run; where another process holds the session, wait for it, unless that is refused."""
-        from random import random  # noqa: PLC0415 - only who waits pays for it
-
-        wait = 0.02
-        while True:
-            try:
-                return await run.result()
-            except RunBusyError:
-                if self.busy == "refuse":
-                    raise
-                run = run.anew()
-            await asyncio.sleep(wait * (1 + random()))  # noqa: S311 - spreads load, keeps no secret
-            wait = min(wait * 2, 1.0)
+        return await self.agent.stream(resume=self.id, **known).under(lease).result()
 
 
 async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any]]:
@@ -151,6 +139,7 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
 
     A finished call keeps its result. One that started and has no end runs again only if its tool is `idempotent`; of
     any other the model is told that its outcome is unknown. Runs that wait for an answer, or are alive, are left alone.
+    One that fails is logged, and does not keep the others.
 
     >>> import asyncio
     >>> from suture import ChatModelAgent
@@ -182,7 +171,10 @@ async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> R
             return None  # a run that an engine keeps going is the engine's to recover
         LOG.info("recovering run %r of agent %s, turn %d", run_id, agent.name, run.state.turn)
         return await agent.resume(run_id, **options)
-    except RunBusyError:
-        return None  # it is alive
-    except ResumeError:
-        return None  # another wire, or it has ended meanwhile
+    except (RunBusyError, ResumeError):
+        return None  # it is alive, has another wire, or has ended meanwhile
+    except Exception:  # noqa: BLE001 - the others are to be recovered as well
+        LOG.warning("run %r of agent %s could not be recovered", run_id, agent.name, exc_info=True)
+    with suppress(SutureError):
+        return await agent.session(run_id).result()
+    return None  # it cannot be read

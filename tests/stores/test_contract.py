@@ -25,7 +25,7 @@ class TestEncryptedStore(StoreContract):
     def damage(self, store: Store, run: str, number: int) -> bool:
         assert isinstance(store, EncryptedStore)
         assert isinstance(store.store, MemoryStore)
-        records = store.store._journals[run]
+        records = store.store._tables.journals[run]
         records[number] = records[number][:-1] + bytes([records[number][-1] ^ 1])
         return True
 
@@ -38,7 +38,7 @@ def test_a_record_that_was_moved_or_encrypted_with_another_key_is_damaged():
         assert await EncryptedStore(inner, b"n" * 16, b"k" * 16).load("run") == [b"pay 1", b"pay 2"]
         with pytest.raises(DamagedJournalError):
             await EncryptedStore(inner, b"n" * 16).load("run")
-        inner._journals["run"].reverse()
+        inner._tables.journals["run"].reverse()
         with pytest.raises(DamagedJournalError):
             await store.load("run")
 
@@ -85,7 +85,7 @@ class Overwriting(MemoryStore):
         try:
             await super().append(run, first, records, owner=owner)
         except StoreConflictError:
-            self._journals[run][first:] = records
+            self._tables.journals[run][first:] = records
 
 
 class Broken(StoreContract):

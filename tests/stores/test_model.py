@@ -174,6 +174,6 @@ class SQLiteMachine(Machine):
 
 
 TestMemoryStoreAsADict = MemoryMachine.TestCase
-TestMemoryStoreAsADict.settings = settings(deadline=None, stateful_step_count=40)
+TestMemoryStoreAsADict.settings = settings(deadline=None, stateful_step_count=30)
 TestSQLiteStoreAsADict = SQLiteMachine.TestCase
 TestSQLiteStoreAsADict.settings = settings(deadline=None, stateful_step_count=30)

@@ -16,7 +16,7 @@ from suture.errors import ConfigError
 from suture.stores import Entry, PostgresStore, Store, StoreConflictError, StoreError, postgres
 from suture.testing import StoreContract
 from tests.stores.processes import finished, hear, program, run, tell
-from tests.stores.servers import Postgres, free_ports, postgres_server
+from tests.stores.servers import Postgres, free_ports
 from tests.stores.test_killed_processes import WRITER, whole
 from tests.stores.test_many_processes import OWN_RUN, SHARED_RUN
 
@@ -26,10 +26,9 @@ pytestmark = pytest.mark.xdist_group("postgres")
 numbers = iter(range(1_000_000))
 
 
-@pytest.fixture(scope="module")
-def server():
-    with postgres_server() as server:
-        yield server
+@pytest.fixture
+def server(postgres: Postgres) -> Postgres:
+    return postgres
 
 
 class TestPostgresStore(StoreContract):
@@ -179,9 +178,9 @@ def lose_one_answer(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """Let the connection break once, right after something was done."""
     real, lost = getattr(postgres._Session, method), list[str]()
 
-    def losing(session: Any, statement: str, *asked: Any) -> Any:
-        result = real(session, statement, *asked)
-        if "INSERT INTO {schema}.runs" in statement and not lost:
+    def losing(session: Any, statement: str, **asked: Any) -> Any:
+        result = real(session, statement, **asked)
+        if "INSERT INTO {schema}runs" in statement and not lost:
             lost.append(statement)
             session.close()
             raise psycopg.OperationalError("the connection is lost")
@@ -207,20 +206,20 @@ def test_an_append_that_a_slow_server_still_writes_is_not_a_conflict(
 ):
     real, sent = postgres._Session.execute, list[Any]()
 
-    def slow(session: Any, statement: str, asked: Any = None) -> int:
+    def slow(session: Any, statement: str, **asked: Any) -> int:
         if not sent:
             # Another connection of this store's holds the row, and nobody sees yet what it has written.
             holder = postgres._Session(psycopg, server.conninfo, store._schema)
             transaction = holder.transaction()
             transaction.__enter__()
-            sent.append((holder, transaction, real(holder, statement, asked)))
+            sent.append((holder, transaction, real(holder, statement, **asked)))
             session.close()
             raise psycopg.OperationalError("the connection is lost")
         if len(sent) == 1:
             holder, transaction, _ = sent[0]
             sent.append(threading.Thread(target=finish, args=(holder, transaction)))
             sent[1].start()
-        return real(session, statement, asked)
+        return real(session, statement, **asked)
 
     def finish(holder: Any, transaction: Any) -> None:
         with psycopg.connect(server.conninfo, autocommit=True) as other:
@@ -249,8 +248,8 @@ def test_a_claim_that_was_cut_off_is_done_again(store: PostgresStore, monkeypatc
     asyncio.run(use())
 
 
-def test_a_server_that_stays_away_is_named():
-    with postgres_server() as server, PostgresStore(server.conninfo, timeout=0.01) as store:
+def test_a_server_that_stays_away_is_named(server: Postgres, schema: str):
+    with PostgresStore(server.conninfo, schema=schema, timeout=0.01) as store:
         asyncio.run(store.append("run", 0, [b"0"]))
         server.kill()
         with pytest.raises(StoreError) as caught:
@@ -296,6 +295,28 @@ def test_stores_that_make_their_tables_at_once_do_not_disturb_each_other(server:
 def change(server: Postgres, schema: str, statement: str) -> None:
     with psycopg.connect(server.conninfo) as other:
         other.execute(sql.SQL(statement).format(schema=sql.Identifier(schema)))  # pyright: ignore[reportArgumentType]
+
+
+def test_tables_of_the_version_before_are_brought_up_to_date(server: Postgres, store: PostgresStore, schema: str):
+    asyncio.run(store.append("run", 0, [b"0"]))
+    for statement in (
+        "ALTER TABLE {schema}.runs ALTER changed DROP DEFAULT",
+        "ALTER TABLE {schema}.runs ALTER changed TYPE timestamptz USING to_timestamp(changed)",
+        "DROP TABLE {schema}.leases",
+        "CREATE TABLE {schema}.leases (run bytea PRIMARY KEY, owner bytea NOT NULL, until timestamptz NOT NULL)",
+        "UPDATE {schema}.version SET version = 1",
+    ):
+        change(server, schema, statement)
+
+    async def use() -> None:
+        with PostgresStore(server.conninfo, schema=schema) as other:
+            assert await other.acquire("run", "one", 60, queue=True)
+            assert not await other.acquire("run", "two", 60, queue=True)
+            await other.append("run", 1, [b"1"], owner="one")
+            assert await other.load("run") == [b"0", b"1"]
+            assert await other.expire(3600) == 0
+
+    asyncio.run(use())
 
 
 def test_tables_of_another_version_are_refused(server: Postgres, store: PostgresStore, schema: str):

@@ -83,6 +83,12 @@ _COMMANDS = {
         ("0 it was stopped",),
         ("worker my_agents:support", "worker my_agents:support --address temporal:7233 --deps my_agents:services"),
     ),
+    "recover": (
+        "worker:recover_runs",
+        "Go on with the runs of these agents that dead processes left. What is alive, or waits, is left alone.",
+        ("0 all that were left have ended or wait", "1 one failed"),
+        ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
+    ),
 }
 """Each command: what runs it, what it does, what its exit status means, and examples."""
 
@@ -346,6 +352,10 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         ),
         _option("--namespace", metavar="N", default="default", help="the namespace there (default: default)"),
         _option("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)"),
+        _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
+    ),
+    "recover": (
+        _option("agents", metavar="MODULE:AGENT", nargs="+", help="the agents, each with the store of its runs"),
         _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
     ),
 }

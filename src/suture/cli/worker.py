@@ -1,4 +1,4 @@
-"""`suture worker`: does the steps of an agent's runs that Temporal keeps going, until it is stopped."""
+"""`suture worker` does the steps of runs that Temporal keeps going, `suture recover` goes on with what was left."""
 
 import asyncio
 import signal
@@ -7,10 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from suture._text import visible
 from suture.agent import ChatModelAgent
 from suture.cli.files import Refusal
 from suture.cli.talk import import_named
 from suture.errors import SutureError
+from suture.kernel import Outcome
+from suture.sessions import recover
 
 
 def run(asked: Namespace) -> int:
@@ -19,15 +22,45 @@ def run(asked: Namespace) -> int:
         from suture.integrations.temporal import make_worker
     except ModuleNotFoundError as error:
         raise Refusal(f"{error.name} is missing: pip install 'temporalio>=1.35'", "worker") from None
-    agent: Any = import_named(asked.agent, "worker")
-    if not isinstance(agent, ChatModelAgent):
-        raise Refusal(f"{asked.agent} is no agent, but {type(agent).__name__}", "worker")
-    deps = import_named(asked.deps, "--deps") if asked.deps else None
+    agent, deps = _import_agent(asked.agent, "worker"), _import_deps(asked)
     try:
         asyncio.run(_work(asked, partial(make_worker, agent, task_queue=asked.task_queue, deps=deps)))
     except SutureError as error:
         raise Refusal(str(error), "worker") from None
     return 0
+
+
+def recover_runs(asked: Namespace) -> int:
+    """Resume every run of these agents whose process is gone; print how each came out."""
+    agents = [_import_agent(name, "recover") for name in asked.agents]
+    for agent in agents:
+        if agent.checkpoint_store is None:
+            raise Refusal(f"agent {agent.name!r} has no checkpoint_store", "recover")
+    try:
+        return asyncio.run(_recover(agents, deps=_import_deps(asked)))
+    except SutureError as error:
+        raise Refusal(str(error), "recover") from None
+
+
+async def _recover(agents: list[ChatModelAgent[Any]], **options: Any) -> int:
+    failed = 0
+    for store in {id(agent.checkpoint_store): agent.checkpoint_store for agent in agents}.values():
+        crew = [agent for agent in agents if agent.checkpoint_store is store]
+        for result in await recover(crew, store, **options):
+            print(visible(f"{result.checkpoint_id}: {result.outcome.value}"), flush=True)
+            failed += result.outcome is Outcome.FAILED
+    return 1 if failed else 0
+
+
+def _import_agent(name: str, command: str) -> ChatModelAgent[Any]:
+    agent: Any = import_named(name, command)
+    if not isinstance(agent, ChatModelAgent):
+        raise Refusal(f"{name} is no agent, but {type(agent).__name__}", command)
+    return agent  # pyright: ignore[reportUnknownVariableType] - whatever its output is
+
+
+def _import_deps(asked: Namespace) -> Any:
+    return import_named(asked.deps, "--deps") if asked.deps else None
 
 
 async def _work(asked: Namespace, make: Callable[[Any], Any]) -> None:

@@ -89,7 +89,7 @@ class AgentWorkflow:
             if not is_cancelled_exception(error):
                 raise
             _uncancel()
-            port.step = await port.do("stop", _LONGEST, start.run, kind=Step)
+            port.step = await port.do("stop", 0, start.run, kind=Step)
         assert port.step is not None  # noqa: S101 - the loop has come to its end
         self._status, self._leaves = port.step.outcome, True
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -179,7 +179,7 @@ class _ActivityPort:
         """Do the next step; where it waits for an answer, wait for it and go on."""
         run, answers = self.start.run, None
         while True:
-            step: Step = await self.do("advance", _LONGEST, run, *(() if answers is None else (answers,)), kind=Step)
+            step: Step = await self.do("advance", 0, run, *(() if answers is None else (answers,)), kind=Step)
             if answers is not None:
                 self.flow.note_answers(answers, step.refused)
             if step.outcome != "interrupted":
@@ -189,11 +189,7 @@ class _ActivityPort:
 
     async def _call_all(self, step: Step) -> list[CallEnd]:
         turn, run = step.standing.turn, self.start.run
-        limits = [timedelta(seconds=plan.seconds + 60) if plan.seconds else _LONGEST for plan in step.calls]
-        calls = [
-            self.do("call", limit, run, turn, plan.index, kind=CallEnd)
-            for plan, limit in zip(step.calls, limits, strict=True)
-        ]
+        calls = [self.do("call", plan.seconds, run, turn, plan.index, kind=CallEnd) for plan in step.calls]
         if not step.in_order:
             ends = await asyncio.gather(*calls, return_exceptions=True)  # all of them are over, also when one fails
             for end in ends:
@@ -208,13 +204,18 @@ class _ActivityPort:
                 done.append(await call)
         return done
 
-    async def do(self, name: str, limit: timedelta, *given: Any, kind: Any) -> Any:
-        """Do one activity, however often it must be repeated; stop it before the run is stopped."""
+    async def do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
+        """Do one activity, however often it must be repeated; stop it before the run is stopped.
+
+        `seconds` is how long it may take by its tool's settings, 0 if those do not say. A worker that dies in a short
+        one is noticed soon.
+        """
+        heartbeat = min(self.start.heartbeat, max(seconds, 1.0)) if seconds else self.start.heartbeat
         reply = await workflow.execute_activity(
             name,
             [*given],
-            start_to_close_timeout=limit,
-            heartbeat_timeout=timedelta(seconds=self.start.heartbeat),
+            start_to_close_timeout=timedelta(seconds=seconds + 60) if seconds else _LONGEST,
+            heartbeat_timeout=timedelta(seconds=heartbeat),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
         result = msgspec.convert(reply, kind)
@@ -323,7 +324,8 @@ class DurableAgent:
         agent: with the store that the workers use; inputs and answers are written there.
         client: connected to Temporal.
         task_queue: the one of the workers.
-        heartbeat: after how many seconds without a sign of life a worker counts as dead, and its step is repeated.
+        heartbeat: after how many seconds without a sign of life a worker counts as dead, and its step is repeated; in a
+            call whose tool has a shorter `timeout`, after that.
     """
 
     def __init__(

@@ -19,7 +19,17 @@ from suture.kernel.config import (
     make_output_rule,
 )
 from suture.kernel.interrupts import Approval, InterruptSignal
-from suture.kernel.lifecycle import NOTHING, Begin, Checkpoint, read_checkpoints, read_input, read_result, read_run
+from suture.kernel.lease import RunLease, can_lease
+from suture.kernel.lifecycle import (
+    NOTHING,
+    Begin,
+    Checkpoint,
+    find_run,
+    read_checkpoints,
+    read_input,
+    read_result,
+    read_run,
+)
 from suture.kernel.loop import Port, Standing, advance, drive
 from suture.kernel.middleware import (
     AgentMiddleware,
@@ -39,7 +49,7 @@ from suture.kernel.middleware import (
 from suture.kernel.model_call import default_backoff
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
-from suture.kernel.run import Go, Run, Work, fork_run, new_run_id, run_nested
+from suture.kernel.run import Go, Run, Work, compact_run, fork_run, new_run_id, run_nested
 from suture.kernel.run_state import Out, RunResult, RunState
 from suture.kernel.state import (
     Execution,
@@ -90,6 +100,7 @@ __all__ = [
     "RetryContext",
     "RetryDecision",
     "Run",
+    "RunLease",
     "RunResult",
     "RunState",
     "Sink",
@@ -102,13 +113,16 @@ __all__ = [
     "UnregisteredTypeError",
     "Work",
     "advance",
+    "can_lease",
     "closing",
+    "compact_run",
     "compile_rings",
     "compile_stack",
     "current_run",
     "default_backoff",
     "delete_run_local_value",
     "drive",
+    "find_run",
     "fork_run",
     "get_run_local_value",
     "interrupt",

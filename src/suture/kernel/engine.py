@@ -26,6 +26,7 @@ from suture.kernel.lifecycle import (
     address_answers,
     before_agent,
     check_answers,
+    find_run,
     load,
     note_waiting,
     read_run,
@@ -188,8 +189,8 @@ class Place:
 
         The same input under the same key is stored once: a client that does not know whether it was, may repeat this.
         """
-        known = await read_run(self.spec, name)
-        if known is not None and fields.get("key") and known.state.key == fields["key"]:
+        known = await find_run(self.spec, name, fields["key"]) if fields.get("key") else None
+        if known is not None:
             return known.state.run_id
         language = resolve_language(fields.pop("language", None))
         state = RunState(

@@ -322,8 +322,10 @@ class Journal:
         return noted
 
     async def open(self) -> None:
-        """Become the one who writes this journal, where the store knows leases."""
-        if can_lease(self.store):
+        """Become the one who writes this journal, where the store knows leases; a session may have one already."""
+        if self.run.lease is not None:
+            self.lease = self.run.lease
+        elif can_lease(self.store):
             lease = RunLease(self.store, self.name)
             await lease.take()
             self.lease = lease
@@ -331,7 +333,7 @@ class Journal:
     async def close(self) -> None:
         """Let others write."""
         lease, self.lease = self.lease, None
-        if lease is not None:
+        if lease is not None and lease is not self.run.lease:
             await lease.give_back()
 
     async def _look_again(self) -> None:
@@ -368,6 +370,26 @@ class Recent(NamedTuple):
 _MOST_RECENT = 64
 """How many runs of a store are remembered."""
 _RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
+
+
+def write_whole(run: Execution, store: Any) -> bytes:
+    """Return one record with all that is stored of a run: replaying it gives the same state and history."""
+    journal, state = Journal(run, store, ""), run.state
+    journal.note_beginning(state)
+    journal.note_history(run.history)
+    journal.note_spending(state.usage)
+    known = {"version", "run_id", "agent", "wire", "streaming", "language", "key", "driver", "live", "session", "usage"}
+    defaults, changed = RunState(), dict[str, Any]()
+    for name in RunState.__struct_fields__:
+        value = getattr(state, name)
+        if name in known or value == getattr(defaults, name):
+            continue
+        if name in MAPPINGS:
+            journal.note_entries(name, value)
+        else:
+            changed[name] = value
+    journal.note_changes(changed)
+    return encode_records(journal.take_noted())
 
 
 def remember(run: Execution, journal: Journal) -> None:

@@ -8,13 +8,21 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
+from random import random
 from typing import Any
+from weakref import WeakValueDictionary
 
-from suture._aio import LOG
+from suture._aio import LOG, run_to_the_end
 from suture.errors import RunBusyError
 
 SECONDS = 30.0
 """For how long a lease holds without a heartbeat."""
+
+
+_LONGEST_PAUSE = 0.25
+"""For how many seconds at most whoever waits for a lease does not ask for it."""
+_FREED: "WeakValueDictionary[tuple[int, int, str], asyncio.Event]" = WeakValueDictionary()
+"""What wakes those of an event loop who wait for the lease of a run."""
 
 
 def can_lease(store: object) -> bool:
@@ -31,17 +39,33 @@ class RunLease:
         self._beat: asyncio.TimerHandle | None = None
         self._renewal: asyncio.Task[None] | None = None
 
-    async def take(self) -> None:
-        """Take the lease; raise `RunBusyError` if somebody who is alive holds it."""
-        if not await self.store.acquire(self.run, self.owner, self.seconds):
+    async def take(self, *, waits: bool = False) -> None:
+        """Take the lease; if somebody who is alive holds it, wait in the order of arrival, or raise `RunBusyError`."""
+        pause, loop = 0.01, asyncio.get_running_loop()
+        try:
+            while not await self._ask(waits=waits):
+                # Whoever gives it back in this loop says so; of other processes only the store knows.
+                freed = _FREED.setdefault((id(loop), id(self.store), self.run), asyncio.Event())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause * (1 + random())):  # noqa: S311 - spreads load, keeps no secret
+                        await freed.wait()
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        except BaseException:
+            await run_to_the_end(self.give_back())
+            raise
+        self._schedule()
+
+    async def _ask(self, *, waits: bool) -> bool:
+        while not await self.store.acquire(self.run, self.owner, self.seconds, queue=waits):
             holder = await self.store.lease(self.run)
             if holder is not None and _is_dead(holder.owner):
-                LOG.info("the process that ran %r is gone; its lease is taken over", self.run)
+                LOG.info("the process that ran %r, or waited for it, is gone; its lease is taken over", self.run)
                 await self.store.release(self.run, holder.owner)
-            if not await self.store.acquire(self.run, self.owner, self.seconds):
-                holder = holder or await self.store.lease(self.run)
-                raise RunBusyError(self.run, holder.owner if holder is not None else "", self.seconds)
-        self._schedule()
+            elif waits:
+                return False
+            elif holder is not None:
+                raise RunBusyError(self.run, holder.owner, self.seconds)
+        return True
 
     async def give_back(self) -> None:
         """Give the lease back, so that whoever comes next need not wait."""
@@ -53,6 +77,9 @@ class RunLease:
             await self.store.release(self.run, self.owner)
         except Exception:  # noqa: BLE001 - it runs out by itself
             LOG.warning("the lease of run %r could not be given back; it runs out by itself", self.run, exc_info=True)
+        freed = _FREED.pop((id(asyncio.get_running_loop()), id(self.store), self.run), None)
+        if freed is not None:
+            freed.set()
 
     def _schedule(self) -> None:
         self._beat = asyncio.get_running_loop().call_later(self.seconds / 3, self._start_renewal)

@@ -234,6 +234,24 @@ async def read_run(spec: Spec, name: str) -> Execution | None:
     return run if await _read_journal(run, Journal(run, spec.store, name)) else None
 
 
+async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
+    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
+    run = await read_run(spec, name)
+    if run is None or spec.store is None or run.state.key == key:
+        return run
+    records, messages, found = await spec.store.load(name, 0), list[Any](), None
+    if any(key.encode() in record for record in records):
+        run.state = RunState()
+        for record in records:
+            replay(run, [record], messages, answer_reply)
+            if run.state.key == key and run.state.outcome:
+                found = copy_state(run.state), History(messages)
+    if found is None:
+        return None
+    run.state, run.history = found
+    return run
+
+
 class Checkpoint(NamedTuple):
     """A place of a stored run to go back to: what it had said and done when it had so many records."""
 

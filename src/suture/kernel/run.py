@@ -9,12 +9,13 @@ from weakref import ref
 import msgspec
 
 from suture._aio import run_to_the_end
-from suture.errors import ConfigError, SutureError
+from suture.errors import ConfigError, ResumeError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.interrupts import InterruptSignal, Waiting
-from suture.kernel.journal import Changed, encode_records, remember
-from suture.kernel.lifecycle import Begin, begin, finish, load
+from suture.kernel.journal import Changed, encode_records, remember, write_whole
+from suture.kernel.lease import RunLease
+from suture.kernel.lifecycle import Begin, begin, finish, load, read_run
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
 from suture.kernel.run_state import Out, RunResult, RunState, SafePoint
@@ -261,13 +262,10 @@ class Run(Generic[Out]):
                 work.stop("now", recursive=recursive)
         return await run_to_the_end(work.end())
 
-    def anew(self) -> "Run[Out]":
-        """Return a run that begins as this one did."""
-        work = self._work
-        run = Execution(work.run.spec, work.run.fresh_state)
-        for name in ("checkpoint_id", "language", "deps", "options", "tool_options", "after_tool_calls"):
-            setattr(run, name, getattr(work.run, name))
-        return Run(Work(run, work.start))
+    def under(self, lease: RunLease | None) -> "Run[Out]":
+        """Let the run, which has not begun, write under a lease that somebody else takes and gives back; return it."""
+        self._work.run.lease = lease
+        return self
 
     async def _end(self) -> None:
         work = self._work
@@ -320,6 +318,26 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
         raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
     await store.fork(name, position, new_name)
     await store.append(new_name, position, [encode_records([Changed({"run_id": new_run_id(), "driver": ""})])])
+
+
+async def compact_run(spec: Spec, name: str) -> None:
+    """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
+    store: Any = spec.store
+    if store is None or not hasattr(store, "replace"):
+        raise ConfigError("a run is compacted in a checkpoint_store that knows `replace`, such as SQLiteStore")
+    lease = RunLease(store, name)
+    await lease.take()
+    try:
+        length = len(await store.load(name))
+        run = await read_run(spec, name)
+        if run is None or run.state.outcome != "finished":
+            raise ResumeError(f"{name!r} has not finished: its journal is needed to go on with it")
+        await store.replace(name, length, [write_whole(run, store)], owner=lease.owner)
+        for other in await store.runs():
+            if other.startswith(f"{name}/"):  # calls that have ended need no journals of agents inside
+                await store.delete(other)
+    finally:
+        await run_to_the_end(lease.give_back())
 
 
 async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bool) -> Any:

@@ -72,6 +72,8 @@ class Execution:
     journal: Any = None
     opened: Any = None
     """The journal that this process holds the lease of."""
+    lease: Any = None
+    """The lease that a session holds while its run goes on."""
     instruction: str = ""
     return_directly: frozenset[str] = frozenset()
     tool_infos: tuple[ToolInfo, ...] = ()

@@ -40,8 +40,12 @@ class EncryptedStore:
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
         """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none."""
         check_append(run, first, records, owner)
-        sealed = [self._seal(_APPENDED, record, first + at) for at, record in enumerate(records)]
-        await self.store.append(run, first, sealed, owner=owner)
+        await self.store.append(run, first, self._seal_all(records, first), owner=owner)
+
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Put `records` in the place of all records of `run`, which are `length`, at once."""
+        check_append(run, length, records, owner)
+        await self.store.replace(run, length, self._seal_all(records, 0), owner=owner)
 
     async def claim(self, run: str, key: str, record: bytes) -> Entry:
         """Write a record under a key as the next one of `run`, unless there is one; return what is under the key."""
@@ -69,9 +73,9 @@ class EncryptedStore:
         """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many."""
         return await self.store.expire(seconds)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        """Take the lease of `run` for `seconds`; return whether it is `owner`'s now."""
-        return await self.store.acquire(run, owner, seconds)
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+        """Take the lease of `run` for `seconds`, or a place in the queue for it; return whether it is `owner`'s now."""
+        return await self.store.acquire(run, owner, seconds, queue=queue)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
         """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
@@ -84,6 +88,9 @@ class EncryptedStore:
     async def lease(self, run: str) -> Lease | None:
         """Return who holds the lease of `run`, if anybody does."""
         return await self.store.lease(run)
+
+    def _seal_all(self, records: Sequence[bytes], first: int) -> list[bytes]:
+        return [self._seal(_APPENDED, record, first + at) for at, record in enumerate(records)]
 
     def _seal(self, kind: bytes, record: bytes, number: int) -> bytes:
         nonce = urandom(_NONCE)

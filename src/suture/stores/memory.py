@@ -7,8 +7,9 @@ from functools import partial
 from itertools import chain
 from math import inf
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from suture.stores.journals import Journals
 from suture.stores.protocols import (
     Entry,
     Lease,
@@ -16,15 +17,13 @@ from suture.stores.protocols import (
     PathNotFoundError,
     PathTakenError,
     StoreConflictError,
-    check_append,
     check_fork,
-    check_lease,
-    check_run,
     check_seconds,
-    check_text,
     find_stale_runs,
 )
 from suture.stores.uploads import BLOCK, check_path, check_prefix, check_range, cut_blocks, encode_content
+
+T = TypeVar("T")
 
 
 class _Journal(list[bytes]):
@@ -59,7 +58,7 @@ class _Journal(list[bytes]):
         return number
 
 
-class MemoryStore:
+class MemoryStore(Journals):
     """A store in memory: nothing is left of it when the process ends.
 
     It can be shared by tasks, event loops and threads. `clock` gives the seconds by which runs expire and leases
@@ -75,151 +74,105 @@ class MemoryStore:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._lock = Lock()
-        self._clock = clock
-        # In the order of their last change.
-        self._journals: dict[str, _Journal] = {}
-        self._leases: dict[str, tuple[str, float]] = {}
+        self._tables = _Tables(clock)
 
-    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.append("run-1", 0, [b"started", b"called"]))
-        >>> asyncio.run(store.append("run-1", 2, [b"answered"]))
-        >>> len(asyncio.run(store.load("run-1")))
-        3
-        """
-        check_append(run, first, records, owner)
-        if not records:
-            return
+    async def _do(self, work: Callable[["_Tables"], T], undone: Callable[[], str], *, reads: bool = False) -> T:
         with self._lock:
-            lease = self._find_lease(run)
-            if owner is not None and lease is not None and lease.owner != owner:
-                raise LeaseError(run, owner, lease.owner)
-            self._check_length(run, first)
-            self._change(run).extend(records)
+            return work(self._tables)
 
-    async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
 
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.claim("run-1", "turn/0", b"mine"))
-        Entry(number=0, record=b'mine')
-        >>> asyncio.run(store.claim("run-1", "turn/0", b"yours"))
-        Entry(number=0, record=b'mine')
-        """
-        check_append(run, 0, [record])
-        check_text("the key of a record", key)
-        with self._lock:
-            journal = self._journals.get(run)
-            number = None if journal is None else journal.find(key)
-            if journal is None or number is None:
-                journal = self._change(run)
-                number = journal.keys[key] = journal.length
-                journal.append(record)
-            return Entry(number, *journal.read(number, number + 1))
+class _Tables:
+    """Journals in memory, for whoever has the lock."""
 
-    async def load(self, run: str, first: int = 0) -> list[bytes]:
-        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
-        check_append(run, first, ())
-        with self._lock:
-            journal = self._journals.get(run)
-            return [] if journal is None else journal.read(first, journal.length)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.journals: dict[str, _Journal] = {}
+        """In the order of their last change."""
+        self.queues: dict[str, dict[str, float]] = {}
+        """Until when each has its place in the queue of a run; the first holds the lease."""
 
-    async def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let `new_run` begin with the records of `run` below `position`, without copying them."""
-        check_append(run, position, ())
-        check_run(new_run)
-        with self._lock:
-            check_fork(run, position, self._length(run))
-            self._check_length(new_run, 0)
-            parent = self._journals.get(run)
-            while parent is not None and position <= parent.base:
-                parent = parent.parent
-            if parent is not None:
-                self._change(new_run, _Journal(parent, position))
+    def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        self._check_owner(run, owner)
+        self._check_length(run, first)
+        self._change(run).extend(records)
 
-    async def delete(self, run: str) -> None:
-        """Delete `run`, the runs nested in it, and their leases."""
-        check_run(run)
-        with self._lock:
-            for each in [each for each in {**self._journals, **self._leases} if f"{each}/".startswith(f"{run}/")]:
-                self._journals.pop(each, None)
-                self._leases.pop(each, None)
+    def claim(self, run: str, key: str, record: bytes) -> Entry:
+        journal = self.journals.get(run)
+        number = None if journal is None else journal.find(key)
+        if journal is None or number is None:
+            journal = self._change(run)
+            number = journal.keys[key] = journal.length
+            journal.append(record)
+        return Entry(number, *journal.read(number, number + 1))
 
-    async def runs(self) -> list[str]:
-        """Return the ids of all runs, the one that changed last first."""
-        with self._lock:
-            return list(reversed(self._journals))
+    def load(self, run: str, first: int) -> list[bytes]:
+        journal = self.journals.get(run)
+        return [] if journal is None else journal.read(first, journal.length)
 
-    async def expire(self, seconds: float) -> int:
-        """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many.
+    def fork(self, run: str, position: int, new_run: str) -> None:
+        check_fork(run, position, self._length(run))
+        self._check_length(new_run, 0)
+        parent = self.journals.get(run)
+        while parent is not None and position <= parent.base:
+            parent = parent.parent
+        if parent is not None:
+            self._change(new_run, _Journal(parent, position))
 
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.append("run-1", 0, [b"started"]))
-        >>> asyncio.run(store.expire(3600))
-        0
-        """
-        check_seconds("seconds", seconds)
-        with self._lock:
-            now = self._clock()
-            self._leases = {run: lease for run, lease in self._leases.items() if lease[1] > now}
-            changed = {run: inf if run in self._leases else each.changed for run, each in self._journals.items()}
-            stale = find_stale_runs(changed, now - seconds)
-            for run in stale:
-                del self._journals[run]
-            return len(stale)
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        self._check_owner(run, owner)
+        self._check_length(run, length)
+        self._change(run, _Journal()).extend(records)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        """Take the lease of `run` for `seconds`; return whether it is `owner`'s now.
+    def delete(self, run: str) -> None:
+        for kept in (self.journals, self.queues):
+            for each in [each for each in kept if f"{each}/".startswith(f"{run}/")]:
+                del kept[each]
 
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.acquire("run-1", "worker-1", 60)), asyncio.run(store.acquire("run-1", "worker-2", 60))
-        (True, False)
-        """
-        return self._lease(run, owner, seconds, new=True)
+    def runs(self) -> list[str]:
+        return list(reversed(self.journals))
 
-    async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
-        return self._lease(run, owner, seconds, new=False)
+    def expire(self, seconds: float) -> int:
+        changed = {run: inf if self.lease(run) else each.changed for run, each in self.journals.items()}
+        stale = find_stale_runs(changed, self.clock() - seconds)
+        for run in stale:
+            del self.journals[run]
+        return len(stale)
 
-    async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, if it is `owner`'s."""
-        check_lease(run, owner)
-        with self._lock:
-            if self._leases.get(run, ("", 0))[0] == owner:
-                del self._leases[run]
-
-    async def lease(self, run: str) -> Lease | None:
-        """Return who holds the lease of `run`, if anybody does."""
-        check_run(run)
-        with self._lock:
-            return self._find_lease(run)
-
-    def _lease(self, run: str, owner: str, seconds: float, *, new: bool) -> bool:
-        check_lease(run, owner, seconds)
-        with self._lock:
-            lease = self._find_lease(run)
-            if not new if lease is None else lease.owner != owner:
+    def acquire(self, run: str, owner: str, seconds: float, *, queue: bool) -> bool:
+        if not self.renew(run, owner, seconds):
+            self.release(run, owner)
+            if not queue and self.lease(run) is not None:
                 return False
-            self._leases[run] = owner, self._clock() + seconds
-            return True
+            self.queues.setdefault(run, {})[owner] = self.clock() + seconds
+        lease = self.lease(run)
+        return lease is None or lease.owner == owner
 
-    def _find_lease(self, run: str) -> Lease | None:
-        owner, until = self._leases.get(run, ("", 0.0))
-        left = until - self._clock()
-        return Lease(owner, left) if owner and left > 0 else None
+    def renew(self, run: str, owner: str, seconds: float) -> bool:
+        now, queue = self.clock(), self.queues.get(run, {})
+        is_held = queue.get(owner, now) > now
+        if is_held:
+            queue[owner] = now + seconds
+        return is_held
+
+    def release(self, run: str, owner: str) -> None:
+        now, queue = self.clock(), self.queues.pop(run, {})
+        if left := {each: until for each, until in queue.items() if each != owner and until > now}:
+            self.queues[run] = left
+
+    def lease(self, run: str) -> Lease | None:
+        now = self.clock()
+        for owner, until in self.queues.get(run, {}).items():
+            if until > now:
+                return Lease(owner, until - now)
+        return None
 
     def _length(self, run: str) -> int:
-        return self._journals[run].length if run in self._journals else 0
+        return self.journals[run].length if run in self.journals else 0
+
+    def _check_owner(self, run: str, owner: str | None) -> None:
+        lease = self.lease(run)
+        if owner is not None and lease is not None and lease.owner != owner:
+            raise LeaseError(run, owner, lease.owner)
 
     def _check_length(self, run: str, length: int) -> None:
         expected = self._length(run)
@@ -228,9 +181,9 @@ class MemoryStore:
 
     def _change(self, run: str, new: _Journal | None = None) -> _Journal:
         """Return the journal of a run, which changes now and so becomes the last one."""
-        journal = self._journals.pop(run, None)
-        journal = self._journals[run] = new if new is not None else _Journal() if journal is None else journal
-        journal.changed = self._clock()
+        journal = self.journals.pop(run, None)
+        journal = self.journals[run] = new if new is not None else _Journal() if journal is None else journal
+        journal.changed = self.clock()
         return journal
 
 

@@ -6,35 +6,29 @@ because those belong to one event loop, and a store is shared by several.
 
 import asyncio
 import os
+import re
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from math import inf
 from secrets import randbits
 from threading import Event, Lock, local
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+from zlib import crc32
 
 from suture._aio import wait_to_the_end
 from suture.errors import ConfigError
+from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
 from suture.stores.protocols import (
     DamagedJournalError,
     Entry,
-    Lease,
-    LeaseError,
     StoreConflictError,
     StoreError,
-    check_append,
-    check_fork,
-    check_lease,
-    check_run,
     check_seconds,
     check_text,
     compute_checksum,
-    find_stale_runs,
     verify_records,
 )
 
@@ -45,99 +39,82 @@ T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[Any]"
 Work: TypeAlias = Callable[["_Session"], T]
 
-_VERSION: Final = 1
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.25)
 _DAMAGE: Final = ("XX001", "XX002")  # data corrupted, index corrupted
 _RETRY: Final = ("40001", "40P01")  # serialization failure, deadlock
 _DOWN: Final = ("57P01", "57P02", "57P03")  # shut down, crashed, starting
+_NOW: Final = "extract(epoch FROM clock_timestamp())::float8"
 
 # Texts are kept as bytes: a text of PostgreSQL's cannot have a NUL in it, and its order depends on the locale.
-_TABLES: Final = """
-    CREATE SCHEMA IF NOT EXISTS {schema};
-    CREATE TABLE {schema}.version (version integer NOT NULL);
-    CREATE TABLE {schema}.runs (
+_LEASES: Final = """
+    CREATE TABLE {schema}leases (run bytea, place bigint, owner bytea NOT NULL, until float8 NOT NULL,
+        PRIMARY KEY (run, place));
+"""
+_TABLES: Final = f"""
+    CREATE SCHEMA IF NOT EXISTS {{name}};
+    CREATE TABLE {{schema}}version (version integer NOT NULL);
+    CREATE TABLE {{schema}}runs (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run bytea UNIQUE, parent bigint, base bigint NOT NULL,
-        length bigint NOT NULL, changed timestamptz NOT NULL DEFAULT clock_timestamp()
+        length bigint NOT NULL, changed float8 NOT NULL DEFAULT {{now}}
     );
-    CREATE INDEX forks ON {schema}.runs (parent) WHERE parent IS NOT NULL;
-    CREATE TABLE {schema}.records (
+    CREATE INDEX forks ON {{schema}}runs (parent) WHERE parent IS NOT NULL;
+    CREATE TABLE {{schema}}records (
         run bigint, number bigint, checksum integer NOT NULL, token bigint NOT NULL, key bytea, body bytea NOT NULL,
         PRIMARY KEY (run, number)
     );
-    CREATE UNIQUE INDEX claims ON {schema}.records (run, key) WHERE key IS NOT NULL;
-    CREATE TABLE {schema}.leases (run bytea PRIMARY KEY, owner bytea NOT NULL, until timestamptz NOT NULL);
-    INSERT INTO {schema}.version VALUES (1);
+    CREATE UNIQUE INDEX claims ON {{schema}}records (run, key) WHERE key IS NOT NULL;
+    {_LEASES}
+    INSERT INTO {{schema}}version VALUES (2);
 """
-# What several statements have in common, by the name that stands for it in them.
-_PARTS: Final = {
-    "unleased": """NOT EXISTS (SELECT 1 FROM {schema}.leases AS held
-        WHERE held.run = %(run)s AND held.owner <> %(owner)s AND held.until > clock_timestamp())""",
-    "insert": """INSERT INTO {schema}.records (run, number, checksum, token, body)
-        SELECT id, %(first)s + place - 1, checksum, %(token)s, body FROM head,
-        unnest(%(checksums)b::integer[], %(bodies)b::bytea[]) WITH ORDINALITY AS new (checksum, body, place)""",
-    # Where the records of a run are: in the run itself, and in others that it shares them with.
-    "segments": """WITH RECURSIVE segments (id, low, high, parent) AS (
-        SELECT id, base, length, parent FROM {schema}.runs WHERE run = %(run)s
-        UNION ALL
-        SELECT runs.id, runs.base, low, runs.parent FROM segments JOIN {schema}.runs ON runs.id = segments.parent
-        WHERE low > %(first)s AND runs.base < low)""",
-    "within": "(run = %(run)s OR run >= %(low)s AND run < %(high)s)",
-}
-_BEGIN: Final = """
-    WITH head AS (INSERT INTO {schema}.runs (run, base, length) SELECT %(run)s, 0, %(count)s WHERE {unleased}
-        ON CONFLICT DO NOTHING RETURNING id) {insert}
+_UPGRADES: Final = (
+    # There was no queue for a lease; who holds one takes it again.
+    f"""
+    ALTER TABLE {{schema}}runs ALTER changed DROP DEFAULT;
+    ALTER TABLE {{schema}}runs ALTER changed TYPE float8 USING extract(epoch FROM changed);
+    ALTER TABLE {{schema}}runs ALTER changed SET DEFAULT {{now}};
+    DROP TABLE {{schema}}leases;
+    {_LEASES}
+    UPDATE {{schema}}version SET version = 2;
+    """,
+)
+"""What makes version 2 of version 1, and so on."""
+
+_INSERT: Final = """
+    INSERT INTO {schema}records (run, number, checksum, token, body)
+    SELECT id, :first + place - 1, checksum, :token, body FROM head,
+    unnest(%(checksums)b::integer[], %(bodies)b::bytea[]) WITH ORDINALITY AS new (checksum, body, place)
 """
-_APPEND: Final = """
-    WITH head AS (UPDATE {schema}.runs SET length = length + %(count)s, changed = clock_timestamp()
-        WHERE run = %(run)s AND length = %(first)s AND {unleased} RETURNING id) {insert}
+_BEGIN: Final = f"""
+    WITH head AS (INSERT INTO {{schema}}runs (run, base, length) SELECT :run, 0, :count WHERE {MAY_WRITE}
+        ON CONFLICT DO NOTHING RETURNING id) {_INSERT}
+"""
+_APPEND: Final = f"""
+    WITH head AS (UPDATE {{schema}}runs SET length = length + :count, changed = {{now}}
+        WHERE run = :run AND length = :first AND {MAY_WRITE} RETURNING id) {_INSERT}
 """
 _WAS_WRITTEN: Final = """
-    SELECT 1 FROM {schema}.runs JOIN {schema}.records ON records.run = id
-    WHERE runs.run = %(run)s AND number = %(first)s AND token = %(token)s
+    SELECT 1 FROM {schema}runs JOIN {schema}records ON records.run = id
+    WHERE runs.run = :run AND number = :first AND token = :token
 """
-_LOAD: Final = """
-    {segments} SELECT number, checksum, body, high FROM segments LEFT JOIN {schema}.records
-    ON records.run = id AND number >= low AND number >= %(first)s AND number < high ORDER BY number
+_LOAD: Final = f"""
+    {SEGMENTS} SELECT number, checksum, body, high FROM segments LEFT JOIN {{schema}}records
+    ON records.run = id AND number >= low AND number >= :first AND number < high ORDER BY number
 """
-_FIND_KEY: Final = """
-    {segments} SELECT number, checksum, body FROM segments JOIN {schema}.records
-    ON run = id AND key = %(key)s AND number < high
+_FIND_KEY: Final = f"""
+    {SEGMENTS} SELECT number, checksum, body FROM segments JOIN {{schema}}records
+    ON run = id AND key = :key AND number < high
 """
-_FORK: Final = """
-    {segments} INSERT INTO {schema}.runs (run, parent, base, length)
-    SELECT %(new)s, id, %(position)s, %(position)s FROM segments
-    WHERE low < %(position)s AND %(position)s <= high ON CONFLICT DO NOTHING
-"""
-_LENGTH: Final = "SELECT length FROM {schema}.runs WHERE run = %(run)s"
 _LOCK_RUN: Final = """
-    INSERT INTO {schema}.runs (run, base, length) VALUES (%(run)s, 0, 0)
+    INSERT INTO {schema}runs (run, base, length) VALUES (:run, 0, 0)
     ON CONFLICT (run) DO UPDATE SET changed = runs.changed RETURNING id, length
 """
-_ADD_CLAIM: Final = """
-    INSERT INTO {schema}.records VALUES (%(id)s, %(number)s, %(checksum)s, %(token)s, %(key)s, %(body)b)
-"""
-_GROW: Final = "UPDATE {schema}.runs SET length = length + 1, changed = clock_timestamp() WHERE id = %(id)s"
-_ACQUIRE: Final = """
-    INSERT INTO {schema}.leases VALUES (%(run)s, %(owner)s, clock_timestamp() + make_interval(secs => %(seconds)s))
-    ON CONFLICT (run) DO UPDATE SET owner = excluded.owner, until = excluded.until
-    WHERE leases.owner = excluded.owner OR leases.until <= clock_timestamp()
-"""
-_RENEW: Final = """
-    UPDATE {schema}.leases SET until = clock_timestamp() + make_interval(secs => %(seconds)s)
-    WHERE run = %(run)s AND owner = %(owner)s AND until > clock_timestamp()
-"""
-_LEASE: Final = """
-    SELECT owner, extract(epoch FROM until - clock_timestamp())::float8 FROM {schema}.leases
-    WHERE run = %(run)s AND until > clock_timestamp()
-"""
-_CHANGES: Final = """
-    SELECT run, extract(epoch FROM clock_timestamp() - changed)::float8, id,
-        EXISTS (SELECT 1 FROM {schema}.leases WHERE leases.run = runs.run AND until > clock_timestamp())
-    FROM {schema}.runs WHERE run IS NOT NULL ORDER BY changed DESC
-"""
+_ADD_CLAIM: Final = "INSERT INTO {schema}records VALUES (:id, :number, :checksum, :token, :key, %(body)b)"
+_GROW: Final = "UPDATE {schema}runs SET length = length + 1, changed = {now} WHERE id = :id"
+_ADD_FORK: Final = "INSERT INTO {schema}runs (run, parent, base, length) VALUES (:run, :parent, :base, :base)"
+_CHANGES: Final = "SELECT run, changed, id FROM {schema}runs WHERE run IS NOT NULL ORDER BY changed DESC"
 
 
-class PostgresStore:
+class PostgresStore(Journals):
     """A store in a PostgreSQL database, shared by any number of processes and machines.
 
     `conninfo` is what libpq understands, such as `postgresql://user@host/database`; a password belongs into the
@@ -184,89 +161,13 @@ class PostgresStore:
     def __repr__(self) -> str:
         return self._name
 
-    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none."""
-        check_append(run, first, records, owner)
-        if not records:
-            return
-        asked: dict[str, Any] = {
-            "run": run.encode(),
-            "first": first,
-            "count": len(records),
-            "owner": None if owner is None else owner.encode(),
-            "checksums": [compute_checksum(number, record) for number, record in enumerate(records, first)],
-            "bodies": list(records),
-            "token": randbits(63),
-        }
-        await self._do(
-            partial(_append, run=run, owner=owner, asked=asked), f"record {first} of run {run!r} was not written"
-        )
-
-    async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key."""
-        check_append(run, 0, [record])
-        check_text("the key of a record", key)
-        work = partial(_claim, run=run, key=key, record=record)
-        return await self._do(work, f"record {key!r} of run {run!r} was not written")
-
-    async def load(self, run: str, first: int = 0) -> list[bytes]:
-        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
-        check_append(run, first, ())
-        return await self._do(partial(_load, run=run, first=first), f"run {run!r} was not read")
-
-    async def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let `new_run` begin with the records of `run` below `position`, without copying them."""
-        check_append(run, position, ())
-        check_run(new_run)
-        work = partial(_fork, run=run, position=position, new_run=new_run)
-        await self._do(work, f"run {run!r} was not forked")
-
-    async def delete(self, run: str) -> None:
-        """Delete `run`, the runs nested in it, and their leases."""
-        check_run(run)
-        await self._do(partial(_delete, run=run), f"run {run!r} was not deleted")
-
-    async def runs(self) -> list[str]:
-        """Return the ids of all runs, the one that changed last first."""
-        rows = await self._do(lambda session: session.query(_CHANGES), "the runs were not read")
-        return [run.decode() for run, _, _, _ in rows]
-
-    async def expire(self, seconds: float) -> int:
-        """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many."""
-        check_seconds("seconds", seconds)
-        return await self._do(partial(_expire, seconds=seconds), "no run was expired")
-
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        """Take the lease of `run` for `seconds`; return whether it is `owner`'s now."""
-        return await self._lease(_ACQUIRE, run, owner, seconds)
-
-    async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
-        return await self._lease(_RENEW, run, owner, seconds)
-
-    async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, if it is `owner`'s."""
-        await self._lease("DELETE FROM {schema}.leases WHERE run = %(run)s AND owner = %(owner)s", run, owner, 0)
-
-    async def lease(self, run: str) -> Lease | None:
-        """Return who holds the lease of `run`, if anybody does."""
-        check_run(run)
-        return await self._do(partial(_find_lease, run=run), f"the lease of run {run!r} was not read")
-
-    async def _lease(self, statement: str, run: str, owner: str, seconds: float) -> bool:
-        check_lease(run, owner, seconds)
-        asked = {"run": run.encode(), "owner": owner.encode(), "seconds": seconds}
-        return await self._do(
-            lambda session: session.execute(statement, asked) == 1, f"the lease of run {run!r} was not changed"
-        )
-
-    async def _do(self, work: Work[T], undone: str) -> T:
+    async def _do(self, work: Work[T], undone: Callable[[], str], *, reads: bool = False) -> T:
         if self._process != os.getpid():
             self._start()
         if self._closed.is_set():
-            raise StoreError(f"{self}: {undone}: it has been closed; make another one")
+            raise StoreError(f"{self}: {undone()}: it has been closed; make another one")
         loop = asyncio.get_running_loop()
-        return await wait_to_the_end(loop.run_in_executor(self._executor, self._perform, work, undone))
+        return await wait_to_the_end(loop.run_in_executor(self._executor, self._perform, work, undone()))
 
     def _start(self) -> None:
         self._process = os.getpid()
@@ -279,6 +180,7 @@ class PostgresStore:
         """Do `work`; again, up to the timeout, if the server goes away."""
         attempt, deadline = 0, 0.0
         session = self._find_session()
+        session.token = randbits(63)
         while True:
             session.is_retry = attempt > 0
             try:
@@ -312,46 +214,64 @@ class PostgresStore:
 
     def _set_up(self, session: "_Session") -> None:
         with self._lock, session.transaction():
-            session.lock()
-            ((exists,),) = session.query("SELECT to_regclass(%(name)s) IS NOT NULL", {"name": session.table("version")})
+            session.query("SELECT pg_advisory_xact_lock(:number)", number=crc32(self._schema.encode()))
+            ((exists,),) = session.query("SELECT to_regclass(:name) IS NOT NULL", name=f"{session.name}.version")
             if not exists:
-                session.execute(_TABLES)
-            ((version,),) = session.query("SELECT version FROM {schema}.version")
-            if version != _VERSION:
-                raise StoreError(f"{self} has version {version}, and this release of Suture knows {_VERSION} only")
+                session.run_script(_TABLES)
+            ((version,),) = session.query("SELECT version FROM {schema}version")
+            known = len(_UPGRADES) + 1
+            if not 1 <= version <= known:
+                raise StoreError(f"{self} has version {version}, and this release of Suture knows {known} only")
+            for upgrade in _UPGRADES[version - 1 :]:
+                session.run_script(upgrade)
         self._is_set_up = True
 
 
-class _Session:
+class _Session(SQLTables):
     """The connection of one thread, which is opened when it is needed, and again when it was lost."""
 
     def __init__(self, psycopg: Any, conninfo: str, schema: str) -> None:
         self._psycopg, self._conninfo = psycopg, conninfo
-        self._schema = psycopg.sql.Identifier(schema)
+        self.name: str = psycopg.sql.Identifier(schema).as_string(None)
         self._statements: dict[str, Any] = {}
         self._connection: Connection | None = None
+        self.token = 0
+        """What marks the records of one piece of work, however often it is done."""
         self.is_retry = False
         """Whether this is done again, because the server went away the first time."""
 
-    def execute(self, statement: str, asked: dict[str, Any] | None = None) -> int:
-        """Execute a statement, and return how many rows it changed."""
+    def execute(self, statement: str, **asked: Any) -> int:
         return self._execute(statement, asked).rowcount
 
-    def query(self, statement: str, asked: dict[str, Any] | None = None) -> list[Any]:
-        """Execute a statement, and return its rows."""
+    def query(self, statement: str, **asked: Any) -> list[Any]:
         return self._execute(statement, asked).fetchall()
+
+    def run_script(self, statements: str) -> None:
+        """Execute statements that take nothing."""
+        self._open().execute(self._compose(statements, self.name), None)
 
     def transaction(self) -> Any:
         """Return a block that is whole or not at all."""
         return self._open().transaction()
 
-    def lock(self) -> None:
-        """Keep others from deleting and forking until the transaction ends."""
-        self.query("SELECT pg_advisory_xact_lock(hashtext(%(name)s))", {"name": self.table("runs")})
+    @contextmanager
+    def changing(self, run: str = "") -> Generator[None]:
+        with self.transaction():
+            if run:
+                self.query("SELECT pg_advisory_xact_lock(:number)", number=crc32(f"{self.name}/{run}".encode()))
+            else:
+                self.execute("LOCK TABLE {schema}runs IN SHARE ROW EXCLUSIVE MODE")
+            yield
 
-    def table(self, name: str) -> str:
-        """Return the whole name of a table."""
-        return f"{self._schema.as_string(None)}.{name}"
+    def text(self, text: str) -> bytes:
+        return text.encode()
+
+    def read(self, text: Any) -> str:
+        return text.decode()
+
+    def now(self) -> float:
+        ((now,),) = self.query("SELECT {now}")
+        return now
 
     def is_lost(self, error: Any) -> bool:
         """Return whether the connection is gone; the next use opens another one."""
@@ -368,13 +288,16 @@ class _Session:
             with suppress(self._psycopg.Error):
                 connection.close()
 
-    def _execute(self, statement: str, asked: dict[str, Any] | None) -> Any:
+    def _execute(self, statement: str, asked: dict[str, Any]) -> Any:
         composed = self._statements.get(statement)
         if composed is None:
-            compose = self._psycopg.sql.SQL
-            parts = {name: compose(part).format(schema=self._schema) for name, part in _PARTS.items()}
-            composed = self._statements[statement] = compose(statement).format(schema=self._schema, **parts)
-        return self._open().execute(composed, asked, binary=asked is not None)
+            placed = re.sub(r"(?<!:):([a-z]+)", r"%(\1)s", statement)
+            composed = self._statements[statement] = self._compose(placed, self.name.replace("%", "%%"))
+        return self._open().execute(composed, asked, binary=bool(asked))
+
+    def _compose(self, statement: str, name: str) -> Any:
+        statement = statement.replace("{now}", _NOW).replace("{length}", "length")
+        return self._psycopg.sql.SQL(statement.replace("{schema}", f"{name}.").replace("{name}", name))
 
     def _open(self) -> Connection:
         if self._connection is None:
@@ -382,103 +305,73 @@ class _Session:
             self._connection = connection
         return self._connection
 
+    # The journals
 
-def _append(session: _Session, run: str, owner: str | None, asked: dict[str, Any]) -> None:
-    def was_written() -> bool:
+    def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        asked: dict[str, Any] = {"run": run.encode(), "first": first, "count": len(records), "token": self.token}
+        asked["owner"] = None if owner is None else owner.encode()
+        asked["checksums"] = [compute_checksum(number, record) for number, record in enumerate(records, first)]
+        asked["bodies"] = list(records)
+        while not self._was_written(asked) and not self.execute(_APPEND if first else _BEGIN, **asked):
+            length = self.length(run)
+            if self._was_written(asked):
+                return
+            self.check_lease(run, owner)
+            if length != first:
+                raise StoreConflictError(run, given=first, expected=length)
+
+    def _was_written(self, asked: dict[str, Any]) -> bool:
         # Of what is done again perhaps only the answer was lost, or a server that is slow still writes it.
-        return session.is_retry and bool(session.query(_WAS_WRITTEN, asked))
+        return self.is_retry and bool(self.query(_WAS_WRITTEN, **asked))
 
-    while not was_written() and not session.execute(_APPEND if asked["first"] else _BEGIN, asked):
-        lease, length = _find_lease(session, run), _find_length(session, run)
-        if was_written():
-            return
-        if owner is not None and lease is not None and lease.owner != owner:
-            raise LeaseError(run, owner, lease.owner)
-        if length != asked["first"]:
-            raise StoreConflictError(run, given=asked["first"], expected=length)
+    def claim(self, run: str, key: str, record: bytes) -> Entry:
+        asked = {"run": run.encode(), "key": key.encode()}
+        with self.transaction():
+            ((number, length),) = self.query(_LOCK_RUN, **asked)
+            for row in self.query(_FIND_KEY, first=0, **asked):
+                return Entry(row[0], verify_records(row[0], [row])[0])
+            row = {"id": number, "number": length, "checksum": compute_checksum(length, record), "body": record}
+            self.execute(_ADD_CLAIM, token=self.token, **asked, **row)
+            self.execute(_GROW, id=number)
+        return Entry(length, record)
 
+    def load(self, run: str, first: int) -> list[bytes]:
+        rows = self.query(_LOAD, run=run.encode(), first=first)
+        records = verify_records(first, (row[:3] for row in rows if row[0] is not None))
+        length = max((high for _, _, _, high in rows), default=0)
+        if first + len(records) < length:
+            raise DamagedJournalError(f"record {first + len(records)} is missing")
+        return records
 
-def _claim(session: _Session, run: str, key: str, record: bytes) -> Entry:
-    asked = {"run": run.encode(), "key": key.encode(), "first": 0}
-    with session.transaction():
-        ((number, length),) = session.query(_LOCK_RUN, asked)
-        for row in session.query(_FIND_KEY, asked):
-            return Entry(row[0], verify_records(row[0], [row])[0])
-        row = {"id": number, "number": length, "checksum": compute_checksum(length, record), "token": randbits(63)}
-        session.execute(_ADD_CLAIM, {**row, "key": key.encode(), "body": record})
-        session.execute(_GROW, {"id": number})
-    return Entry(length, record)
+    def fork(self, run: str, position: int, new_run: str) -> None:
+        try:
+            super().fork(run, position, new_run)
+        except StoreConflictError:
+            if not self.is_retry or self.length(new_run) != position:  # else only the answer was lost
+                raise
 
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        try:
+            super().replace(run, length, records, owner)
+        except StoreConflictError:
+            if not self.is_retry or self.length(run) != len(records):
+                raise
 
-def _load(session: _Session, run: str, first: int) -> list[bytes]:
-    rows = session.query(_LOAD, {"run": run.encode(), "first": first})
-    records = verify_records(first, (row[:3] for row in rows if row[0] is not None))
-    length = max((high for _, _, _, high in rows), default=0)
-    if first + len(records) < length:
-        raise DamagedJournalError(f"record {first + len(records)} is missing")
-    return records
+    def length(self, run: str) -> int:
+        rows = self.query("SELECT length FROM {schema}runs WHERE run = :run", run=run.encode())
+        return rows[0][0] if rows else 0
 
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        self.append(run, 0, records, None)
 
-def _find_length(session: _Session, run: str) -> int:
-    rows = session.query(_LENGTH, {"run": run.encode()})
-    return rows[0][0] if rows else 0
+    def add_fork(self, parent: int, position: int, new_run: str) -> None:
+        self.execute(_ADD_FORK, run=new_run.encode(), parent=parent, base=position)
 
+    def changes(self) -> list[tuple[Any, float, int]]:
+        return self.query(_CHANGES)
 
-def _find_lease(session: _Session, run: str) -> Lease | None:
-    rows = session.query(_LEASE, {"run": run.encode()})
-    return Lease(rows[0][0].decode(), rows[0][1]) if rows else None
-
-
-def _fork(session: _Session, run: str, position: int, new_run: str) -> None:
-    with session.transaction():
-        session.lock()
-        check_fork(run, position, _find_length(session, run))
-        asked = {"run": run.encode(), "first": 0, "position": position, "new": new_run.encode()}
-        if session.execute(_FORK, asked):
-            return
-        length = _find_length(session, new_run)
-        if length and not (session.is_retry and length == position):
-            raise StoreConflictError(new_run, given=0, expected=length)
-
-
-def _delete(session: _Session, run: str) -> None:
-    # In the order of the bytes "0" is what comes right after "/".
-    asked = {"run": run.encode(), "low": f"{run}/".encode(), "high": f"{run}0".encode()}
-    with session.transaction():
-        session.lock()
-        session.execute("DELETE FROM {schema}.leases WHERE {within}", asked)
-        _remove(session, session.query("UPDATE {schema}.runs SET run = NULL WHERE {within} RETURNING id", asked))
-
-
-def _expire(session: _Session, seconds: float) -> int:
-    with session.transaction():
-        session.lock()
-        session.execute("DELETE FROM {schema}.leases WHERE until <= clock_timestamp()")
-        rows = session.query(_CHANGES)
-        stale = set(find_stale_runs({run.decode(): inf if held else -age for run, age, _, held in rows}, -seconds))
-        ids = [number for run, _, number, _ in rows if run.decode() in stale]
-        unname = "UPDATE {schema}.runs SET run = NULL WHERE id = ANY(%(ids)s) AND changed <= clock_timestamp()"
-        unname += " - make_interval(secs => %(seconds)s) RETURNING id"
-        gone = session.query(unname, {"ids": ids, "seconds": seconds})
-        count = len(gone)
-        _remove(session, gone)
-    return count
-
-
-def _remove(session: _Session, rows: list[tuple[int]]) -> None:
-    """Remove runs that have no name any more, except for records that forks share."""
-    numbers = [number for (number,) in rows]
-    while numbers:
-        asked = {"id": numbers.pop()}
-        # Forks need what is below the highest of their bases.
-        ((shared,),) = session.query("SELECT coalesce(max(base), 0) FROM {schema}.runs WHERE parent = %(id)s", asked)
-        session.execute(
-            "DELETE FROM {schema}.records WHERE run = %(id)s AND number >= %(shared)s", {**asked, "shared": shared}
-        )
-        if not shared:
-            parents = session.query("DELETE FROM {schema}.runs WHERE id = %(id)s RETURNING parent", asked)
-            unnamed = "SELECT id FROM {schema}.runs WHERE id = %(id)s AND run IS NULL"
-            numbers += [row[0] for (parent,) in parents for row in session.query(unnamed, {"id": parent})]
+    def drop_records(self, number: int, first: int) -> None:
+        self.execute("DELETE FROM {schema}records WHERE run = :id AND number >= :first", id=number, first=first)
 
 
 def _close(sessions: list[_Session], process: int) -> None:

@@ -162,6 +162,13 @@ class Store(Protocol):
         """
         ...
 
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Put `records` in the place of all records of `run`, which are `length`, at once; the keys of those go, too.
+
+        Runs that are nested in it, and forks, stay as they are. Raises what `append` raises.
+        """
+        ...
+
     async def delete(self, run: str) -> None:
         """Delete `run`, the runs nested in it (whose ids start with `run` and a slash), and their leases.
 
@@ -181,19 +188,21 @@ class Store(Protocol):
         """
         ...
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
         """Take the lease of `run` for `seconds`, by the store's clock; return whether it is `owner`'s now.
 
-        It is taken if nobody holds it, the time of whoever did has run out, or `owner` holds it already.
+        It is taken if nobody holds it or waits for it, the time of all who did has run out, or `owner` holds it
+        already. Otherwise, with `queue`, `owner` has a place behind all others, for `seconds`: it is the holder once
+        those before it have given theirs back or their time has run out. To ask again keeps the place.
         """
         ...
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
+        """Hold a lease, or a place in the queue, for `seconds` from now on; return `False` if it is lost."""
         ...
 
     async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, if it is `owner`'s."""
+        """Give the lease of `run` back, or the place in the queue, if it is `owner`'s."""
         ...
 
     async def lease(self, run: str) -> Lease | None:

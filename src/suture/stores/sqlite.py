@@ -1,29 +1,22 @@
 """`SQLiteStore` and `SQLiteBackend`: journals, and files of tool output, each in one SQLite file."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from functools import partial
-from math import inf
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from sqlite3 import Connection
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from suture._text import quote
+from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
 from suture.stores.protocols import (
     DamagedJournalError,
     Entry,
-    Lease,
-    LeaseError,
     PathNotFoundError,
     PathTakenError,
     StoreConflictError,
     StoreError,
-    check_append,
-    check_fork,
-    check_lease,
-    check_run,
     check_seconds,
-    check_text,
     compute_checksum,
-    find_stale_runs,
     verify_records,
 )
 from suture.stores.sqlite_file import PAGE, SQLiteFile
@@ -32,41 +25,28 @@ from suture.stores.uploads import BLOCK, DAY, Upload, UploadBackend, check_path,
 T = TypeVar("T")
 
 _LAST_NUMBER: Final = 0xFFFF_FFFF
-_LENGTH: Final = """
-    SELECT id, coalesce((SELECT max(key) FROM records WHERE key BETWEEN id << 32 AND id << 32 | 4294967295)
-        - (id << 32) + 1, base) FROM runs WHERE run = ?
+_OWN: Final = "key BETWEEN id << 32 AND id << 32 | 4294967295"
+_RUN: Final = f"""
+    SELECT id, coalesce((SELECT max(key) FROM records WHERE {_OWN}) - (id << 32) + 1, base) FROM runs WHERE run = :run
 """
 # Nothing is inserted where the record before is missing, where the record is there already, and where somebody else
 # holds the lease.
-_INSERT_ONE: Final = """
-    INSERT OR IGNORE INTO records SELECT id << 32 | ?1, ?2, ?3, ?4 FROM runs
-    WHERE run = ?5 AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | ?1) - 1)
-    AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.run = ?5 AND owner <> ?6 AND until > ?2)
+_INSERT_ONE: Final = f"""
+    INSERT OR IGNORE INTO records SELECT id << 32 | :first, :now, :checksum, :body FROM runs
+    WHERE run = :run AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | :first) - 1) AND {MAY_WRITE}
 """
-# Where the records of a run are, the newest first: those of the run itself, then those that it shares with others.
-_SEGMENTS: Final = """
-    WITH RECURSIVE segments (id, low, high, parent) AS (
-        SELECT id, base, 4294967296, parent FROM runs WHERE run = ?1
-        UNION ALL
-        SELECT runs.id, runs.base, low, runs.parent FROM segments JOIN runs ON runs.id = segments.parent
-        WHERE low > ?2 AND runs.base < low
-    )
-    SELECT id, low, high FROM segments
+_READ: Final = """
+    SELECT key & 4294967295, checksum, body FROM records WHERE key BETWEEN :low AND :high ORDER BY key
 """
-_READ: Final = "SELECT key & 4294967295, checksum, body FROM records WHERE key BETWEEN ? AND ? ORDER BY key"
-_CHANGES: Final = """
-    SELECT run, coalesce(records.changed, runs.changed) AS last, id FROM runs LEFT JOIN records
-    ON key = (SELECT max(key) FROM records WHERE key BETWEEN id << 32 AND id << 32 | 4294967295)
-    WHERE run IS NOT NULL ORDER BY last DESC
+_CHANGES: Final = f"""
+    SELECT run, coalesce(records.changed, runs.changed) AS last, id FROM runs
+    LEFT JOIN records ON key = (SELECT max(key) FROM records WHERE {_OWN}) WHERE run IS NOT NULL ORDER BY last DESC
 """
-_ACQUIRE: Final = """
-    INSERT INTO leases VALUES (?1, ?2, ?3 + ?4) ON CONFLICT (run)
-    DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE owner = excluded.owner OR until <= ?3
-"""
-_RENEW: Final = "UPDATE leases SET until = ?3 + ?4 WHERE run = ?1 AND owner = ?2 AND until > ?3"
+_ADD_FORK: Final = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, :parent, :base, :now)"
+_FIND_KEY: Final = "SELECT number FROM claims WHERE run = :id AND name = :key AND number < :high"
 
 
-class SQLiteStore(SQLiteFile):
+class SQLiteStore(SQLiteFile, Journals):
     """A store in a SQLite file. Records outlive the process, also one that is killed.
 
     The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
@@ -90,234 +70,139 @@ class SQLiteStore(SQLiteFile):
     _kind = "journals"
     _in_memory = "MemoryStore"
 
-    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
+    async def _do(self, work: Callable[["_Tables"], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+        grown = 0
 
-        Raises `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if somebody else than
-        `owner` holds the lease, `StoreError` if they cannot be written. If it is cancelled before they are written,
-        none is.
-        """
-        check_append(run, first, records, owner)
-        if not records:
-            return
-        records = tuple(records)  # the caller's list may change while this waits
+        def do(connection: Connection) -> T:
+            nonlocal grown
+            tables, before = _Tables(connection, self._clock()), connection.total_changes
+            result = work(tables)
+            changes = connection.total_changes - before
+            grown = tables.size + (changes + 1) * PAGE if changes else 0
+            return result
 
-        def undone() -> str:
-            last = first + len(records) - 1
-            what = (
-                f"record {first} of run {run!r} was"
-                if first == last
-                else f"records {first} to {last} of run {run!r} were"
-            )
-            return f"{what} not written"
+        way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
+        result = await self._patiently(way, do, undone)
+        if grown:
+            self._database.log_grew(grown)
+        return result
 
-        await self._write(lambda connection: _append(connection, run, first, records, owner, self._clock()), undone)
-        self._database.log_grew(sum(map(len, records)) + (len(records) + 1) * PAGE)
 
-    async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key."""
-        check_append(run, 0, [record])
-        check_text("the key of a record", key)
-        entry = await self._write(
-            lambda connection: _claim(connection, run, key, record, self._clock()),
-            lambda: f"record {key!r} of run {run!r} was not written",
+class _Tables(SQLTables):
+    """The journals in a file, through its connection; what was begun and not committed is undone by the caller."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self._connection, self._now = connection, now
+        self.size = 0
+        """The bytes of the records that were written."""
+
+    def execute(self, statement: str, **asked: Any) -> int:
+        return self._connection.execute(_compose(statement), {"now": self._now, **asked}).rowcount
+
+    def query(self, statement: str, **asked: Any) -> list[Any]:
+        return self._connection.execute(_compose(statement), {"now": self._now, **asked}).fetchall()
+
+    @contextmanager
+    def changing(self, run: str = "") -> Generator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        yield
+        self._connection.execute("COMMIT")
+
+    def text(self, text: str) -> str:
+        return text
+
+    def read(self, text: Any) -> str:
+        return str(text)
+
+    def now(self) -> float:
+        return self._now
+
+    def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        if first and len(records) == 1:
+            # One statement is its own transaction. If it does nothing, the reason is found out below.
+            (body,) = records
+            self.size = len(body)
+            asked = {
+                "run": run,
+                "first": first,
+                "owner": owner,
+                "checksum": compute_checksum(first, body),
+                "body": body,
+            }
+            if self.execute(_INSERT_ONE, **asked) == 1:
+                return
+        with self.changing():
+            self.check_lease(run, owner)
+            self._insert(run, first, records)
+
+    def _insert(self, run: str, first: int, records: Sequence[bytes]) -> int:
+        """Insert records in a transaction; return the number of the run."""
+        number, length = self._find(run)
+        if length != first:
+            raise StoreConflictError(run, given=first, expected=length)
+        if not number:
+            number = self._connection.execute("INSERT INTO runs (run) VALUES (?)", (run,)).lastrowid or 0
+        self.size = sum(map(len, records))
+        rows = (
+            (number << 32 | at, self._now, compute_checksum(at, each), each) for at, each in enumerate(records, first)
         )
-        self._database.log_grew(len(record) + 3 * PAGE)
-        return entry
+        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
+        return number
 
-    async def load(self, run: str, first: int = 0) -> list[bytes]:
-        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
-        check_append(run, first, ())
-        return await self._read(lambda connection: _load(connection, run, first), f"run {run!r} was not read")
+    def _find(self, run: str) -> tuple[int, int]:
+        """Return the number and the length of a run, 0 and 0 if there is none."""
+        rows = self.query(_RUN, run=run)
+        return rows[0] if rows else (0, 0)
 
-    async def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let `new_run` begin with the records of `run` below `position`, without copying them."""
-        check_append(run, position, ())
-        check_run(new_run)
-        await self._write(
-            lambda connection: _fork(connection, run, position, new_run, self._clock()),
-            lambda: f"run {run!r} was not forked",
-        )
-        self._database.log_grew(3 * PAGE)
+    def length(self, run: str) -> int:
+        return self._find(run)[1]
 
-    async def delete(self, run: str) -> None:
-        """Delete `run`, the runs nested in it, and their leases."""
-        check_run(run)
-        records = await self._read(lambda connection: _delete(connection, run), f"run {run!r} was not deleted")
-        self._database.log_grew(records * PAGE)
+    def load(self, run: str, first: int) -> list[bytes]:
+        self._connection.execute("BEGIN")  # so that all is read at one moment
+        records: list[bytes] = []
+        for number, low, high in reversed(self._segments(run, first)):
+            start = first + len(records)
+            if low > start:
+                raise DamagedJournalError(f"record {start} is missing")
+            records += verify_records(start, self._read(number, start, high - 1))
+        return records
 
-    async def runs(self) -> list[str]:
-        """Return the ids of all runs, the one that changed last first."""
-        return await self._read(
-            lambda connection: [str(run) for run, _, _ in connection.execute(_CHANGES).fetchall()],
-            "the runs were not read",
-        )
+    def _segments(self, run: str, first: int) -> list[tuple[int, int, int]]:
+        return self.query(f"{SEGMENTS} SELECT id, low, high FROM segments", run=run, first=first)
 
-    async def expire(self, seconds: float) -> int:
-        """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many."""
-        check_seconds("seconds", seconds)
-        now = self._clock()
-        runs, records = await self._read(
-            lambda connection: _expire_runs(connection, now, seconds), "no run was expired"
-        )
-        self._database.log_grew(records * PAGE)
-        return runs
+    def _read(self, number: int, first: int, last: int) -> list[Any]:
+        return self.query(_READ, low=number << 32 | first, high=(number << 32) + last)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        """Take the lease of `run` for `seconds`; return whether it is `owner`'s now."""
-        return await self._lease(_ACQUIRE, run, owner, seconds)
+    def claim(self, run: str, key: str, record: bytes) -> Entry:
+        with self.changing():
+            for number, _, high in self._segments(run, 0):
+                for (at,) in self.query(_FIND_KEY, id=number, key=key, high=high):
+                    if stored := verify_records(at, self._read(number, at, at)):
+                        return Entry(at, stored[0])
+                    raise DamagedJournalError(f"record {at} is missing")
+            length = self.length(run)
+            number = self._insert(run, length, [record])
+            self.execute("INSERT INTO claims VALUES (:id, :key, :at)", id=number, key=key, at=length)
+        return Entry(length, record)
 
-    async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease for `seconds` from now on; return `False` if it is not `owner`'s any more."""
-        return await self._lease(_RENEW, run, owner, seconds)
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        self._insert(run, 0, records)
 
-    async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, if it is `owner`'s."""
-        await self._lease("DELETE FROM leases WHERE run = ?1 AND owner = ?2 AND ?3 + ?4 > 0", run, owner, 0)
+    def add_fork(self, parent: int, position: int, new_run: str) -> None:
+        self.execute(_ADD_FORK, run=new_run, parent=parent, base=position)
 
-    async def lease(self, run: str) -> Lease | None:
-        """Return who holds the lease of `run`, if anybody does."""
-        check_run(run)
-        return await self._read(
-            lambda connection: _find_lease(connection, run, self._clock()), f"the lease of run {run!r} was not read"
-        )
+    def changes(self) -> list[tuple[Any, float, int]]:
+        return self.query(_CHANGES)
 
-    async def _lease(self, statement: str, run: str, owner: str, seconds: float) -> bool:
-        check_lease(run, owner, seconds)
-        changed = await self._write(
-            lambda connection: connection.execute(statement, (run, owner, self._clock(), seconds)).rowcount,
-            lambda: f"the lease of run {run!r} was not changed",
-        )
-        self._database.log_grew(PAGE)
-        return changed == 1
-
-    async def _write(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
-        return await self._patiently(self._at_once if self._quick else self._to_its_end, work, undone)
-
-    async def _read(self, work: Callable[[Connection], T], undone: str) -> T:
-        return await self._patiently(self._in_thread, work, lambda: undone)
+    def drop_records(self, number: int, first: int) -> None:
+        span = {"low": number << 32 | first, "high": number << 32 | _LAST_NUMBER}
+        self.execute("DELETE FROM records WHERE key BETWEEN :low AND :high", **span)
+        self.execute("DELETE FROM claims WHERE run = :id AND number >= :first", id=number, first=first)
 
 
-def _append(
-    connection: Connection, run: str, first: int, records: Sequence[bytes], owner: str | None, now: float
-) -> None:
-    if first and len(records) == 1:
-        # One statement is its own transaction. If it does nothing, the reason is found out below.
-        row = (first, now, compute_checksum(first, records[0]), records[0], run, owner)
-        if connection.execute(_INSERT_ONE, row).rowcount == 1:
-            return
-    connection.execute("BEGIN IMMEDIATE")
-    lease = None if owner is None else _find_lease(connection, run, now)
-    if owner is not None and lease is not None and lease.owner != owner:
-        raise LeaseError(run, owner, lease.owner)
-    _insert(connection, run, first, records, now)
-    connection.execute("COMMIT")
-
-
-def _insert(connection: Connection, run: str, first: int, records: Sequence[bytes], now: float) -> int:
-    """Insert records in a transaction; return the id of the run."""
-    number, length = _find_run(connection, run)
-    if length != first:
-        raise StoreConflictError(run, given=first, expected=length)
-    if not number:
-        number = connection.execute("INSERT INTO runs (run) VALUES (?)", (run,)).lastrowid or 0
-    rows = ((number << 32 | at, now, compute_checksum(at, each), each) for at, each in enumerate(records, first))
-    connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
-    return number
-
-
-def _find_run(connection: Connection, run: str) -> tuple[int, int]:
-    """Return the id and the length of a run, 0 and 0 if there is none."""
-    rows = connection.execute(_LENGTH, (run,)).fetchall()
-    return rows[0] if rows else (0, 0)
-
-
-def _load(connection: Connection, run: str, first: int) -> list[bytes]:
-    connection.execute("BEGIN")  # so that all is read at one moment
-    records: list[bytes] = []
-    for number, low, high in reversed(connection.execute(_SEGMENTS, (run, first)).fetchall()):
-        start = first + len(records)
-        if low > start:
-            raise DamagedJournalError(f"record {start} is missing")
-        rows = connection.execute(_READ, (number << 32 | start, (number << 32) + high - 1)).fetchall()
-        records += verify_records(start, rows)
-    return records
-
-
-def _claim(connection: Connection, run: str, key: str, record: bytes, now: float) -> Entry:
-    connection.execute("BEGIN IMMEDIATE")
-    find = "SELECT number FROM claims WHERE run = ? AND name = ? AND number < ?"
-    for number, _, high in connection.execute(_SEGMENTS, (run, 0)).fetchall():
-        for (at,) in connection.execute(find, (number, key, high)).fetchall():
-            rows = connection.execute(_READ, (number << 32 | at, number << 32 | at)).fetchall()
-            if stored := verify_records(at, rows):
-                return Entry(at, stored[0])
-            raise DamagedJournalError(f"record {at} is missing")
-    length = _find_run(connection, run)[1]
-    number = _insert(connection, run, length, [record], now)
-    connection.execute("INSERT INTO claims VALUES (?, ?, ?)", (number, key, length))
-    connection.execute("COMMIT")
-    return Entry(length, record)
-
-
-def _fork(connection: Connection, run: str, position: int, new_run: str, now: float) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    check_fork(run, position, _find_run(connection, run)[1])
-    if length := _find_run(connection, new_run)[1]:
-        raise StoreConflictError(new_run, given=0, expected=length)
-    insert = "INSERT INTO runs (run, parent, base, changed) VALUES (?, ?, ?, ?)"
-    for number, low, high in connection.execute(_SEGMENTS, (run, 0)).fetchall():
-        # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
-        if low < position <= high:
-            connection.execute(insert, (new_run, number, position, now))
-    connection.execute("COMMIT")
-
-
-def _find_lease(connection: Connection, run: str, now: float) -> Lease | None:
-    query = "SELECT owner, until - ?2 FROM leases WHERE run = ?1 AND until > ?2"
-    rows = connection.execute(query, (run, now)).fetchall()
-    return Lease(*rows[0]) if rows else None
-
-
-def _delete(connection: Connection, run: str) -> int:
-    connection.execute("BEGIN IMMEDIATE")
-    # In the order of SQLite, which is that of the bytes, "0" is what comes right after "/".
-    within = (run, run + "/", run + "0")
-    connection.execute("DELETE FROM leases WHERE run = ? OR run >= ? AND run < ?", within)
-    nested = "SELECT id FROM runs WHERE run = ? UNION ALL SELECT id FROM runs WHERE run >= ? AND run < ?"
-    records = _remove_runs(connection, [number for (number,) in connection.execute(nested, within).fetchall()])
-    connection.execute("COMMIT")
-    return records
-
-
-def _expire_runs(connection: Connection, now: float, seconds: float) -> tuple[int, int]:
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("DELETE FROM leases WHERE until <= ?", (now,))
-    leased = {run for (run,) in connection.execute("SELECT run FROM leases")}
-    rows = connection.execute(_CHANGES).fetchall()
-    stale = find_stale_runs({run: inf if run in leased else last for run, last, _ in rows}, now - seconds)
-    numbers = {run: number for run, _, number in rows}
-    records = _remove_runs(connection, [numbers[run] for run in stale])
-    connection.execute("COMMIT")
-    return len(stale), records
-
-
-def _remove_runs(connection: Connection, numbers: list[int]) -> int:
-    """Remove runs, except for records that forks share; return how many records were removed."""
-    records = 0
-    connection.executemany("UPDATE runs SET run = NULL WHERE id = ?", [(number,) for number in numbers])
-    while numbers:
-        number = numbers.pop()
-        # Forks need what is below the highest of their bases.
-        ((shared,),) = connection.execute("SELECT coalesce(max(base), 0) FROM runs WHERE parent = ?", (number,))
-        span = number << 32 | shared, number << 32 | _LAST_NUMBER
-        records += connection.execute("DELETE FROM records WHERE key BETWEEN ? AND ?", span).rowcount
-        connection.execute("DELETE FROM claims WHERE run = ? AND number >= ?", (number, shared))
-        if not shared:
-            parents = "SELECT id FROM runs WHERE id = (SELECT parent FROM runs WHERE id = ?) AND run IS NULL"
-            numbers += [parent for (parent,) in connection.execute(parents, (number,)).fetchall()]
-            connection.execute("DELETE FROM runs WHERE id = ?", (number,))
-    return records
+@cache
+def _compose(statement: str) -> str:
+    return statement.replace("{schema}", "").replace("{now}", ":now").replace("{length}", "4294967296")
 
 
 # --- files of tool output ---------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, T
 from suture._aio import run_in_thread
 from suture.errors import ConfigError, SutureError
 from suture.stores.files import make_directory
-from suture.stores.protocols import DamagedJournalError, StoreError, check_seconds, compute_checksum
+from suture.stores.protocols import DamagedJournalError, StoreError, check_seconds
 from suture.stores.uploads import run_whole
 
 T = TypeVar("T")
@@ -41,49 +41,37 @@ class Kind(NamedTuple):
     owner: str
     application_id: int
     tables: tuple[str, ...]
-    upgrades: tuple[Callable[[Connection], None], ...] = ()
-    """What makes version 2 of version 1, version 3 of version 2, and so on."""
+    upgrades: tuple[tuple[str, ...], ...] = ()
+    """What makes each version of the one before it, from the oldest that is known."""
 
+    oldest: int = 1
     damage: type[StoreError] = StoreError
 
     @property
     def version(self) -> int:
         """The version of the tables that is known here."""
-        return len(self.upgrades) + 1
+        return self.oldest + len(self.upgrades)
 
 
-_JOURNALS: Final = (
-    # A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
-    "CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL)",
-    "CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL",
-    "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL)",
-    "CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID",
-    "CREATE TABLE leases (run TEXT PRIMARY KEY, owner TEXT, until REAL) WITHOUT ROWID",
-)
-
-
-def _add_checksums(connection: Connection) -> None:
-    """Bring a file of journals to version 2, which knows checksums, claims, leases and forks."""
-    connection.create_function("checksum", 2, compute_checksum, deterministic=True)
-    connection.execute("ALTER TABLE runs RENAME TO old_runs")
-    connection.execute("ALTER TABLE records RENAME TO old_records")
-    for statement in _JOURNALS:
-        connection.execute(statement)
-    connection.execute("INSERT INTO runs (id, run) SELECT id, run FROM old_runs")
-    connection.execute(
-        "INSERT INTO records SELECT key, changed, checksum(key & 4294967295, body), body FROM old_records ORDER BY key"
-    )
-    connection.execute("DROP TABLE old_runs")
-    connection.execute("DROP TABLE old_records")
-
-
+_LEASES: Final = """
+    CREATE TABLE leases (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID
+"""
 KINDS: Final = {
     "journals": Kind(
         "SQLiteStore",
         0x53757475,  # "Sutu"
-        _JOURNALS,
-        (_add_checksums,),
-        DamagedJournalError,
+        (
+            # A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
+            """CREATE TABLE runs
+                (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL)""",
+            "CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL",
+            "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL)",
+            "CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID",
+            _LEASES,
+        ),
+        upgrades=(("DROP TABLE leases", _LEASES),),  # there was no queue; who holds one takes it again
+        oldest=2,
+        damage=DamagedJournalError,
     ),
     "files": Kind(
         "SQLiteBackend",
@@ -364,8 +352,9 @@ def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: 
             for statement in kind.tables:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {kind.application_id}")
-        for upgrade in kind.upgrades[version - 1 :] if version else ():
-            upgrade(connection)
+        for upgrade in kind.upgrades[version - kind.oldest :] if version else ():
+            for statement in upgrade:
+                connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {kind.version}")
         connection.execute("COMMIT")
     mode = _pragma(connection, "journal_mode = WAL")
@@ -381,7 +370,7 @@ def _read_version(connection: sqlite3.Connection, path: str, kind: Kind) -> int:
     """Return the version of the tables in a file, 0 if it is new; raise `StoreError` if it is not ours."""
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if application == kind.application_id:
-        if version not in range(1, kind.version + 1):
+        if version not in range(kind.oldest, kind.version + 1):
             raise StoreError(
                 f"{path} has version {version}, and this release of Suture knows version {kind.version} only"
             )

@@ -338,6 +338,32 @@ class StoreContract(ABC):
         same(lease and lease.owner, f"{taken.index(True)}")
 
     @with_store
+    async def test_who_waits_for_a_lease_gets_it_in_the_order_of_arrival(self, store: Store) -> None:
+        """Whatever store they use; asking again keeps a place, and who gave up or did not come back is passed over."""
+        another = self.make_another(store)
+        ensure(await store.acquire("run", "a", 3600, queue=True))
+        waiting = ["b", "c", "d", "e"]
+        for place, owner in enumerate(waiting):
+            ensure(
+                not await (store, another)[place % 2].acquire("run", owner, 0.01 if owner == "c" else 3600, queue=True)
+            )
+        for owner in ("e", "b", "d"):
+            ensure(not await another.acquire("run", owner, 3600, queue=True))
+            ensure(await another.renew("run", owner, 3600))
+        ensure(not await store.acquire("run", "x", 3600))
+        await another.release("run", "d")
+        for before, owner in (("a", "b"), ("b", "e")):
+            await store.release("run", before)
+            while getattr(await another.lease("run"), "owner", "") != owner:  # noqa: ASYNC110 - a store does not say when
+                await asyncio.sleep(0.01)  # until the time of c is over; nothing else relies on it
+            ensure(not await store.acquire("run", "x", 3600))
+            await refused(store.append("run", 0, [b"x"], owner="x"), LeaseError)
+            ensure(await store.acquire("run", owner, 3600, queue=True))
+        await store.append("run", 0, [b"0"], owner="e")
+        await store.release("run", "e")
+        ensure(await another.acquire("run", "x", 3600))
+
+    @with_store
     async def test_a_run_whose_lease_is_held_does_not_expire(self, store: Store) -> None:
         """It goes once the lease is given back, and deleted at any time, with its lease."""
         for run in ("a", "b"):
@@ -421,6 +447,26 @@ class StoreContract(ABC):
         await store.fork("run", 0, "fork")
         same(await store.runs(), ["other", "run"])
         same([await store.load(run) for run in ("run", "other")], [[b"0", b"1"], [b"x"]])
+
+    # --- replacing --------------------------------------------------------------------------------
+
+    @with_store
+    async def test_all_records_of_a_run_are_replaced_at_once(self, store: Store) -> None:
+        """Its forks keep what they share, nested runs stay, and its keys are free."""
+        await store.claim("run", "key", b"0")
+        await store.append("run", 1, [b"1", b"2"])
+        await store.append("run/nested", 0, [b"x"])
+        await store.fork("run", 2, "fork")
+        await refused(store.replace("run", 2, [b"short"]), StoreConflictError)
+        await store.acquire("run", "a", 3600)
+        await refused(store.replace("run", 3, [b"short"], owner="b"), LeaseError)
+        same(await store.load("run"), [b"0", b"1", b"2"])
+        await store.replace("run", 3, [b"short"], owner="a")
+        await store.append("run", 1, [b"3"], owner="a")
+        same([await store.load(run) for run in ("run", "fork", "run/nested")], [[b"short", b"3"], [b"0", b"1"], [b"x"]])
+        same([await store.claim(run, "key", b"new") for run in ("run", "fork")], [Entry(2, b"new"), Entry(0, b"0")])
+        await store.delete("fork")
+        same(await store.load("run"), [b"short", b"3", b"new"])
 
     # --- faults -----------------------------------------------------------------------------------
 

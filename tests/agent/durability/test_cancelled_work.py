@@ -146,7 +146,7 @@ def test_nothing_said_before_a_cancel_leaves_nothing_behind(store: AnyStore):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_call_of_a_tool_in_a_thread_is_unknown(store: AnyStore, wire: str):
-    began, go = threading.Event(), threading.Event()
+    began, go, ended = threading.Event(), threading.Event(), threading.Event()
     effects: list[str] = []
 
     @tool
@@ -155,6 +155,7 @@ def test_the_call_of_a_tool_in_a_thread_is_unknown(store: AnyStore, wire: str):
         began.set()
         go.wait(30)
         effects.append("blocking")
+        ended.set()
         return "too late"
 
     @tool
@@ -182,6 +183,7 @@ def test_the_call_of_a_tool_in_a_thread_is_unknown(store: AnyStore, wire: str):
         assert acceptable(done.messages, wire)
 
     play(scene())
+    assert ended.wait(30)
     assert effects == ["blocking"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, RunContext, tool
-from suture.errors import ConfigError
+from suture.errors import ConfigError, ResumeError, RunBusyError
 from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import play, turn
@@ -59,6 +59,64 @@ def test_a_conversation_is_rolled_back_by_a_fork_before_its_last_run(tmp_path: P
     with SQLiteStore(tmp_path / "runs.db") as store:
         result = play(scene())
     assert [message.content for message in result.messages if message.role == "user"] == ["go", "another way"]
+
+
+def test_a_conversation_that_was_compacted_goes_on_as_before(tmp_path: Path):
+    async def scene() -> Any:
+        agent = make(store, [])
+        outer = ChatModelAgent(
+            name="outer",
+            model=ScriptedModel(
+                lambda messages: "done" if messages[-1].role == "tool" else turn(("o1", "helper", {"request": "go"}))
+            ),
+            tools=[agent.as_tool(name="helper", description="Helps.")],
+            checkpoint_store=store,
+        )
+        for number in range(5):
+            await outer.session("run").run(f"go {number}", key=f"{number}", session={"number": number})
+        before, size = await outer.session("run").result(), sum(map(len, await store.load("run")))
+        await outer.compact("run")
+        after, records = await outer.session("run").result(), await store.load("run")
+        again = await outer.session("run").run("go 4", key="4")
+        more = await outer.session("run").run("more")
+        return before, after, again, more, (size, records), await store.runs()
+
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        before, after, again, more, (size, records), runs = play(scene())
+    assert (after.output, after.usage, after.session, after.run_id) == (
+        before.output,
+        before.usage,
+        before.session,
+        before.run_id,
+    )
+    assert list(after.messages) == list(before.messages) == list(again.messages) == list(more.messages)[:-4]
+    assert (more.session["number"], more.output) == (4, "done")
+    assert len(records) == 1
+    assert len(records[0]) < size * 0.6
+    assert len(runs) == 2  # with the agent that ran inside the last one
+
+
+def test_what_has_not_finished_is_not_compacted(tmp_path: Path):
+    async def scene() -> None:
+        @tool(requires_approval=True)
+        async def pay() -> str:
+            """Pay."""
+            return "paid"
+
+        replies = ScriptedModel([turn(("c1", "pay", {})), "done"])
+        agent = ChatModelAgent(model=replies, tools=[pay], checkpoint_store=store)
+        await agent.run("go", checkpoint_id="run")
+        for name in ("run", "never"):
+            with pytest.raises(ResumeError, match="has not finished"):
+                await agent.compact(name)
+        await store.acquire("run", "somebody", 60)
+        with pytest.raises(RunBusyError):
+            await agent.compact("run")
+        await store.release("run", "somebody")
+        assert (await agent.resume("run", True)).output == "done"
+
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        play(scene())
 
 
 def test_a_run_is_not_forked_before_it_has_begun(tmp_path: Path):

@@ -5,15 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import suture
 from suture import Outcome
 from suture.stores import SQLiteStore
-from tests.agent.durability.scenes import CANCELED, UNKNOWN, WIRES, acceptable, play, results, roles, said
+from tests.agent.durability.scenes import CANCELED, UNKNOWN, acceptable, play, results, roles
 from tests.agent.durability.victim import Cast, Effects
 
 ROOT = Path(__file__).parents[3]
@@ -155,52 +153,3 @@ def test_a_second_crash_after_a_resume_is_survived_as_well(tmp_path: Path):
     cast, _ = go_on("idempotent", "message", tmp_path, "resume")
     assert effects(tmp_path) == ["fetch 2", "fetch 2", "fetch 2", "post 1"]
     assert results(cast.model.requests[0].messages) == [("c1", "posted 1"), ("c2", "fetched 2")]
-
-
-def die(scene: str, wire: str, directory: Path, deadline: int) -> bool:
-    """Let a victim kill itself right behind an append; tell whether it had so many."""
-    command = [sys.executable, "-m", "tests.agent.durability.victim", scene, wire, str(directory), str(deadline)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    if ended.returncode == 0:
-        assert ended.stdout.splitlines()[-1] == "ended"
-        return False
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
-    return True
-
-
-def check_death(scene: str, wire: str, directory: Path, deadline: int, way: str) -> bool:
-    """Kill a run behind an append, go on, and compare effects with what the model was told; tell whether it died."""
-    if not die(scene, wire, directory, deadline):
-        return False
-    try:
-        _, result = go_on(scene, wire, directory, way)
-    except suture.ResumeError:
-        # It had ended by then.
-        assert way == "resume"
-        _, result = go_on(scene, wire, directory, "next")
-        assert "done" in [said(message) for message in result.messages]
-    happened = effects(directory)
-    assert len(happened) == len(set(happened)), "something ran twice"
-    for _, text in results(result.messages):
-        if text.startswith("posted"):
-            assert f"post {text.split()[1]}" in happened
-    return True
-
-
-@pytest.mark.parametrize(("deadline", "way"), [(3, "resume"), (6, "next")])
-def test_a_process_that_dies_behind_an_append_goes_on(tmp_path: Path, deadline: int, way: str):
-    assert check_death("long", "message", tmp_path, deadline, way)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("scene", ["long", "deep"])
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("way", ["resume", "next"])
-def test_a_process_that_dies_behind_any_append_goes_on(
-    tmp_path: Path, scene: str, wire: str, way: str, covered: Callable[[str], None]
-):
-    deaths = 0
-    while check_death(scene, wire, tmp_path / str(deaths), deaths + 1, way):
-        deaths += 1
-    assert deaths > 6
-    covered(f"killed {scene} on {wire} behind each of {deaths} appends, then: {way}")

@@ -1,14 +1,17 @@
 """Sessions: one writer at a time, one call to start, go on, or resume."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from suture import ChatModelAgent, Message, ResumeError, RunBusyError, ToolCall, interrupt, recover, tool
+from suture.cli import main as cli
 from suture.stores import MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 
@@ -41,6 +44,34 @@ def test_an_input_that_was_run_under_a_key_is_not_run_again():
         again = await session.run("pay", key="message-1")
         assert (again.output, again.outcome, len(again.messages)) == (first.output, first.outcome, 2)
         assert (await session.run("pay", key="message-2")).output == "answer 2"
+        for key, output, messages in (("message-1", "answer 1", 2), ("message-2", "answer 2", 4)):
+            late = await session.run("pay", key=key)
+            assert (late.output, len(late.messages)) == (output, messages)
+
+    asyncio.run(main())
+
+
+def test_runs_of_several_processes_wait_in_the_order_in_which_they_came(tmp_path: Path):
+    async def main() -> None:
+        agents = [talker(SQLiteStore(tmp_path / "runs.db")) for _ in range(2)]  # each as in a process of its own
+        stores: list[Any] = [agent.checkpoint_store for agent in agents]
+        assert await stores[0].acquire("u", "busy", 60)
+        runs: list[Any] = []
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+            for number in range(6):
+                runs.append(asyncio.create_task(agents[number % 2].session("u").run(str(number))))
+                while other.execute("SELECT count(*) FROM leases").fetchone() != (number + 2,):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+        given_up = runs.pop(3)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await stores[1].release("u", "busy")
+        await asyncio.gather(*runs)
+        said = [message.content for message in (await agents[0].session("u").result()).messages]
+        assert said[::2] == ["0", "1", "2", "4", "5"]
+        for store in stores:
+            assert await store.lease("u") is None
+            store.close()
 
     asyncio.run(main())
 
@@ -166,6 +197,48 @@ def test_what_a_killed_process_left_is_resumed_at_once_and_nothing_is_done_twice
     assert effects.read_text() == "paid\n"
     assert "may or may not have run" in result.messages[2].content
     assert result.output == "answer 1"
+
+
+def test_a_run_that_cannot_be_recovered_does_not_keep_the_others(caplog: pytest.LogCaptureFixture):
+    async def main() -> list[Any]:
+        store = MemoryStore()
+        names = iter(["bad", "good"])
+        for name in ("bad", "good"):
+            agent = talker(store)
+            await agent.run("x", checkpoint_id=name)
+            records = await store.load(name)
+            await store.delete(name)
+            await store.append(name, 0, records[:1])  # as a process left it that died in its first turn
+
+        def reply(_: Any) -> str:
+            if next(names) == "good":
+                return "fine"
+            raise ValueError("the model is away")
+
+        agent = ChatModelAgent(model=ScriptedModel(reply), checkpoint_store=store)
+        await store.append("worse", 0, [b"no record"])
+        return [(result.checkpoint_id, result.outcome.value) for result in await recover([agent], store)]
+
+    assert sorted(asyncio.run(main())) == [("bad", "finished"), ("good", "failed")]
+    assert "run 'worse' of agent" in caplog.text
+
+
+def test_the_command_line_recovers_what_a_killed_process_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    path, effects = tmp_path / "runs.db", tmp_path / "effects"
+    subprocess.run([sys.executable, "-c", VICTIM, path, effects], check=False)
+    (tmp_path / "left_agents.py").write_text(
+        "from suture import ChatModelAgent\nfrom suture.stores import SQLiteStore\n"
+        "from suture.testing import ScriptedModel\n"
+        f"agent = ChatModelAgent(model=ScriptedModel(['done']), checkpoint_store=SQLiteStore({str(path)!r}))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for said in ("u: finished\n", ""):
+        assert cli(["recover", "left_agents:agent"]) == 0
+        assert capsys.readouterr().out == said
+    assert cli(["recover", "json:loads"]) == 2
+    assert effects.read_text() == "paid\n"
 
 
 def test_recovery_leaves_runs_of_other_agents_and_living_ones_alone():

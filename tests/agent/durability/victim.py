@@ -1,8 +1,7 @@
 """A program whose runs have effects in a file and are killed.
 
-Started with `python -m tests.agent.durability.victim SCENE WIRE DIRECTORY [K]`. Every effect of a tool is one line of
-the file `effects`. What the program says on its output tells the test how far it is; it then waits to be killed, or,
-given K, kills itself right behind the K-th append to its journal.
+Started with `python -m tests.agent.durability.victim SCENE WIRE DIRECTORY`. Every effect of a tool is one line of the
+file `effects`. What the program says on its output tells the test how far it is; it then waits to be killed.
 """
 
 import asyncio
@@ -197,10 +196,10 @@ def say(line: str) -> None:
     os.write(1, f"{line}\n".encode())
 
 
-async def main(scene: str, wire: str, directory: Path, deadline: int | None) -> None:
+async def main(scene: str, wire: str, directory: Path) -> None:
     """Run the scene until it halts, or until the end."""
-    store = Deadly(directory / "runs.db", deadline)
-    cast = Cast(scene, wire, store, Effects(directory / "effects"), [] if deadline else HALTS.get(scene, ["slow"]))
+    store = Deadly(directory / "runs.db", None)
+    cast = Cast(scene, wire, store, Effects(directory / "effects"), HALTS.get(scene, ["slow"]))
     async for event in cast.agent.stream("go", checkpoint_id="k"):
         if isinstance(event, ToolFinished):
             # The result is journalled the moment it is finished; let that moment pass.
@@ -215,4 +214,4 @@ async def main(scene: str, wire: str, directory: Path, deadline: int | None) -> 
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else None))
+    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

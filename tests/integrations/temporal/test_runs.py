@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from suture import Outcome
+from suture import Outcome, tool
 from suture.errors import ResumeError, RunError
 from suture.events import Custom, MessageDelta, RunFinished, ToolFinished
 from suture.integrations import temporal
@@ -55,6 +55,22 @@ async def replay(history: WorkflowHistory) -> None:
 
 def name(directory: Path) -> str:
     return f"run-{directory.name}"
+
+
+@tool(timeout=2)
+async def glance() -> str:
+    """Take at most two seconds."""
+    return "seen"
+
+
+def test_a_worker_that_dies_in_a_call_is_noticed_by_the_timeout_of_its_tool(target: str, tmp_path: Path):
+    async def scene(durable: DurableAgent, client: Client) -> Any:
+        await durable.run("post glance", id=name(tmp_path))
+        history = await client.get_workflow_handle(name(tmp_path)).fetch_history()
+        planned = [event.activity_task_scheduled_event_attributes for event in history.events]
+        return sorted(each.heartbeat_timeout.seconds for each in planned if each.activity_type.name == "call")
+
+    assert play(target, tmp_path, scene, tools=[glance]) == [2, 5]
 
 
 def test_a_run_with_parallel_calls_comes_to_its_end(target: str, tmp_path: Path):

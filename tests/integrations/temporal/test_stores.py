@@ -4,27 +4,20 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 from temporalio.client import Client
 
 from suture.integrations.temporal import DurableAgent, make_worker
 from suture.stores import EncryptedStore, PostgresStore
 from tests.agent.durability.victim import Effects
 from tests.integrations.temporal.crew import make_agent
-from tests.stores.servers import Postgres, postgres_server
+from tests.stores.servers import Postgres
 
 
-@pytest.fixture(scope="module")
-def server():
-    with postgres_server() as server:
-        yield server
-
-
-def test_workers_with_stores_of_their_own_share_a_run_on_one_server(target: str, tmp_path: Path, server: Postgres):
+def test_workers_with_stores_of_their_own_share_a_run_on_one_server(target: str, tmp_path: Path, postgres: Postgres):
     stores: list[PostgresStore] = []
 
     def agent() -> Any:
-        stores.append(PostgresStore(server.conninfo, schema="temporal"))
+        stores.append(PostgresStore(postgres.conninfo, schema="temporal"))
         return make_agent(tmp_path, store=EncryptedStore(stores[-1], b"k" * 32))
 
     async def scene() -> Any:

@@ -1,0 +1,330 @@
+"""What journals have in common, wherever they are kept: the methods of a store, and the SQL that two of them share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from math import inf
+from typing import Any, Final, TypeVar
+
+from suture.stores.protocols import (
+    Entry,
+    Lease,
+    LeaseError,
+    StoreConflictError,
+    check_append,
+    check_fork,
+    check_lease,
+    check_run,
+    check_seconds,
+    check_text,
+    find_stale_runs,
+)
+
+T = TypeVar("T")
+
+
+class Journals(ABC):
+    """A store: checks what it is given, and has it done on its tables; see `Store` for what is promised."""
+
+    @abstractmethod
+    async def _do(self, work: Callable[[Any], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+        """Do `work` on the tables; `undone` says what has not been done, for an error. `reads` may take longer."""
+
+    async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
+
+        Raises `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if somebody else than
+        `owner` holds the lease, `StoreError` if they cannot be written.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.append("run-1", 0, [b"started", b"called"]))
+        >>> asyncio.run(store.append("run-1", 2, [b"answered"]))
+        >>> len(asyncio.run(store.load("run-1")))
+        3
+        """
+        check_append(run, first, records, owner)
+        if not records:
+            return
+        records = tuple(records)  # the caller's list may change while this waits
+
+        def undone() -> str:
+            last = first + len(records) - 1
+            what = (
+                f"record {first} of run {run!r} was"
+                if first == last
+                else f"records {first} to {last} of run {run!r} were"
+            )
+            return f"{what} not written"
+
+        await self._do(lambda tables: tables.append(run, first, records, owner), undone)
+
+    async def claim(self, run: str, key: str, record: bytes) -> Entry:
+        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.claim("run-1", "turn/0", b"mine"))
+        Entry(number=0, record=b'mine')
+        >>> asyncio.run(store.claim("run-1", "turn/0", b"yours"))
+        Entry(number=0, record=b'mine')
+        """
+        check_append(run, 0, [record])
+        check_text("the key of a record", key)
+        return await self._do(
+            lambda tables: tables.claim(run, key, record), lambda: f"record {key!r} of run {run!r} was not written"
+        )
+
+    async def load(self, run: str, first: int = 0) -> list[bytes]:
+        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
+        check_append(run, first, ())
+        return await self._do(lambda tables: tables.load(run, first), lambda: f"run {run!r} was not read", reads=True)
+
+    async def fork(self, run: str, position: int, new_run: str) -> None:
+        """Let `new_run` begin with the records of `run` below `position`, without copying them."""
+        check_append(run, position, ())
+        check_run(new_run)
+        await self._do(lambda tables: tables.fork(run, position, new_run), lambda: f"run {run!r} was not forked")
+
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        """Put `records` in the place of all records of `run`, which are `length`, at once; their keys go, too."""
+        check_append(run, length, records, owner)
+        given = tuple(records)
+        await self._do(
+            lambda tables: tables.replace(run, length, given, owner), lambda: f"run {run!r} was not replaced"
+        )
+
+    async def delete(self, run: str) -> None:
+        """Delete `run`, the runs nested in it, and their leases."""
+        check_run(run)
+        await self._do(lambda tables: tables.delete(run), lambda: f"run {run!r} was not deleted", reads=True)
+
+    async def runs(self) -> list[str]:
+        """Return the ids of all runs, the one that changed last first."""
+        return await self._do(lambda tables: tables.runs(), lambda: "the runs were not read", reads=True)
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.append("run-1", 0, [b"started"]))
+        >>> asyncio.run(store.expire(3600))
+        0
+        """
+        check_seconds("seconds", seconds)
+        return await self._do(lambda tables: tables.expire(seconds), lambda: "no run was expired", reads=True)
+
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+        """Take the lease of `run` for `seconds`, or a place in the queue for it; return whether it is `owner`'s now.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.acquire("run-1", "worker-1", 60)), asyncio.run(store.acquire("run-1", "worker-2", 60))
+        (True, False)
+        """
+        check_lease(run, owner, seconds)
+        return await self._do(
+            lambda tables: tables.acquire(run, owner, seconds, queue=queue),
+            lambda: f"the lease of run {run!r} was not changed",
+        )
+
+    async def renew(self, run: str, owner: str, seconds: float) -> bool:
+        """Hold a lease, or a place in the queue, for `seconds` from now on; return `False` if it is lost."""
+        check_lease(run, owner, seconds)
+        return await self._do(
+            lambda tables: tables.renew(run, owner, seconds), lambda: f"the lease of run {run!r} was not changed"
+        )
+
+    async def release(self, run: str, owner: str) -> None:
+        """Give the lease of `run` back, or the place in the queue, if it is `owner`'s."""
+        check_lease(run, owner)
+        await self._do(lambda tables: tables.release(run, owner), lambda: f"the lease of run {run!r} was not changed")
+
+    async def lease(self, run: str) -> Lease | None:
+        """Return who holds the lease of `run`, if anybody does."""
+        check_run(run)
+        return await self._do(
+            lambda tables: tables.lease(run), lambda: f"the lease of run {run!r} was not read", reads=True
+        )
+
+
+# --- SQL --------------------------------------------------------------------------------------
+
+MAY_WRITE: Final = """
+    NOT coalesce((SELECT owner FROM {schema}leases AS line WHERE line.run = :run AND line.until > {now}
+        ORDER BY place LIMIT 1) <> :owner, FALSE)
+"""
+"""Whether `owner` may append: who does not say may, and who does unless somebody else is the first in the queue."""
+
+SEGMENTS: Final = """
+    WITH RECURSIVE segments (id, low, high, parent) AS (
+        SELECT id, base, {length}, parent FROM {schema}runs WHERE run = :run
+        UNION ALL
+        SELECT runs.id, runs.base, low, runs.parent FROM segments JOIN {schema}runs ON runs.id = segments.parent
+        WHERE low > :first AND runs.base < low
+    )
+"""
+"""Where the records of a run are, the newest first: those of the run itself, then those that it shares with others."""
+
+_LEASE: Final = """
+    SELECT owner, until - {now} FROM {schema}leases WHERE run = :run AND until > {now} ORDER BY place LIMIT 1
+"""
+_RENEW: Final = (
+    "UPDATE {schema}leases SET until = {now} + :seconds WHERE run = :run AND owner = :owner AND until > {now}"
+)
+_LEAVE: Final = "DELETE FROM {schema}leases WHERE run = :run AND (owner = :owner OR until <= {now})"
+_ENTER: Final = """
+    INSERT INTO {schema}leases SELECT :run, coalesce(max(place), 0) + 1, :owner, {now} + :seconds
+    FROM {schema}leases WHERE run = :run
+"""
+_FORK: Final = f"""
+    {SEGMENTS} SELECT id FROM segments WHERE low < :position AND :position <= high
+"""
+# In the order of the bytes "0" is what comes right after "/".
+_WITHIN: Final = "(run = :run OR run >= :low AND run < :high)"
+_SHARED: Final = "SELECT coalesce(max(base), 0) FROM {schema}runs WHERE parent = :id"
+_PARENT: Final = """
+    SELECT id FROM {schema}runs WHERE id = (SELECT parent FROM {schema}runs WHERE id = :id) AND run IS NULL
+"""
+
+
+class SQLTables(ABC):
+    """What is done alike in all databases; a text of theirs is what `text` makes of it, and `read` reads."""
+
+    @abstractmethod
+    def execute(self, statement: str, **asked: Any) -> int:
+        """Execute a statement, and return how many rows it changed."""
+
+    @abstractmethod
+    def query(self, statement: str, **asked: Any) -> list[Any]:
+        """Execute a statement, and return its rows."""
+
+    @abstractmethod
+    def changing(self, run: str = "") -> AbstractContextManager[Any]:
+        """Return a block that is whole or not at all; nobody else changes the lease of `run`, or any run, meanwhile."""
+
+    @abstractmethod
+    def text(self, text: str) -> Any:
+        """Return a text as the database keeps it."""
+
+    @abstractmethod
+    def read(self, text: Any) -> str:
+        """Return a text that was kept."""
+
+    @abstractmethod
+    def length(self, run: str) -> int:
+        """Return how many records a run has."""
+
+    @abstractmethod
+    def add_run(self, run: str, records: Sequence[bytes]) -> None:
+        """Add a run with its first records."""
+
+    @abstractmethod
+    def add_fork(self, parent: int, position: int, new_run: str) -> None:
+        """Add a run that begins with the records of another one."""
+
+    @abstractmethod
+    def changes(self) -> list[tuple[Any, float, int]]:
+        """Return all runs, each with the time of its last change and its number, the one that changed last first."""
+
+    @abstractmethod
+    def drop_records(self, number: int, first: int) -> None:
+        """Remove the records of a run from one on, and their keys."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Return the time, by which runs expire and leases run out."""
+
+    def fork(self, run: str, position: int, new_run: str) -> None:
+        """Let a run begin with the records of another one."""
+        with self.changing():
+            check_fork(run, position, self.length(run))
+            if length := self.length(new_run):
+                raise StoreConflictError(new_run, given=0, expected=length)
+            # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
+            for (parent,) in self.query(_FORK, run=self.text(run), first=0, position=position):
+                self.add_fork(parent, position, new_run)
+
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        """Put records in the place of all that a run has."""
+        with self.changing():
+            self.check_lease(run, owner)
+            if (known := self.length(run)) != length:
+                raise StoreConflictError(run, given=length, expected=known)
+            rows = self.query("SELECT id FROM {schema}runs WHERE run = :run", run=self.text(run))
+            self._remove([number for (number,) in rows])
+            self.add_run(run, records)
+
+    def delete(self, run: str) -> None:
+        """Delete a run, and all that is nested in it."""
+        within = {"run": self.text(run), "low": self.text(f"{run}/"), "high": self.text(f"{run}0")}
+        with self.changing():
+            self.execute(f"DELETE FROM {{schema}}leases WHERE {_WITHIN}", **within)
+            rows = self.query(f"SELECT id FROM {{schema}}runs WHERE {_WITHIN}", **within)
+            self._remove([number for (number,) in rows])
+
+    def runs(self) -> list[str]:
+        """Return all runs, the one that changed last first."""
+        return [self.read(run) for run, _, _ in self.changes()]
+
+    def expire(self, seconds: float) -> int:
+        """Delete runs that have not changed for so long."""
+        with self.changing():
+            now = self.now()
+            self.execute("DELETE FROM {schema}leases WHERE until <= :limit", limit=now)
+            held = {run for (run,) in self.query("SELECT DISTINCT run FROM {schema}leases")}
+            rows = self.changes()
+            changed = {self.read(run): inf if run in held else last for run, last, _ in rows}
+            stale = set(find_stale_runs(changed, now - seconds))
+            self._remove([number for run, _, number in rows if self.read(run) in stale])
+            return len(stale)
+
+    def acquire(self, run: str, owner: str, seconds: float, *, queue: bool) -> bool:
+        """Take the lease, if nobody else is before; else a place in the queue, if there is to be one."""
+        asked = {"run": self.text(run), "owner": self.text(owner)}
+        with self.changing(run):
+            if not self.execute(_RENEW, seconds=seconds, **asked):
+                self.execute(_LEAVE, **asked)
+                if not queue and self.lease(run) is not None:
+                    return False
+                self.execute(_ENTER, seconds=seconds, **asked)
+            lease = self.lease(run)
+            return lease is None or lease.owner == owner
+
+    def renew(self, run: str, owner: str, seconds: float) -> bool:
+        """Hold the place in the queue."""
+        return self.execute(_RENEW, run=self.text(run), owner=self.text(owner), seconds=seconds) == 1
+
+    def release(self, run: str, owner: str) -> None:
+        """Leave the queue; those whose time is over leave it, too."""
+        self.execute(_LEAVE, run=self.text(run), owner=self.text(owner))
+
+    def lease(self, run: str) -> Lease | None:
+        """Return who is the first in the queue."""
+        for owner, left in self.query(_LEASE, run=self.text(run)):
+            return Lease(self.read(owner), left)
+        return None
+
+    def check_lease(self, run: str, owner: str | None) -> None:
+        """Raise `LeaseError` if somebody else than `owner` holds the lease."""
+        lease = None if owner is None else self.lease(run)
+        if owner is not None and lease is not None and lease.owner != owner:
+            raise LeaseError(run, owner, lease.owner)
+
+    def _remove(self, numbers: list[int]) -> None:
+        """Remove runs, except for records that forks share."""
+        for number in numbers:
+            self.execute("UPDATE {schema}runs SET run = NULL WHERE id = :id", id=number)
+        while numbers:
+            number = numbers.pop()
+            # Forks need what is below the highest of their bases.
+            ((shared,),) = self.query(_SHARED, id=number)
+            self.drop_records(number, shared)
+            if not shared:
+                numbers += [parent for (parent,) in self.query(_PARENT, id=number)]
+                self.execute("DELETE FROM {schema}runs WHERE id = :id", id=number)
