@@ -121,7 +121,7 @@ def total(wire: str, messages: Sequence[Any]) -> int:
 
 
 def watched(summarizer: Any) -> Any:
-    """Return a summariser that fails a test when it is shown a second time what it made a summary of."""
+    """Return a summariser that fails a test when it is to summarise something for the second time."""
     if isinstance(summarizer, type):
         return summarizer()
     summarised: set[str] = set()
@@ -129,11 +129,10 @@ def watched(summarizer: Any) -> Any:
     async def ask(prompt: str) -> str:
         answer = summarizer(prompt)
         answer = await answer if hasattr(answer, "__await__") else answer
-        if answer.strip() and len(answer) < len(prompt) // 2:
-            shown = set(re.findall(r"<\d+\.\d+>", prompt))
-            if not summarised.isdisjoint(shown):
-                TWICE.append(prompt)
-            summarised.update(shown)
+        shown = set(re.findall(r"<\d+\.\d+>", prompt.partition("The conversation:")[2]))
+        if not summarised.isdisjoint(shown):
+            TWICE.append(prompt)
+        summarised.update(shown)
         return answer
 
     return ask

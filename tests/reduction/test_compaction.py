@@ -309,16 +309,49 @@ def test_images_stay_when_the_words_beside_them_are_cut():
     assert image in plan.messages[0]["content"]
 
 
-def test_what_a_provider_compacted_itself_stays():
-    sealed = {"type": "compaction", "encrypted_content": "s" * 40}
-    items = [{"role": "user", "content": "Go."}, sealed]
-    items += [
-        item
-        for number in range(30)
-        for item in ({"role": "assistant", "content": "w " * 200}, {"role": "user", "content": f"And {number}?"})
-    ]
-    plan = compact(items, max_tokens=1_000, wire="openai-responses")
+def compacted(wire: str, tail: int) -> tuple[list[Any], Any]:
+    """Return a history whose beginning the provider has compacted itself, and the message that says so."""
+    block = {"type": "compaction", "content": "So far.", "encrypted_content": "s" * 40}
+    sealed = block if wire == "openai-responses" else {"role": "assistant", "content": [block]}
+    steps: list[list[Step]] = [[("user", f"{name} {at}?"), ("say", f"{name} " * 100)] for name, at in BEFORE_AND_AFTER]
+    before, after = (write(wire, [step for pair in part for step in pair]) for part in (steps[:9], steps[9 : 9 + tail]))
+    return [*before, sealed, *after, *write(wire, [("user", "Well?")])], sealed
+
+
+BEFORE_AND_AFTER = [*[("before", at) for at in range(9)], *[("after", at) for at in range(9)]]
+
+
+@pytest.mark.parametrize(("wire", "words"), [("openai-responses", 9), ("anthropic", 0)])
+def test_what_stands_before_a_providers_own_compaction_goes_first_but_for_words_that_it_still_reads(
+    wire: str, words: int
+):
+    history, sealed = compacted(wire, 1)
+    plan = compact(history, max_tokens=1_000, wire=wire, summarizer=fail)
+    assert actions(plan) == ["drop"]
     assert sealed in plan.messages
+    assert [message for message in plan.messages if "before" in str(message)] == [
+        message for message in history[:18:2] if words
+    ]
+    assert plan.messages[words:] == history[18:]
+
+
+@pytest.mark.parametrize("wire", ["openai-responses", "anthropic"])
+def test_what_a_provider_compacted_is_not_summarised_again_and_stays_when_more_is_folded(wire: str):
+    prompts: list[str] = []
+    history, sealed = compacted(wire, 9)
+    plan = compact(
+        history, max_tokens=600, wire=wire, summarizer=lambda prompt: prompts.append(prompt) or "They went on."
+    )
+    assert actions(plan) == ["drop", "summarize"]
+    assert sealed in plan.messages
+    assert "after 0?" in prompts[0]
+    assert "before" not in "".join(prompts)
+
+
+def test_a_compaction_that_failed_at_the_provider_stands_for_nothing():
+    history, sealed = compacted("anthropic", 1)
+    sealed["content"] = [{"type": "compaction", "content": None}, {"type": "text", "text": "Go on."}]
+    assert "drop" not in actions(compact(history, max_tokens=1_000, wire="anthropic"))
 
 
 def test_notices_are_in_the_language_asked_for():

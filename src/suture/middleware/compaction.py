@@ -233,7 +233,8 @@ class Compaction(ChatModelAgentMiddleware[Any]):
         terms = terms._replace(settings=dataclasses.replace(self._settings, read_file_tool_name=reader))
         model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
-        folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, window)
+        room = int(_SHARE * window) if window else None
+        folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, room)
         asks = None if model is None else _Memory(run.values, partial(self._ask, run, model)).ask
         plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
         try:

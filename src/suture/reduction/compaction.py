@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
 from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
+from suture.profiles import get_profile
 from suture.reduction.clear import Meter, clear, clearable
 from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, digest_of, rounds_of
 from suture.reduction.plan import Plan, complete, make_terms
@@ -29,7 +30,8 @@ from suture.reduction.summary import (
     take_chunk,
 )
 from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, shorter_notice
-from suture.repair.cuts import cuts
+from suture.repair import assign
+from suture.repair.cuts import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
 from suture.wires.parts import Telling
@@ -124,7 +126,7 @@ class Compactor:
         """Climb the ladder until there is room; raise `ContextOverflowError` where there never is."""
         limits = self.limits
         if self.now > limits.limit:
-            for rung in (self._clear, self._drop_thinking, self._fold_old):
+            for rung in (self._drop_compacted, self._clear, self._drop_thinking, self._fold_old):
                 await rung()
                 if self.now <= limits.target:
                     break
@@ -163,7 +165,22 @@ class Compactor:
         tokens, what, index = max(found, key=lambda each: each[0])
         return ContextOverflowError(what, tokens, limits.limit, index=index)
 
-    # What can be had without losing anything: tool results that were saved, thoughts
+    # What can be had without losing anything: what a provider has compacted, results that were saved, thoughts
+
+    async def _drop_compacted(self) -> None:
+        """Drop what stands before the provider's own compaction, but no words of a user that it still reads."""
+        wire, messages = self.wire, self.messages
+        last = next((at for at in range(len(messages) - 1, 0, -1) if wire.compacted_by(messages[at])), 0)
+        survey = self._survey() if last else None
+        if survey is None or last not in dict(survey.segments):
+            return
+        reads = get_profile(wire.compacted_by(messages[last])).reads_compacted
+        kept = [
+            message
+            for _, message, is_words in self._split(survey, last).kept
+            if (reads or not is_words) and not wire.compacted_by(message)
+        ]
+        self._take("drop", [*kept, *messages[last:]], index=last)
 
     async def _clear(self) -> None:
         settings = dataclasses.replace(
@@ -195,13 +212,14 @@ class Compactor:
 
     def _survey(self) -> _Survey:
         wire, messages = self.wire, self.messages
-        places = [place for place in cuts(messages, wire) if place <= wire.first_reference(messages)]
+        found, end = assign(wire, messages), wire.first_reference(messages)
+        places = [place for place in cuts_between(wire, messages, found) if place <= end]
         segments = list(pairwise(places))
         pending = {
             place
-            for found in rounds_of(wire, messages)
-            if len(found.answers) < len(found.calls)
-            for place in range(found.first, found.last + 1)
+            for turn in found.turns
+            if any(slot.answer is None for slot in turn.slots)
+            for place in range(found.records[turn.first].index, found.records[turn.last].index + 1)
         }
         last = recent = places[-1]
         if segments and last == len(messages):
@@ -235,8 +253,11 @@ class Compactor:
                 message = messages[place]
                 view = wire.view(message)
                 summary = self._summary(message) if view.role == "user" else None
-                if whole or view.role == "system" or wire.is_boundary(message):
+                if whole or view.role == "system":
                     fold.kept.append((place, message, False))
+                elif wire.compacted_by(message):  # it has all that was said before it
+                    fold.kept.append((place, message, False))
+                    fold = fold._replace(previous=Summary("", fold.previous.path), gone=[])
                 elif summary is not None:  # it has what users said before it
                     gone = [each for each in fold.gone if wire.view(each).role != "user"]
                     fold = fold._replace(previous=summary, gone=gone)
@@ -443,7 +464,7 @@ class Compactor:
                 return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
             if words and self.folding.offload:
                 return self._cut_message(message, level, saves) or message
-        elif view.role == "assistant" and not view.signed and not wire.is_boundary(message):
+        elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):
             return self._cut_message(message, level, saves) or message
         return message
 

@@ -221,17 +221,19 @@ def prompt_text(previous: str, chunk: str, words: int, language: Language, instr
 
 
 def take_chunk(texts: Sequence[str], room: int, measure: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Return as many texts as have room, and the rest; of one that has no room by itself, the first part.
+    r"""Return as many texts as have room, and the rest; what would leave half of the room empty is split.
 
-    >>> take_chunk(["user: hi", "assistant: ho"], 9, len)
-    ('user: hi', ['assistant: ho'])
+    >>> take_chunk(["user: hi", "assistant: ho"], 9, len), take_chunk(["user: hi", "assistant: ho"], 20, len)
+    (('user: hi', ['assistant: ho']), ('user: hi\nassistant', [': ho']))
     """
-    first, *rest = texts
-    cost = measure(first)
-    if cost > room:
-        length = max(1, len(first) * room // cost * 9 // 10)
-        return first[:length], [first[length:], *rest]
-    taken = [first]
-    while rest and (cost := cost + measure(rest[0]) + 1) <= room:
-        taken.append(rest.pop(0))
+    taken, rest, left = list[str](), list(texts), room
+    while rest:
+        text = rest[0]
+        cost = measure(text) + bool(taken)
+        if cost > left:
+            if left > room // 2:
+                length = max(1, len(text) * left // cost * 9 // 10)
+                taken, rest[0] = [*taken, text[:length]], text[length:]
+            break
+        taken, left = [*taken, rest.pop(0)], left - cost
     return "\n".join(taken), rest
