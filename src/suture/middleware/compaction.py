@@ -79,7 +79,8 @@ class Compaction(ChatModelAgentMiddleware[Any]):
     root_dir: str | None = None
     summarizer_timeout: float = 120.0
     """How many seconds one answer of the summariser may take."""
-    _outside: Outside = field(default_factory=Outside, init=False)
+    outside: Outside = field(default_factory=Outside, init=False)
+    """Stands for the run where there is none: guests are not run by our agent."""
 
     def __post_init__(self) -> None:
         check_sizes(self.max_tokens, self.target_tokens, self.keep_recent_rounds, self.keep_user_tokens)
@@ -95,7 +96,7 @@ class Compaction(ChatModelAgentMiddleware[Any]):
         try:
             return current_run()
         except NotInRunError:
-            return self._outside
+            return self.outside
 
     @cached_property
     def _settings(self) -> Settings:
@@ -223,7 +224,7 @@ class Compaction(ChatModelAgentMiddleware[Any]):
 
     def _can_save(self, run: RunContext[Any]) -> bool:
         """Tell whether what is saved can be read again: by a tool of ours, or by whoever gave the backend."""
-        return self.backend is not None or run is self._outside or (self, "reader") in run.cache
+        return self.backend is not None or (self, "reader") in run.cache
 
     async def _plan(self, wire: Wire, history: History[Any], limits: Limits, *, offload: bool) -> Plan[Any]:
         """Plan, and save what the plan takes out; where nothing can be saved, take nothing out that must be."""
