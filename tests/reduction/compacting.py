@@ -12,8 +12,9 @@ from suture import Compaction, Message, ToolCall
 from suture.errors import ContextLengthError, ContextOverflowError
 from suture.kernel import ChatModelAgentState, ModelContext
 from suture.messages import History as Messages
-from suture.reduction import Plan, Save, compact
+from suture.reduction import Change, Plan, Save, compact
 from suture.reduction.draft import rounds_of
+from suture.stores import MemoryBackend
 from suture.testing import ScriptedModel
 from suture.tokens import CharacterCounter
 from suture.wires import get_wire
@@ -120,26 +121,29 @@ def total(wire: str, messages: Sequence[Any]) -> int:
     return sum(COUNTER.count(message, wire) for message in messages)
 
 
-def watched(summarizer: Any) -> Any:
-    """Return a summariser that fails a test when it is to summarise something for the second time."""
-    if isinstance(summarizer, type):
-        return summarizer()
-    summarised: set[str] = set()
+class Watched:
+    """A summariser, and what it has summarised: `twice` is what it was to summarise once more."""
 
-    async def ask(prompt: str) -> str:
-        answer = summarizer(prompt)
+    def __init__(self, summarizer: Any) -> None:
+        self.summarizer, self.done, self.new, self.twice = summarizer, set[str](), set[str](), list[str]()
+
+    async def __call__(self, prompt: str) -> str:
+        answer = self.summarizer(prompt)
         answer = await answer if hasattr(answer, "__await__") else answer
         shown = set(re.findall(r"<\d+\.\d+>", prompt.partition("The conversation:")[2]))
-        if not summarised.isdisjoint(shown):
-            TWICE.append(prompt)
-        summarised.update(shown)
+        self.twice += shown & (self.done | self.new)
+        self.new |= shown
         return answer
 
-    return ask
+    def settle(self, plan: Plan[Any]) -> None:
+        """Take what it said for a summary, if it was taken for one."""
+        if any(change.action == "summarize" for change in plan.changes):
+            self.done |= self.new
+        self.new = set()
 
 
-TWICE: list[str] = []
-"""What a summariser was shown twice: what it raises itself would cost its rung, and not the test."""
+def watched(summarizer: Any) -> Any:
+    return summarizer() if isinstance(summarizer, type) else Watched(summarizer)
 
 
 RUNNER = asyncio.Runner()
@@ -147,9 +151,9 @@ RUNNER = asyncio.Runner()
 
 def compact_in_agent(messages: list[Any], *, max_tokens: int, summarizer: Any, wire: str, **options: Any) -> Plan[Any]:
     """Compact as an agent's middleware does before a turn; what it saved is in the plan."""
-    compaction = Compaction(
-        max_tokens, summarizer=summarizer, token_counter=COUNTER, root_dir="/r", summarizer_timeout=0, **options
-    )
+    files = MemoryBackend()
+    settings: Any = {"token_counter": COUNTER, "backend": files, "root_dir": "/r", "summarizer_timeout": 0}
+    compaction = Compaction(max_tokens, summarizer=summarizer, **settings, **options)
 
     async def turn() -> Any:
         state: ChatModelAgentState[Any] = ChatModelAgentState(messages=Messages(messages))
@@ -159,13 +163,14 @@ def compact_in_agent(messages: list[Any], *, max_tokens: int, summarizer: Any, w
     made = RUNNER.run(turn())
     if made is None:
         return Plan(messages=messages, tokens_before=total(wire, messages), tokens_after=total(wire, messages))
-    files = compaction._outside.session
-    saves = tuple(Save(path, content) for path, content in files.items() if isinstance(content, str))
-    report = made.report
-    assert (report["tokens_before"], report["tokens_after"]) == (total(wire, messages), total(wire, made.messages))
-    return Plan(
-        messages=made.messages, saves=saves, tokens_before=report["tokens_before"], tokens_after=report["tokens_after"]
-    )
+    report = {**made.report, "saves": [Save(path, text) for path, text in RUNNER.run(contents(files)).items()]}
+    report["changes"] = [Change(**change) for change in report["changes"]]
+    return Plan(messages=made.messages, **{name: report[name] for name in report if name != "changed"})
+
+
+async def contents(files: MemoryBackend) -> dict[str, str]:
+    """Return all that a backend holds."""
+    return {path: b"".join([each async for each in files.read(path)]).decode() for path in await files.paths()}
 
 
 class History:
@@ -190,7 +195,9 @@ class History:
             return None
         finally:
             assert all(one is other for one, other in zip(messages, before, strict=True))
-        assert not TWICE
+        if isinstance(summarizer, Watched):
+            assert not summarizer.twice
+            summarizer.settle(plan)
         after = plan.messages
         assert total(wire, after) == plan.tokens_after <= limit or plan.messages is messages
         assert plan.tokens_after <= plan.tokens_before == self.tokens
