@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
 from tests.agent.compaction.scenes import asking, look, size
+from tests.agent.durability.victim import Snapshots
 
 LIMIT = 1_200
 ROOT = Path(__file__).parents[3]
@@ -237,21 +239,74 @@ def test_a_model_that_never_takes_it_ends_the_run_with_what_it_said():
 # A process that dies
 
 
+class Paid(list[str]):
+    """What a summariser was asked."""
+
+    def all(self) -> list[str]:
+        return list(self)
+
+
+async def go_on(store: Any, paid: list[str]) -> None:
+    """Resume a run, and check that it loses nothing, and asks for no summary that was paid for."""
+    prompts: list[str] = []
+    agent, model = _victim.make(store, prompts)
+    result = await agent.resume("k")
+    assert result.output == "done"
+    assert max(map(size, model.requests)) <= 700
+    assert all("4711" in request.messages[0].content for request in model.requests)
+    assert suture.check(result.messages, profile="pairing").acceptable
+    assert set(paid).isdisjoint(prompts)
+    assert len(prompts) == len(set(prompts))
+
+
+def test_behind_whatever_write_a_process_dies_no_summary_is_paid_for_twice():
+    async def scene() -> int:
+        paid = Paid()
+        store = Snapshots(paid)
+        agent, _ = _victim.make(store, paid)
+        assert (await agent.run(_victim.TASK, checkpoint_id="k")).output == "done"
+        *taken, _ = store.taken  # behind the last one the run has ended
+        for journals, had in taken:
+            await go_on(await store.restore(journals), had)
+        return len({len(had) for _, had in taken})
+
+    assert asyncio.run(scene()) > 3
+
+
+@pytest.mark.soak
+def test_behind_whatever_write_a_process_is_killed_no_summary_is_paid_for_twice(
+    tmp_path: Path, covered: Callable[[str], None]
+):
+    async def scene(database: Path) -> None:
+        with SQLiteStore(database) as store:
+            await go_on(store, prompts_of(database))
+
+    killed = 0
+    while die(database := tmp_path / f"{killed}.db", str(killed + 1)):
+        asyncio.run(scene(database))
+        killed += 1
+    covered(f"killed behind each of {killed} writes")
+    assert killed > 20
+
+
+def die(database: Path, *arguments: str) -> bool:
+    """Run the victim; tell whether it was killed before its run had ended."""
+    command = [sys.executable, "-m", "tests.agent.compaction._victim", str(database), *arguments]
+    ended = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr
+    return ended.returncode != 0 and "ended" not in ended.stdout
+
+
+def prompts_of(database: Path) -> list[str]:
+    return list(_victim.Prompts(Path(f"{database}.prompts")))
+
+
 def test_a_process_that_dies_while_it_summarises_goes_on_and_summarises_nothing_twice(tmp_path: Path):
     database = tmp_path / "runs.db"
-    command = [sys.executable, "-m", "tests.agent.compaction._victim", str(database)]
-    ended = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert die(database)
 
-    async def scene() -> tuple[Any, list[str], Any]:
-        prompts: list[str] = []
+    async def scene() -> None:
         with SQLiteStore(database) as store:
-            agent, model = _victim.make(store, prompts)
-            return await agent.resume("k"), prompts, model
+            await go_on(store, prompts_of(database)[:-1])  # the last was not answered
 
-    result, prompts, model = asyncio.run(scene())
-    assert result.output == "done"
-    assert "Summary number 1." in prompts[0]
-    assert len(prompts) == len(set(prompts))
-    assert max(map(size, model.requests)) <= 700
-    assert suture.check(result.messages, profile="pairing").acceptable
+    asyncio.run(scene())
