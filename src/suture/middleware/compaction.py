@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from suture._aio import LOG, settle
-from suture.errors import ConfigError, ContextLengthError, ModelError, NotInRunError, OffloadError
+from suture.errors import ConfigError, ContextLengthError, ModelError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
@@ -19,16 +19,15 @@ from suture.kernel import (
     Model,
     ModelContext,
     ModelRequest,
-    current_run,
 )
 from suture.kernel.requests import ask
 from suture.messages import History
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import Outside, Record
+from suture.middleware.record import InRun, Outside, Record
 from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
 from suture.reduction.compaction import check_sizes, target_of
-from suture.reduction.draft import digest_of
+from suture.reduction.texts import digest_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -44,7 +43,7 @@ _SUMMARIES = "suture.summaries"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Compaction(ChatModelAgentMiddleware[Any]):
+class Compaction(InRun, ChatModelAgentMiddleware[Any]):
     """Keeps a request below a limit, before each model turn and when a provider says that it is too long.
 
     A ladder, measured again after each rung and left at `target_tokens`: old tool results are cleared, old thinking is
@@ -92,12 +91,6 @@ class Compaction(ChatModelAgentMiddleware[Any]):
 
     # What belongs to a run
 
-    def _run(self) -> RunContext[Any]:
-        try:
-            return current_run()
-        except NotInRunError:
-            return self.outside
-
     @cached_property
     def _settings(self) -> Settings:
         """How results are cleared."""
@@ -110,11 +103,7 @@ class Compaction(ChatModelAgentMiddleware[Any]):
         )
 
     def _record(self) -> Record:
-        cache = self._run().cache
-        record = cache.get(self)
-        if record is None:
-            record = cache[self] = Record(self._settings, self._run, "compaction")
-        return record
+        return self._record_of(self._settings, "compaction")
 
     def _backend(self, name: str = "") -> Writer:
         """Return where things are saved."""

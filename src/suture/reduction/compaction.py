@@ -15,8 +15,8 @@ from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
 from suture.profiles import get_profile
 from suture.reduction.clear import Meter, clear, clearable
-from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, digest_of, rounds_of
-from suture.reduction.plan import Plan, complete, make_terms
+from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
+from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
 from suture.reduction.summary import (
     Entry,
@@ -29,7 +29,7 @@ from suture.reduction.summary import (
     summary_text,
     take_chunk,
 )
-from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, shorter_notice
+from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
 from suture.repair import assign
 from suture.repair.cuts import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
@@ -130,8 +130,12 @@ class Compactor:
                 await rung()
                 if self.now <= limits.target:
                     break
-            harsh = (self._cut_blocks, self._cut_words, self._fold_all, self._cut_words, self._fold_words)
-            for rung in (*harsh, self._cut_words):
+            # What the model and its tools said is cut first. Of a user's words more is left: half way to the target.
+            cut_words = partial(self._cut, (limits.limit + limits.target) // 2, words=True)
+            fold_rounds = partial(self._fold_rest, limits.limit // 10, limits.limit // 8)
+            fold_words = partial(self._fold_rest, _LEAST_SUMMARY // 2, 0)
+            cut_rest = partial(self._cut, limits.target, words=False)
+            for rung in (cut_rest, cut_words, fold_rounds, cut_words, fold_words, cut_words):
                 if self.now > limits.limit:
                     rung()
             if self.now > limits.limit:
@@ -399,23 +403,8 @@ class Compactor:
 
     # Cutting
 
-    def _cut_blocks(self) -> None:
-        """Cut the largest results, and what the model said, until there is room."""
-        self._cut(self.limits.target, words=False)
-
-    def _cut_words(self) -> None:
-        """Cut a user's words, too, but leave more of them than of all else: half way to the target."""
-        self._cut((self.limits.limit + self.limits.target) // 2, words=True)
-
-    def _fold_all(self) -> None:
-        """Fold the recent rounds, too."""
-        self._fold_rest(self.limits.limit // 10, self.limits.limit // 8)
-
-    def _fold_words(self) -> None:
-        """Keep of all that is old nothing but where it is."""
-        self._fold_rest(_LEAST_SUMMARY // 2, 0)
-
     def _fold_rest(self, budget: int, room: int) -> None:
+        """Fold the recent rounds, too, into a digest of so many tokens; so many of a user's words stay."""
         survey = self._survey()
         if survey.last:
             fold = self._split(survey, survey.last)
@@ -547,12 +536,8 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     target = target_of(max_tokens, target_tokens)
     tally = Tally(get_wire("openai-chat" if "openai-chat" in names else names[0]), token_counter or CharacterCounter())
     limits = Limits(max_tokens, target, tally.of_rest((), system), tally.of_rest(tool_infos))
-    asks = None if summarizer is None else partial(_ask_plainly, summarizer)
+    asks = None if summarizer is None else partial(ask_plainly, summarizer)
     return complete(Compactor(tally.wire, messages, terms, limits, folding, tally.of, asks).run())
-
-
-async def _ask_plainly(summarizer: Callable[[str], str], prompt: str) -> str:
-    return summarizer(prompt)
 
 
 def target_of(limit: int, target: int | None) -> int:

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from suture._text import replace_surrogates, shorten
 from suture.language import Language
-from suture.reduction.texts import is_cleared_text, named_path
+from suture.reduction.texts import digest_of, is_cleared_text, named_path
 from suture.wires import Wire, argument_json
 from suture.wires.parts import Telling
 
@@ -94,7 +93,7 @@ def summary_text(summary: Summary, tool: str, language: Language) -> str:
     texts, path = _TEXTS[language], _escape(summary.path)
     intro = texts.intro + (texts.saved.format(path=path, tool=tool) if path else "")
     rest = f' saved="{path}">\n{intro}\n\n{_escape(summary.body)}\n</{_TAG}>'
-    return f'<{_TAG} id="{_digest(rest)}"{rest}'
+    return f'<{_TAG} id="{digest_of(rest, 12)}"{rest}'
 
 
 def read_summary(text: str) -> Summary | None:
@@ -104,17 +103,13 @@ def read_summary(text: str) -> Summary | None:
     True
     """
     found = _SUMMARY.fullmatch(text) if text.startswith(f"<{_TAG} ") else None
-    if found is None or _digest(text[found.end(1) + 1 :]) != found[1]:
+    if found is None or digest_of(text[found.end(1) + 1 :], 12) != found[1]:
         return None
     return Summary(found[4], found[2])
 
 
 def _escape(text: str) -> str:
     return replace_surrogates(text).replace(f"<{_TAG}", f"&lt;{_TAG}").replace(f"</{_TAG}", f"&lt;/{_TAG}")
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def cut_middle(text: str, keep: int, path: str, tool: str, language: Language) -> str:

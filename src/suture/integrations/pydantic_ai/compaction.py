@@ -84,7 +84,6 @@ class Compaction(AbstractCapability[Any]):
         told, model = request.model_request_parameters, request.model
         parts = getattr(told, "instruction_parts", None) or ()
         tools = [*told.function_tools, *told.output_tools]
-        known = (getattr(model, "profile", None) or {}) if isinstance(getattr(model, "profile", None), dict) else {}
         return GuestRequest(
             self._compaction,
             "pydantic-ai",
@@ -92,7 +91,7 @@ class Compaction(AbstractCapability[Any]):
             system="\n".join(str(part.content) for part in parts),
             tool_infos=[ToolInfo(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools],
             values=self._values.setdefault(model.model_name, {}),
-            window=known.get("context_window") or context_window(model.model_name),
+            window=context_window(model.model_name),
             summarize=lambda prompt: self._summarize(model, prompt),
             backend=self._compaction.backend,
             root=self._compaction.root_dir or f"/{ctx.conversation_id or ctx.run_id}",
@@ -100,7 +99,7 @@ class Compaction(AbstractCapability[Any]):
 
     async def _summarize(self, model: Model, prompt: str) -> str:
         chosen: Any = model if self._summarizer is None else self._summarizer
-        if not isinstance(chosen, Model | str):
+        if callable(chosen):
             return await settle(chosen(prompt))
         reply = await model_request(chosen, [ModelRequest.user_text_prompt(prompt)])
         if reply.tool_calls:
