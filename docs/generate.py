@@ -180,6 +180,8 @@ def _facts(profile: Profile) -> Iterator[str]:
         yield f"- Tool names: `{_cell(profile.names)}`"
     if profile.field:
         yield f"- Field on a message with calls: `{profile.field}`"
+    if not profile.reads_compacted:
+        yield "- What stands before a compaction of the provider's own is ignored, and not billed."
     if profile.system_outside:
         yield "- System messages are sent outside of the list."
     if not profile.adjacent:

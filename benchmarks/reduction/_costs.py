@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from _measure import Row, Section, Settings, say
 from _program import Failed, Program
 from replay import (
+    COMPACTION,
     LIMITS,
     POLICIES,
     LangChain,
@@ -14,6 +15,7 @@ from replay import (
     caches_table,
     corpus_file,
     costs_table,
+    peers,
     read_corpus,
     replay_all,
     rivals_table,
@@ -41,8 +43,10 @@ def measure_costs(settings: Settings) -> Section:
         return Section(_HEAD, [row], ("SUTURE_CORPUS says where they are. docs/reduction-measured.md has figures.",))
     recordings = read_corpus(file, settings.replayed)
     say(f"replay: {len(recordings)} runs")
-    outcome = replay_all(recordings)
+    with peers() as others:
+        outcome = replay_all(recordings, others)
     rows = [_row(outcome, limit, other) for limit in LIMITS for other in POLICIES if other != _OURS]
+    rows += [row for limit in LIMITS for row in _compaction(outcome, limit)]
     rows.append(_compare(recordings))
     tables: list[str] = []
     for table in (costs_table(outcome), caches_table(outcome), rivals_table(outcome)):
@@ -56,6 +60,15 @@ def _row(outcome: Outcome, limit: int, other: str) -> Row:
     return Row(
         what=f"limit of {limit:,} tokens ({ratio - 1:+.1%})", against=other, ratio=ratio, goal="< 1", met=ratio < 1
     )
+
+
+def _compaction(outcome: Outcome, limit: int) -> list[Row]:
+    """Return whether compaction keeps to the limit, and what it costs over the best of those that only clear."""
+    mine = outcome.bills[COMPACTION, limit]
+    ratio = mine.cost / min(outcome.bills[name, limit].cost for name in POLICIES)
+    over = Row(what=f"compaction, requests over {limit:,} tokens", ratio=mine.over, goal="= 0", met=mine.over == 0)
+    what = f"compaction, limit of {limit:,} tokens ({ratio - 1:+.1%})"
+    return [over, Row(what=what, against="the cheapest of them", ratio=ratio, goal="<= 1", met=ratio <= 1)]
 
 
 def _compare(recordings: Sequence[Recording]) -> Row:

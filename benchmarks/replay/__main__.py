@@ -8,6 +8,7 @@ from ._corpus import corpus_file, read_corpus
 from ._outcome import replay_all
 from ._page import PAGE, PICTURE, filled
 from ._picture import draw
+from ._summaries import peers
 from ._tables import caches_table, costs_table, rivals_table
 
 
@@ -20,7 +21,8 @@ def main() -> int:
         print("the corpus is not on this machine; SUTURE_CORPUS says where it is", file=sys.stderr)
         return 2
     start = time.perf_counter()
-    outcome = replay_all(read_corpus(file))
+    with peers() as others:
+        outcome = replay_all(read_corpus(file), others)
     for table in (costs_table(outcome), caches_table(outcome), rivals_table(outcome)):
         print(*table.lines(), "", sep="\n")
     print(f"{outcome.runs} runs, {outcome.requests:,} requests, in {time.perf_counter() - start:.0f} s")

@@ -43,6 +43,8 @@ class Bill:
     """Requests over the limit."""
     avoidable: int = 0
     """… although it could be met by clearing all that is old."""
+    summaries: float = 0.0
+    """What summaries cost, in tokens at the full price."""
     by_run: dict[str, float] = field(default_factory=dict)
     """What each run costs, with any prefix."""
 
@@ -53,20 +55,20 @@ class Bill:
     @property
     def cost(self) -> float:
         """The price of all, where any prefix can be read from the cache."""
-        return _price(self.sent, self.read)
+        return _price(self.sent, self.read) + self.summaries
 
     @property
     def strict_cost(self) -> float:
-        return _price(self.sent, self.strict)
+        return _price(self.sent, self.strict) + self.summaries
 
     @property
     def strict_more_cost(self) -> float:
-        return _price(self.sent, self.strict_more)
+        return _price(self.sent, self.strict_more) + self.summaries
 
     @property
     def fresh_cost(self) -> float:
         """The price of all without a cache."""
-        return FRESH * self.sent
+        return FRESH * self.sent + self.summaries
 
     @property
     def hits(self) -> float:
@@ -205,6 +207,7 @@ def _replay_one(recording: Recording, policy: Policy, bill: Bill, scale: Scale) 
             before = sent
         policy.add(message)
         least.add(message)
+    bill.summaries += policy.paid
 
 
 def _price(sent: int, read: int) -> float:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from ._corpus import Recording
 from ._meter import Bill, replay
-from ._policies import OURS, POLICIES, REST
+from ._policies import OURS, POLICIES
 from ._scale import Scale
+from ._summaries import REST, Make
 
 __all__ = ["LIMITS", "Outcome", "Rivalry", "replay_all"]
 
@@ -35,6 +36,11 @@ class Outcome(NamedTuple):
     bills: Mapping[tuple[str, int], Bill]
 
     @property
+    def names(self) -> list[str]:
+        """The policies, in the order of the tables."""
+        return list(dict.fromkeys(name for name, _ in self.bills))
+
+    @property
     def requests(self) -> int:
         return next(iter(self.bills.values())).requests
 
@@ -51,10 +57,10 @@ class Outcome(NamedTuple):
                     yield _rivalry(limit, other, self.bills[OURS, limit], self.bills[other, limit])
 
 
-def replay_all(recordings: Sequence[Recording]) -> Outcome:
-    """Replay all runs with every policy, at every limit."""
+def replay_all(recordings: Sequence[Recording], others: Mapping[str, Make] | None = None) -> Outcome:
+    """Replay all runs with every policy, at every limit; `others` are those of other frameworks."""
     scale = Scale()
-    everyone = {**POLICIES, **REST}
+    everyone = {**POLICIES, **REST, **(others or {})}
     bills = {
         (name, limit): replay(recordings, make, limit, scale) for limit in LIMITS for name, make in everyone.items()
     }

@@ -2,20 +2,25 @@
 
 from html import escape
 
-from ._meter import READ, WRITE, Bill
+from ._meter import FRESH, READ, WRITE, Bill
 from ._outcome import LIMITS, Outcome
-from ._policies import OURS, POLICIES, REST
+from ._policies import OURS
 
 __all__ = ["draw"]
 
 _WIDTH, _LEFT, _RIGHT = 760, 168, 92
 _BAR, _STEP, _HEAD, _TOP = 16, 22, 30, 64
-_PARTS = (("read", "read from the cache"), ("again", "written again, behind a change"), ("new", "new, written once"))
+_PARTS = (
+    ("read", "read from the cache", READ),
+    ("again", "written again, behind a change", WRITE),
+    ("new", "new, written once", WRITE),
+    ("asked", "summaries", FRESH),
+)
 _STYLE = """\
 text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 .head, .ours { font-weight: 600; }
 .small { font-size: 12px; fill: #59636e; }
-.read { fill: #4a8fe0; } .again { fill: #e07b39; } .new { fill: #9aa4af; }
+.read { fill: #4a8fe0; } .again { fill: #e07b39; } .new { fill: #9aa4af; } .asked { fill: #8b6cc9; }
 .axis { stroke: #8c959f; }
 @media (prefers-color-scheme: dark) {
   text { fill: #f0f6fc; }
@@ -26,7 +31,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 
 def draw(outcome: Outcome) -> str:
     """Return the picture: a bar for each policy at each limit, made of what its cost is made of."""
-    names = (*POLICIES, *REST)
+    names = outcome.names
     most = max(bill.cost for bill in outcome.bills.values())
     per = (_WIDTH - _LEFT - _RIGHT) / most
     drawn = [_legend(outcome)]
@@ -53,8 +58,7 @@ def _legend(outcome: Outcome) -> str:
     said = f"Cost in thousands of tokens at full price: {outcome.runs} runs, {outcome.requests:,} requests"
     drawn = [_text(0, 14, said, "head")]
     left = 0.0
-    for kind, words in _PARTS:
-        price = READ if kind == "read" else WRITE
+    for kind, words, price in _PARTS:
         drawn.append(f'<rect class="{kind}" x="{left:g}" y="28" width="12" height="12"/>')
         drawn.append(_text(left + 18, 39, f"{words} (x {price:g})", "small"))
         left += 36 + 6.2 * len(f"{words} (x {price:g})")
@@ -64,7 +68,8 @@ def _legend(outcome: Outcome) -> str:
 def _bar(name: str, bill: Bill, top: float, per: float) -> list[str]:
     drawn = [_text(_LEFT - 8, top + 12.5, name, "ours" if name == OURS else "", 'text-anchor="end"')]
     left = float(_LEFT)
-    for kind, cost in (("read", READ * bill.read), ("again", WRITE * bill.rewritten), ("new", WRITE * bill.new)):
+    for (kind, _, price), tokens in zip(_PARTS, (bill.read, bill.rewritten, bill.new, bill.summaries), strict=True):
+        cost = price * tokens
         width = cost * per
         if width:
             drawn.append(f'<rect class="{kind}" x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_BAR}"/>')

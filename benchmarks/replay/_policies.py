@@ -17,10 +17,10 @@ from ._scale import Scale
 __all__ = [
     "OURS",
     "POLICIES",
-    "REST",
     "LangChain",
     "NoReduction",
     "Ours",
+    "OursGated",
     "Policy",
     "Reference",
     "last_round",
@@ -44,6 +44,8 @@ class Policy:
         self.limit, self.scale = limit, scale
         self.history: list[Chat] = []
         self.tokens = 0
+        self.paid = 0.0
+        """What summaries cost."""
 
     def add(self, message: Chat) -> None:
         """Take a message that was just made."""
@@ -220,5 +222,3 @@ POLICIES: Mapping[str, Callable[[Recording, int, Scale], Policy]] = {
     OURS: Ours,
 }
 """The four that the goal is about."""
-REST: Mapping[str, Callable[[Recording, int, Scale], Policy]] = {"ours, frees >= 0.4 L": OursGated}
-"""Further ones, to compare."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ._meter import Bill
 from ._outcome import LIMITS, Outcome
-from ._policies import POLICIES, REST
+from ._policies import POLICIES
 
 __all__ = ["Table", "caches_table", "costs_table", "rivals_table"]
 
@@ -102,9 +102,8 @@ def rivals_table(outcome: Outcome) -> Table:
 
 
 def _bills(outcome: Outcome) -> list[tuple[int, str, Bill, Bill]]:
-    names = (*POLICIES, *REST)
     bills = outcome.bills
-    return [(limit, name, bills[name, limit], bills[_NOTHING, limit]) for limit in LIMITS for name in names]
+    return [(limit, name, bills[name, limit], bills[_NOTHING, limit]) for limit in LIMITS for name in outcome.names]
 
 
 def _kilo(number: float) -> str:

@@ -184,6 +184,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     adjacent: bool = True
     """Results stand right behind their turn, even on a wire that would not mind."""
 
+    reads_compacted: bool = True
+    """What stands before the provider's own compaction is still read, and billed; if not, it is ignored."""
     system_outside: bool = False
     """System messages are sent outside of the list: the first of the others is the first."""
 

@@ -88,7 +88,8 @@ def test_a_reply_that_leaves_no_room_for_any_input_is_not_taken_off():
 @pytest.mark.parametrize(
     ("model", "window"),
     [
-        ("gpt-5-mini", 400_000),
+        ("gpt-5-mini", 272_000),
+        ("claude-opus-4-6", 1_000_000),
         ("gpt-4", 8_192),
         ("gpt-4o-mini-2024-07-18", 128_000),
         ("openai/gpt-4.1", 1_047_576),

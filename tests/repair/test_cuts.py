@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
+from suture.codecs import get_codec
+from suture.wires import get_wire
 from tests.histories import Step, write
 from tests.repair.test_properties import numbered, steps
 
@@ -48,6 +50,19 @@ def test_a_late_result_keeps_all_that_stands_before_it_together():
     call = suture.Message.assistant(tool_calls=[suture.ToolCall("a", "f", "{}")])
     history = [call, suture.Message.user("well?"), suture.Message.tool("1", "a"), suture.Message.user("ah")]
     assert suture.cuts(history) == [0, 3, 4]
+
+
+def test_a_history_may_be_cut_before_what_the_provider_compacted_itself():
+    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
+    history = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "first"},
+        sealed,
+        {"role": "assistant", "content": "then"},
+    ]
+    assert suture.cuts(history) == [0, 1, 2, 4]
+    kept = get_codec("openai-responses").decode_messages(history)
+    assert [get_wire("agentic").compacted_by(message) for message in kept] == ["", "openai-responses"]
 
 
 def test_a_reasoning_item_is_not_parted_from_what_follows_it():

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from suture._aio import LOG, settle
-from suture.errors import ConfigError, ContextLengthError, ModelError, NotInRunError, OffloadError
+from suture.errors import ConfigError, ContextLengthError, ModelError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
@@ -19,16 +19,15 @@ from suture.kernel import (
     Model,
     ModelContext,
     ModelRequest,
-    current_run,
 )
 from suture.kernel.requests import ask
 from suture.messages import History
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import Outside, Record
+from suture.middleware.record import InRun, Outside, Record
 from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
 from suture.reduction.compaction import check_sizes, target_of
-from suture.reduction.draft import digest_of
+from suture.reduction.texts import digest_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -44,7 +43,7 @@ _SUMMARIES = "suture.summaries"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Compaction(ChatModelAgentMiddleware[Any]):
+class Compaction(InRun, ChatModelAgentMiddleware[Any]):
     """Keeps a request below a limit, before each model turn and when a provider says that it is too long.
 
     A ladder, measured again after each rung and left at `target_tokens`: old tool results are cleared, old thinking is
@@ -79,7 +78,8 @@ class Compaction(ChatModelAgentMiddleware[Any]):
     root_dir: str | None = None
     summarizer_timeout: float = 120.0
     """How many seconds one answer of the summariser may take."""
-    _outside: Outside = field(default_factory=Outside, init=False)
+    outside: Outside = field(default_factory=Outside, init=False)
+    """Stands for the run where there is none: guests are not run by our agent."""
 
     def __post_init__(self) -> None:
         check_sizes(self.max_tokens, self.target_tokens, self.keep_recent_rounds, self.keep_user_tokens)
@@ -90,12 +90,6 @@ class Compaction(ChatModelAgentMiddleware[Any]):
             raise ConfigError(f"a summarizer is a model or a function, not {type(self.summarizer).__name__}")
 
     # What belongs to a run
-
-    def _run(self) -> RunContext[Any]:
-        try:
-            return current_run()
-        except NotInRunError:
-            return self._outside
 
     @cached_property
     def _settings(self) -> Settings:
@@ -109,11 +103,7 @@ class Compaction(ChatModelAgentMiddleware[Any]):
         )
 
     def _record(self) -> Record:
-        cache = self._run().cache
-        record = cache.get(self)
-        if record is None:
-            record = cache[self] = Record(self._settings, self._run, "compaction")
-        return record
+        return self._record_of(self._settings, "compaction")
 
     def _backend(self, name: str = "") -> Writer:
         """Return where things are saved."""
@@ -223,7 +213,7 @@ class Compaction(ChatModelAgentMiddleware[Any]):
 
     def _can_save(self, run: RunContext[Any]) -> bool:
         """Tell whether what is saved can be read again: by a tool of ours, or by whoever gave the backend."""
-        return self.backend is not None or run is self._outside or (self, "reader") in run.cache
+        return self.backend is not None or (self, "reader") in run.cache
 
     async def _plan(self, wire: Wire, history: History[Any], limits: Limits, *, offload: bool) -> Plan[Any]:
         """Plan, and save what the plan takes out; where nothing can be saved, take nothing out that must be."""
@@ -233,7 +223,8 @@ class Compaction(ChatModelAgentMiddleware[Any]):
         terms = terms._replace(settings=dataclasses.replace(self._settings, read_file_tool_name=reader))
         model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
-        folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, window)
+        room = int(_SHARE * window) if window else None
+        folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, room)
         asks = None if model is None else _Memory(run.values, partial(self._ask, run, model)).ask
         plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
         try:

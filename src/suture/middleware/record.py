@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 from msgspec.structs import replace
 
 from suture._aio import settle
-from suture.errors import OffloadError
+from suture.errors import NotInRunError, OffloadError
+from suture.kernel import current_run
 from suture.language import current_language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
 from suture.middleware.offload import ATTEMPTS, BackendOf, is_taken, save_all, unsaved
@@ -45,6 +46,27 @@ class Outside(RunContext[Any]):
 
     def spend(self, usage: TokenUsage) -> None:
         """Count for nobody."""
+
+
+class InRun:
+    """A middleware whose hooks may be called by hand, or by a guest, too: then `outside` stands for the run."""
+
+    outside: Outside
+
+    def _run(self) -> RunContext[Any]:
+        """Return the run that the code at hand belongs to."""
+        try:
+            return current_run()
+        except NotInRunError:
+            return self.outside
+
+    def _record_of(self, settings: Settings, name: str = "reduction") -> "Record":
+        """Return what that run knows of its output."""
+        cache = self._run().cache
+        record = cache.get(self)
+        if record is None:
+            record = cache[self] = Record(settings, self._run, name)
+        return record
 
 
 async def ask(function: Callable[..., Any], *arguments: Any) -> Any:

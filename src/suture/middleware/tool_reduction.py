@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from msgspec.structs import replace
 
 from suture._aio import close, closing, settle, wait_to_the_end
-from suture.errors import ConfigError, NotInRunError, OffloadError
+from suture.errors import ConfigError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
@@ -21,12 +21,11 @@ from suture.kernel import (
     ModelContext,
     Sink,
     ToolCallRequest,
-    current_run,
 )
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.middleware.offload import ATTEMPTS, Pipe, Upload, claim, release, unsaved
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import Outside, Question, Record
+from suture.middleware.record import InRun, Outside, Question, Record
 from suture.reduction import Save, Saved, Settings, ToolDetail, Writer
 from suture.reduction.draft import SAVED
 from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, streamed_text
@@ -34,13 +33,12 @@ from suture.reduction.truncate import decide_truncation, name_file, text_length
 from suture.repair.texts import is_builtin_text
 from suture.stores import FileBackend, PathTakenError
 from suture.tools import Tool
-from suture.tools.context import RunContext
 
 _STREAMING = ("streamable", "enhanced_streamable")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
+class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
     """Keeps tool output from overflowing the context, in two phases.
 
     *Truncation*, when a tool returns: text longer than `max_length_for_trunc` is saved in the backend, and a notice
@@ -70,7 +68,7 @@ class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
     """What happens when output cannot be saved: nothing is changed, and the run stops before the next model turn, or
     goes on and sends a `Custom` event."""
 
-    _outside: Outside = field(default_factory=Outside, init=False)
+    outside: Outside = field(default_factory=Outside, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,20 +105,9 @@ class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
             return ()
         return reading_tools(self._record, self.backend_of, self.read_file_tool_name, self.max_length_for_read)
 
-    def _run(self) -> RunContext[Any]:
-        """Return the run that the code at hand belongs to, or what stands for it where a hook is called by hand."""
-        try:
-            return current_run()
-        except NotInRunError:
-            return self._outside
-
     def _record(self) -> Record:
-        """Return what that run knows of its output."""
-        cache = self._run().cache
-        record = cache.get(self)
-        if record is None:
-            record = cache[self] = Record(self, self._run)
-        return record
+        """Return what the run knows of its output."""
+        return self._record_of(self)
 
     def _report(self, record: Record, error: OffloadError) -> None:
         """Do what is to be done when output could not be saved."""
@@ -129,7 +116,7 @@ class ToolReduction(Settings, ChatModelAgentMiddleware[Any]):
             if not record.reported.issuperset(error.calls):
                 record.reported.update(error.calls)
                 run.send(Custom("tool_output_not_saved", {"calls": error.calls, "error": str(error)}))
-        elif run is self._outside:
+        elif run is self.outside:
             raise error
         else:  # raised before the next model turn: here it would be taken for the tool's
             record.failure = error if record.failure is None else record.failure.joined(error)

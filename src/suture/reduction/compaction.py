@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
 from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
+from suture.profiles import get_profile
 from suture.reduction.clear import Meter, clear, clearable
-from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, digest_of, rounds_of
-from suture.reduction.plan import Plan, complete, make_terms
+from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
+from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
 from suture.reduction.summary import (
     Entry,
@@ -28,8 +29,9 @@ from suture.reduction.summary import (
     summary_text,
     take_chunk,
 )
-from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, shorter_notice
-from suture.repair.cuts import cuts
+from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
+from suture.repair import assign
+from suture.repair.cuts import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
 from suture.wires.parts import Telling
@@ -124,12 +126,16 @@ class Compactor:
         """Climb the ladder until there is room; raise `ContextOverflowError` where there never is."""
         limits = self.limits
         if self.now > limits.limit:
-            for rung in (self._clear, self._drop_thinking, self._fold_old):
+            for rung in (self._drop_compacted, self._clear, self._drop_thinking, self._fold_old):
                 await rung()
                 if self.now <= limits.target:
                     break
-            harsh = (self._cut_blocks, self._cut_words, self._fold_all, self._cut_words, self._fold_words)
-            for rung in (*harsh, self._cut_words):
+            # What the model and its tools said is cut first. Of a user's words more is left: half way to the target.
+            cut_words = partial(self._cut, (limits.limit + limits.target) // 2, words=True)
+            fold_rounds = partial(self._fold_rest, limits.limit // 10, limits.limit // 8)
+            fold_words = partial(self._fold_rest, _LEAST_SUMMARY // 2, 0)
+            cut_rest = partial(self._cut, limits.target, words=False)
+            for rung in (cut_rest, cut_words, fold_rounds, cut_words, fold_words, cut_words):
                 if self.now > limits.limit:
                     rung()
             if self.now > limits.limit:
@@ -163,7 +169,22 @@ class Compactor:
         tokens, what, index = max(found, key=lambda each: each[0])
         return ContextOverflowError(what, tokens, limits.limit, index=index)
 
-    # What can be had without losing anything: tool results that were saved, thoughts
+    # What can be had without losing anything: what a provider has compacted, results that were saved, thoughts
+
+    async def _drop_compacted(self) -> None:
+        """Drop what stands before the provider's own compaction, but no words of a user that it still reads."""
+        wire, messages = self.wire, self.messages
+        last = next((at for at in range(len(messages) - 1, 0, -1) if wire.compacted_by(messages[at])), 0)
+        survey = self._survey() if last else None
+        if survey is None or last not in dict(survey.segments):
+            return
+        reads = get_profile(wire.compacted_by(messages[last])).reads_compacted
+        kept = [
+            message
+            for _, message, is_words in self._split(survey, last).kept
+            if (reads or not is_words) and not wire.compacted_by(message)
+        ]
+        self._take("drop", [*kept, *messages[last:]], index=last)
 
     async def _clear(self) -> None:
         settings = dataclasses.replace(
@@ -195,13 +216,14 @@ class Compactor:
 
     def _survey(self) -> _Survey:
         wire, messages = self.wire, self.messages
-        places = [place for place in cuts(messages, wire) if place <= wire.first_reference(messages)]
+        found, end = assign(wire, messages), wire.first_reference(messages)
+        places = [place for place in cuts_between(wire, messages, found) if place <= end]
         segments = list(pairwise(places))
         pending = {
             place
-            for found in rounds_of(wire, messages)
-            if len(found.answers) < len(found.calls)
-            for place in range(found.first, found.last + 1)
+            for turn in found.turns
+            if any(slot.answer is None for slot in turn.slots)
+            for place in range(found.records[turn.first].index, found.records[turn.last].index + 1)
         }
         last = recent = places[-1]
         if segments and last == len(messages):
@@ -235,8 +257,11 @@ class Compactor:
                 message = messages[place]
                 view = wire.view(message)
                 summary = self._summary(message) if view.role == "user" else None
-                if whole or view.role == "system" or wire.is_boundary(message):
+                if whole or view.role == "system":
                     fold.kept.append((place, message, False))
+                elif wire.compacted_by(message):  # it has all that was said before it
+                    fold.kept.append((place, message, False))
+                    fold = fold._replace(previous=Summary("", fold.previous.path), gone=[])
                 elif summary is not None:  # it has what users said before it
                     gone = [each for each in fold.gone if wire.view(each).role != "user"]
                     fold = fold._replace(previous=summary, gone=gone)
@@ -378,23 +403,8 @@ class Compactor:
 
     # Cutting
 
-    def _cut_blocks(self) -> None:
-        """Cut the largest results, and what the model said, until there is room."""
-        self._cut(self.limits.target, words=False)
-
-    def _cut_words(self) -> None:
-        """Cut a user's words, too, but leave more of them than of all else: half way to the target."""
-        self._cut((self.limits.limit + self.limits.target) // 2, words=True)
-
-    def _fold_all(self) -> None:
-        """Fold the recent rounds, too."""
-        self._fold_rest(self.limits.limit // 10, self.limits.limit // 8)
-
-    def _fold_words(self) -> None:
-        """Keep of all that is old nothing but where it is."""
-        self._fold_rest(_LEAST_SUMMARY // 2, 0)
-
     def _fold_rest(self, budget: int, room: int) -> None:
+        """Fold the recent rounds, too, into a digest of so many tokens; so many of a user's words stay."""
         survey = self._survey()
         if survey.last:
             fold = self._split(survey, survey.last)
@@ -443,7 +453,7 @@ class Compactor:
                 return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
             if words and self.folding.offload:
                 return self._cut_message(message, level, saves) or message
-        elif view.role == "assistant" and not view.signed and not wire.is_boundary(message):
+        elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):
             return self._cut_message(message, level, saves) or message
         return message
 
@@ -526,12 +536,8 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     target = target_of(max_tokens, target_tokens)
     tally = Tally(get_wire("openai-chat" if "openai-chat" in names else names[0]), token_counter or CharacterCounter())
     limits = Limits(max_tokens, target, tally.of_rest((), system), tally.of_rest(tool_infos))
-    asks = None if summarizer is None else partial(_ask_plainly, summarizer)
+    asks = None if summarizer is None else partial(ask_plainly, summarizer)
     return complete(Compactor(tally.wire, messages, terms, limits, folding, tally.of, asks).run())
-
-
-async def _ask_plainly(summarizer: Callable[[str], str], prompt: str) -> str:
-    return summarizer(prompt)
 
 
 def target_of(limit: int, target: int | None) -> int:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from suture.language import Language
 from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
 from suture.reduction.settings import ClearResult, Settings, ToolDetail, TruncResult
-from suture.reduction.texts import folded, is_cleared_text, named_path
+from suture.reduction.texts import digest_of, folded, is_cleared_text, named_path
 from suture.repair import Assignment, Turn, assign
 from suture.repair.texts import is_builtin_text
 from suture.wires import Call, CallEdit, Result, ResultEdit, Wire, argument_json
@@ -85,15 +84,6 @@ class Register:
         mine = [saved for saved in self.by_call.get(call_id, ()) if saved.length == len(content)]
         digest = digest_of(content) if mine else ""
         return next((saved for saved in mine if saved.digest == digest), None)
-
-
-def digest_of(content: str) -> str:
-    """Return a short name for a text.
-
-    >>> digest_of("42")
-    '73475cb40a568e8d'
-    """
-    return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def mark_saved(saved: Saved) -> dict[str, Any]:

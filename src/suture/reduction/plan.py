@@ -159,7 +159,7 @@ def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offloa
         language=language,
         offloads=offloads,
         is_taken={folded(saved.path) for saved in ledger.saved}.__contains__,
-        ask=_ask_plainly,
+        ask=ask_plainly,
         known=Register(ledger),
     )
 
@@ -178,7 +178,7 @@ def _choose(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
     return Settings(**changes) if settings is None else dataclasses.replace(settings, **changes)
 
 
-async def _ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
+async def ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of the user's; refuse one that is async."""
     answer = function(*arguments)
     if not hasattr(answer, "__await__"):

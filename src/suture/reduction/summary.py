@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from suture._text import replace_surrogates, shorten
 from suture.language import Language
-from suture.reduction.texts import is_cleared_text, named_path
+from suture.reduction.texts import digest_of, is_cleared_text, named_path
 from suture.wires import Wire, argument_json
 from suture.wires.parts import Telling
 
@@ -94,7 +93,7 @@ def summary_text(summary: Summary, tool: str, language: Language) -> str:
     texts, path = _TEXTS[language], _escape(summary.path)
     intro = texts.intro + (texts.saved.format(path=path, tool=tool) if path else "")
     rest = f' saved="{path}">\n{intro}\n\n{_escape(summary.body)}\n</{_TAG}>'
-    return f'<{_TAG} id="{_digest(rest)}"{rest}'
+    return f'<{_TAG} id="{digest_of(rest, 12)}"{rest}'
 
 
 def read_summary(text: str) -> Summary | None:
@@ -104,17 +103,13 @@ def read_summary(text: str) -> Summary | None:
     True
     """
     found = _SUMMARY.fullmatch(text) if text.startswith(f"<{_TAG} ") else None
-    if found is None or _digest(text[found.end(1) + 1 :]) != found[1]:
+    if found is None or digest_of(text[found.end(1) + 1 :], 12) != found[1]:
         return None
     return Summary(found[4], found[2])
 
 
 def _escape(text: str) -> str:
     return replace_surrogates(text).replace(f"<{_TAG}", f"&lt;{_TAG}").replace(f"</{_TAG}", f"&lt;/{_TAG}")
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def cut_middle(text: str, keep: int, path: str, tool: str, language: Language) -> str:
@@ -221,17 +216,19 @@ def prompt_text(previous: str, chunk: str, words: int, language: Language, instr
 
 
 def take_chunk(texts: Sequence[str], room: int, measure: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Return as many texts as have room, and the rest; of one that has no room by itself, the first part.
+    r"""Return as many texts as have room, and the rest; what would leave half of the room empty is split.
 
-    >>> take_chunk(["user: hi", "assistant: ho"], 9, len)
-    ('user: hi', ['assistant: ho'])
+    >>> take_chunk(["user: hi", "assistant: ho"], 9, len), take_chunk(["user: hi", "assistant: ho"], 20, len)
+    (('user: hi', ['assistant: ho']), ('user: hi\nassistant', [': ho']))
     """
-    first, *rest = texts
-    cost = measure(first)
-    if cost > room:
-        length = max(1, len(first) * room // cost * 9 // 10)
-        return first[:length], [first[length:], *rest]
-    taken = [first]
-    while rest and (cost := cost + measure(rest[0]) + 1) <= room:
-        taken.append(rest.pop(0))
+    taken, rest, left = list[str](), list(texts), room
+    while rest:
+        text = rest[0]
+        cost = measure(text) + bool(taken)
+        if cost > left:
+            if left > room // 2:
+                length = max(1, len(text) * left // cost * 9 // 10)
+                taken, rest[0] = [*taken, text[:length]], text[length:]
+            break
+        taken, left = [*taken, rest.pop(0)], left - cost
     return "\n".join(taken), rest

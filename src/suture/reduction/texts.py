@@ -218,7 +218,7 @@ def safe_name(text: str) -> str:
     """
     if text and len(text) <= _LONGEST_NAME and _UNSAFE.search(text) is None:
         return text
-    return f"{_UNSAFE.sub('_', text[:_LONGEST_NAME]) or 'call'}-{_digest(text)}"
+    return f"{_UNSAFE.sub('_', text[:_LONGEST_NAME]) or 'call'}-{digest_of(text, 12)}"
 
 
 def offload_path(root: str, phase: str, call_id: str) -> str:
@@ -241,7 +241,7 @@ def free_path(path: str, is_taken: Callable[[str], bool], owner: str = "") -> st
     found, number = path, 1
     while is_taken(folded(found)):
         number += 1
-        found = f"{path}-{_digest(f'{owner}{path}#{number}')}"
+        found = f"{path}-{digest_of(f'{owner}{path}#{number}', 12)}"
     return found
 
 
@@ -254,5 +254,10 @@ def folded(path: str) -> str:
     return "/" + path.lstrip("/").casefold()
 
 
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def digest_of(text: str, length: int = 16) -> str:
+    """Return a short name for a text.
+
+    >>> digest_of("42")
+    '73475cb40a568e8d'
+    """
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from suture.errors import AmbiguousWireError
-from suture.repair.pairing import assign
+from suture.repair.pairing import Assignment, assign
 from suture.wires import Wire, get_wire, recognise
 
 
@@ -13,7 +13,8 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
     """Return the places where `messages` may be cut: `messages[:place]` and `messages[place:]` are whole each.
 
     No call stands on one side and its result on the other. Neighbouring messages of the model stay together: they may
-    be one signed turn, or a reasoning item and what follows it. The two ends are places, too.
+    be one signed turn, or a reasoning item and what follows it; only the provider's own compaction begins anew. The two
+    ends are places, too.
 
     >>> call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     >>> history = [
@@ -26,18 +27,20 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
     [0, 1, 3, 4]
     """
     names = recognise(messages) if wire is None else (wire,)
-    found = [_find(get_wire(name) if isinstance(name, str) else name, messages) for name in names]
+    wires = [get_wire(name) if isinstance(name, str) else name for name in names]
+    found = [cuts_between(each, messages, assign(each, messages)) for each in wires]
     if any(other != found[0] for other in found[1:]):
         raise AmbiguousWireError(tuple(str(name) for name in names))
     return found[0]
 
 
-def _find(wire: Wire, messages: Sequence[Any]) -> list[int]:
-    assignment = assign(wire, messages)
+def cuts_between(wire: Wire, messages: Sequence[Any], assignment: Assignment) -> list[int]:
+    """Return the places where `messages` may be cut, whose results were assigned to their calls before."""
     records = assignment.records
     closed = bytearray(len(messages) + 1)
     for one, other in pairwise(records):
-        if one.view.role == other.view.role == "assistant" and one.index != other.index:
+        same_turn = one.view.role == other.view.role == "assistant" and one.index != other.index
+        if same_turn and not wire.compacted_by(messages[other.index]):
             closed[other.index] = 1
     for turn in assignment.turns:
         places = [turn.first, turn.last]

@@ -16,6 +16,7 @@ from suture.messages import (
     FunctionToolCall,
     FunctionToolResult,
     Message,
+    Opaque,
     Part,
     Reasoning,
     ReasoningPart,
@@ -89,6 +90,18 @@ class NativeWire(ChatWire):
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
         """Return `message` with `extra` attached as well."""
         return replace(message, extra={**message.extra, **extra}) if extra else message
+
+    def compacted_by(self, message: Any) -> str:
+        """Return whose own compaction is among what a codec kept as it came: `anthropic.block` is Anthropic's."""
+        parts: Sequence[Any] = getattr(message, "content_blocks", None) or getattr(
+            message, "assistant_gen_multi_content", ()
+        )
+        for part in parts:
+            if isinstance(part, Opaque):
+                value = cast("Mapping[str, Any]", part.data.get("value") or {})
+                if value.get("type") in {"compaction", "compaction_summary"}:
+                    return part.type.partition(".")[0] if any(map(value.get, ("content", "encrypted_content"))) else ""
+        return ""
 
     def deltas(self, message: Any) -> list[Delta]:
         self.check(message)

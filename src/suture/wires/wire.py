@@ -285,10 +285,10 @@ class Wire(ABC):
         view = self.view(message)
         return message if view.calls or view.results else self.speak(view.role, text)
 
-    def is_boundary(self, message: Any) -> bool:
-        """Tell whether `message` is the provider's own, sealed summary of what stands before it."""
+    def compacted_by(self, message: Any) -> str:
+        """Return whose own summary of all before it `message` holds, as the name of a profile; mostly nobody's."""
         del message
-        return False
+        return ""
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
         """Return `message` with documents named as none of `names` is; the names are added to them."""

@@ -1,18 +1,21 @@
-"""A program whose run is killed while its history is being summarised, behind the first answer of the summariser.
+"""A program whose run is killed: when it is to summarise for the second time, or behind its n-th write.
 
-Started with `python -m tests.agent.compaction._victim DATABASE`.
+Started with `python -m tests.agent.compaction._victim DATABASE [N]`.
 """
 
 import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from suture import ChatModelAgent, Compaction, tool
-from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction.scenes import asking, long_text
+from tests.agent.durability.victim import Deadly
+
+TASK = "Look ten things up. The password is 4711."
 
 
 @tool(idempotent=True)
@@ -36,10 +39,25 @@ def make(store: Any, prompts: list[str], *, dies: bool = False) -> tuple[ChatMod
     return agent, model
 
 
+class Prompts(list[str]):
+    """What a summariser was asked, each at once in a file, too: it was paid for, whatever becomes of the program."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file.read_text().split("\0")[:-1] if file.exists() else ())
+        self._file = file
+
+    def append(self, prompt: str, /) -> None:
+        super().append(prompt)
+        with self._file.open("a") as file:
+            file.write(prompt + "\0")
+
+
 async def main() -> None:
-    with SQLiteStore(sys.argv[1]) as store:
-        agent, _ = make(store, [], dies=True)
-        await agent.run("Look ten things up.", checkpoint_id="k")
+    database, *deadline = sys.argv[1:]
+    prompts = Prompts(Path(f"{database}.prompts"))
+    with Deadly(Path(database), int(deadline[0]) if deadline else None) as store:
+        agent, _ = make(store, prompts, dies=not deadline)
+        await agent.run(TASK, checkpoint_id="k")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,14 @@ import pytest
 
 import suture
 from suture import ChatModelAgent, Compaction, Message, ToolCall
-from suture.errors import ContextLengthError, ContextOverflowError, ModelServerError
+from suture.errors import ContextLengthError, ContextOverflowError, ModelServerError, ResumeError
 from suture.events import Custom, HistoryRewritten, RetryScheduled
 from suture.messages import ResponseMeta, TokenUsage
 from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
 from tests.agent.compaction.scenes import asking, look, size
+from tests.agent.durability.victim import Snapshots
 
 LIMIT = 1_200
 ROOT = Path(__file__).parents[3]
@@ -170,6 +173,27 @@ def test_a_turn_that_failed_is_taken_again_without_another_summary():
     assert len(prompts) == len(set(prompts))
 
 
+def test_what_a_compaction_took_out_is_there_again_in_a_fork_from_before_it():
+    store = MemoryStore()
+    short, whole = (
+        agent_of(compaction, ScriptedModel(asking(12, words=40)), checkpoint_store=store)
+        for compaction in (Compaction(LIMIT, 700, SUMMARIZERS["sound"]), Compaction(100_000))
+    )
+
+    async def scene() -> tuple[Any, Any]:
+        result = await short.run("go", checkpoint_id="k")
+        steps = pairwise(await short.checkpoints("k"))
+        await whole.fork("k", next(one.position for one, other in steps if other.messages < one.messages), "undone")
+        return result, await whole.resume("undone")
+
+    compacted, undone = asyncio.run(scene())
+    assert (compacted.output, undone.output) == ("done", "done")
+    first = "step 0 step 0"
+    assert first not in "".join(message.content for message in compacted.messages)
+    assert any(message.content.startswith(first) for message in undone.messages)
+    assert len([message for message in undone.messages if message.role == "tool"]) == 12
+
+
 # A provider that says "too long"
 
 
@@ -237,21 +261,78 @@ def test_a_model_that_never_takes_it_ends_the_run_with_what_it_said():
 # A process that dies
 
 
+class Paid(list[str]):
+    """What a summariser was asked."""
+
+    def all(self) -> list[str]:
+        return list(self)
+
+
+async def go_on(store: Any, paid: list[str]) -> None:
+    """Resume a run, and check that it loses nothing, and asks for no summary that was paid for."""
+    prompts: list[str] = []
+    agent, model = _victim.make(store, prompts)
+    result = await agent.resume("k")
+    assert result.output == "done"
+    assert max(map(size, model.requests)) <= 700
+    assert all("4711" in request.messages[0].content for request in model.requests)
+    assert suture.check(result.messages, profile="pairing").acceptable
+    assert set(paid).isdisjoint(prompts)
+    assert len(prompts) == len(set(prompts))
+
+
+def test_behind_whatever_write_a_process_dies_no_summary_is_paid_for_twice():
+    async def scene() -> int:
+        paid = Paid()
+        store = Snapshots(paid)
+        agent, _ = _victim.make(store, paid)
+        assert (await agent.run(_victim.TASK, checkpoint_id="k")).output == "done"
+        *taken, _ = store.taken  # behind the last one the run has ended
+        for journals, had in taken:
+            await go_on(await store.restore(journals), had)
+        return len({len(had) for _, had in taken})
+
+    assert asyncio.run(scene()) > 3
+
+
+@pytest.mark.soak
+def test_behind_whatever_write_a_process_is_killed_no_summary_is_paid_for_twice(
+    tmp_path: Path, covered: Callable[[str], None]
+):
+    async def scene(database: Path) -> None:
+        with SQLiteStore(database) as store:
+            await go_on(store, prompts_of(database))
+
+    killed = ended = 0
+    while die(database := tmp_path / f"{killed}.db", str(killed + 1)):
+        killed += 1
+        try:
+            asyncio.run(scene(database))
+        except ResumeError:  # behind the last write the run has ended
+            ended += 1
+    covered(f"killed behind each of {killed} writes")
+    assert ended == 1
+    assert killed > 20
+
+
+def die(database: Path, *arguments: str) -> bool:
+    """Run the victim; tell whether it was killed."""
+    command = [sys.executable, "-m", "tests.agent.compaction._victim", str(database), *arguments]
+    ended = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr
+    return ended.returncode != 0
+
+
+def prompts_of(database: Path) -> list[str]:
+    return list(_victim.Prompts(Path(f"{database}.prompts")))
+
+
 def test_a_process_that_dies_while_it_summarises_goes_on_and_summarises_nothing_twice(tmp_path: Path):
     database = tmp_path / "runs.db"
-    command = [sys.executable, "-m", "tests.agent.compaction._victim", str(database)]
-    ended = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert die(database)
 
-    async def scene() -> tuple[Any, list[str], Any]:
-        prompts: list[str] = []
+    async def scene() -> None:
         with SQLiteStore(database) as store:
-            agent, model = _victim.make(store, prompts)
-            return await agent.resume("k"), prompts, model
+            await go_on(store, prompts_of(database)[:-1])  # the last was not answered
 
-    result, prompts, model = asyncio.run(scene())
-    assert result.output == "done"
-    assert "Summary number 1." in prompts[0]
-    assert len(prompts) == len(set(prompts))
-    assert max(map(size, model.requests)) <= 700
-    assert suture.check(result.messages, profile="pairing").acceptable
+    asyncio.run(scene())

@@ -8,12 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from suture.integrations.langchain.compaction import CompactionMiddleware
     from suture.integrations.langchain.patch import PatchToolCallsMiddleware
     from suture.integrations.langchain.reduction import ToolReductionMiddleware
 
-__all__ = ["PatchToolCallsMiddleware", "ToolReductionMiddleware"]
+__all__ = ["CompactionMiddleware", "PatchToolCallsMiddleware", "ToolReductionMiddleware"]
 
-_HOMES = {"PatchToolCallsMiddleware": "patch", "ToolReductionMiddleware": "reduction"}
+_HOMES = {
+    "CompactionMiddleware": "compaction",
+    "PatchToolCallsMiddleware": "patch",
+    "ToolReductionMiddleware": "reduction",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,10 +17,11 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
+from suture.integrations.pydantic_ai.compaction import Compaction
 from suture.integrations.pydantic_ai.wire import WIRE
 from suture.profiles import Profile, get_profile
 
-__all__ = ["PatchToolCalls"]
+__all__ = ["Compaction", "PatchToolCalls"]
 
 
 class PatchToolCalls(AbstractCapability[Any]):

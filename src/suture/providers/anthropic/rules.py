@@ -8,6 +8,7 @@ ANTHROPIC = Profile(
     name="anthropic",
     wires=("anthropic", *GUESTS),
     ids=IdForm(pattern="[a-zA-Z0-9_-]+", scope="history", prefix="toolu_", length=30),
+    reads_compacted=False,  # "Compaction": the API drops all content blocks before a compaction block
     rules=rules(
         "anthropic",
         answered="400: 'tool_use ids were found without tool_result blocks immediately after'",

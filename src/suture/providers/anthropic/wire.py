@@ -243,9 +243,10 @@ class AnthropicWire(BlockWire):
                 return None
         return message
 
-    def is_boundary(self, message: Any) -> bool:
-        """Tell whether a block of `message` is the service's own compaction."""
-        return any(word(block, "type") == "compaction" for block in self.blocks(message))
+    def compacted_by(self, message: Any) -> str:
+        """Tell whether a block of `message` is the service's own compaction; one without content has failed."""
+        found = [block for block in self.blocks(message) if word(block, "type") == "compaction"]
+        return self.name if any(get(block, "content") or get(block, "encrypted_content") for block in found) else ""
 
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is thinking that the provider signed or encrypted."""

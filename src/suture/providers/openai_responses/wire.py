@@ -464,9 +464,9 @@ class OpenAIResponsesWire(ItemWire):
         kind = "output_text" if word(message, "role") == "assistant" else "input_text"
         return put(message, content=[{"type": kind, "text": text}, *media] if media else text)
 
-    def is_boundary(self, message: Any) -> bool:
+    def compacted_by(self, message: Any) -> str:
         """Tell whether the item is the service's own compaction."""
-        return word(message, "type") in {"compaction", "compaction_summary"}
+        return self.name if word(message, "type") in {"compaction", "compaction_summary"} else ""
 
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item is reasoning that the service knows by its id."""

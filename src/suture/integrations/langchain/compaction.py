@@ -1,0 +1,193 @@
+"""`CompactionMiddleware`: contexts that never overflow, in LangChain's agents and in deepagents.
+
+The ladder is that of `suture.Compaction`; here is where LangChain asks for it, and what it does to an agent's state.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.types import Command
+
+from suture._aio import run_blocking, settle
+from suture.integrations.compaction import GuestRequest
+from suture.integrations.langchain.reduction import ToolReductionMiddleware
+from suture.integrations.langchain.saved import home_of
+from suture.integrations.langchain.state import messages_of
+from suture.middleware import Compaction
+from suture.models.windows import context_window
+from suture.reduction import Settings
+
+__all__ = ["CompactionMiddleware"]
+
+_CONFIG: Any = {"metadata": {"lc_source": "summarization"}}
+"""As LangChain marks a summariser's tokens, so that they are not streamed as the agent's."""
+
+
+class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Keeps what is sent below a limit, in `create_agent` and in `create_deep_agent`, whatever the history holds.
+
+    A ladder, left as soon as there is room: old tool results are cleared, old thinking is dropped, the oldest rounds
+    are summarised, or told in a digest where no model can, and the largest blocks are cut. What is left stays in the
+    agent's state. A model that says "too long" is asked once more, with less.
+
+    Args:
+        max_tokens: how many tokens a request may have; 80 % of what the model takes if not given and that is known.
+        target_tokens: how many it should have after a compaction; 60 % of the limit.
+        summarizer: a chat model, or a function of the prompt, plain or async; the agent's own model if none.
+        backend: where what leaves the history is saved, as `ToolReductionMiddleware` has it; the model gets tools that
+            read it. Without one all that the user said stays.
+        name: what it is called: "SummarizationMiddleware" takes the place of deepagents' own.
+        settings: further ones of `suture.Compaction`, such as `keep_recent_rounds`.
+
+    >>> CompactionMiddleware(100_000).name
+    'CompactionMiddleware'
+    """
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        target_tokens: int | None = None,
+        summarizer: BaseChatModel | Callable[[str], str | Awaitable[str]] | None = None,
+        *,
+        backend: Any = None,
+        name: str = "CompactionMiddleware",
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        self._compaction = Compaction(max_tokens, target_tokens, **settings)
+        self._summarizer, self._name, self._saves = summarizer, name, backend is not None
+        reader, root = self._compaction.read_file_tool_name, self._compaction.root_dir
+        self._settings = Settings(root_dir=root)
+        self._files = ToolReductionMiddleware(
+            backend, skip_truncation=True, skip_clear=True, root_dir=root, read_file_tool_name=reader
+        )
+        self._values: dict[str, dict[str, Any]] = {}
+        """By the model: its last summaries, and the limit that its provider named."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Let the reading tools read what this conversation has saved."""
+        return self._files.wrap_tool_call(request, handler)
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Let the reading tools read what this conversation has saved."""
+        return await self._files.awrap_tool_call(request, handler)
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        """Send a history that is not too long."""
+
+        def send(request: ModelRequest[Any]) -> Any:
+            asked = self._ask(request, waits=False)
+            made = run_blocking(asked.shorten()) if asked.is_long() else None
+            try:
+                return _answered(request, made, handler(_with(request, made)))
+            except ContextOverflowError as refusal:
+                made = run_blocking(asked.shorten_refused(refusal))
+            return _answered(request, made, handler(_with(request, made)))
+
+        return self._files.wrap_model_call(request, send)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        """Send a history that is not too long."""
+
+        async def send(request: ModelRequest[Any]) -> Any:
+            asked = self._ask(request, waits=True)
+            made = await asked.shorten() if asked.is_long() else None
+            try:
+                return _answered(request, made, await handler(_with(request, made)))
+            except ContextOverflowError as refusal:
+                made = await asked.shorten_refused(refusal)
+            return _answered(request, made, await handler(_with(request, made)))
+
+        return await self._files.awrap_model_call(request, send)
+
+    def _ask(self, request: ModelRequest[Any], *, waits: bool) -> GuestRequest:
+        """Return a request with all that its compaction depends on."""
+        files, model = cast("Any", self._files), request.model
+        system = request.system_message
+        window, name = _window_of(model), str(getattr(model, "model_name", "") or getattr(model, "model", ""))
+        return GuestRequest(
+            self._compaction,
+            "langchain",
+            request.messages,
+            system="" if system is None else str(system.text),
+            tool_infos=files._counts.infos_of(request.tools),  # noqa: SLF001 - its other half
+            values=self._values.setdefault(name, {}),
+            window=window or context_window(name),
+            summarize=self._summarize_with(model, waits=waits),
+            backend=files._backends.in_run(request.runtime, waits=waits)("") if self._saves else None,  # noqa: SLF001
+            root=home_of(self._settings, messages_of(request.state) or request.messages).root,
+        )
+
+    def _summarize_with(self, model: BaseChatModel, *, waits: bool) -> Callable[[str], Awaitable[str]]:
+        """Return what asks the summariser."""
+        chosen: Any = model if self._summarizer is None else self._summarizer
+
+        async def summarize(prompt: str) -> str:
+            if not isinstance(chosen, BaseChatModel):
+                return await settle(chosen(prompt))
+            asked: Any = [HumanMessage(prompt)]
+            work = chosen.ainvoke(asked, _CONFIG) if waits else asyncio.to_thread(chosen.invoke, asked, _CONFIG)
+            reply: Any = await work
+            if reply.tool_calls:
+                raise RuntimeError("it called a tool")
+            return str(reply.text)
+
+        return summarize
+
+
+def _window_of(model: Any) -> int | None:
+    """Return how many tokens a model takes, as far as LangChain knows."""
+    profile = getattr(model, "profile", None)
+    found: Any = cast("dict[str, Any]", profile).get("max_input_tokens") if isinstance(profile, dict) else None
+    return found if isinstance(found, int) else None
+
+
+def _with(request: ModelRequest[Any], made: Sequence[Any] | None) -> ModelRequest[Any]:
+    return request if made is None else request.override(messages=list(made))
+
+
+def _answered(request: ModelRequest[Any], made: Sequence[Any] | None, response: Any) -> Any:
+    """Return what the model gave, and what is to change in the state: nothing where that holds other messages."""
+    before, state = request.messages, messages_of(request.state)
+    is_same = len(before) == len(state) and all(one is other for one, other in zip(before, state, strict=True))
+    if made is None or len(made) > len(before) or not is_same or not all(message.id for message in before):
+        return response
+    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": _replace(before, made)}))
+
+
+def _replace(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return what makes of a state that holds `before` one that holds `after`, which is no longer.
+
+    In a state, a message can only take the place of one that goes. So one that stays keeps its place, unless there are
+    more new ones than places between it and the next.
+
+    >>> old = [HumanMessage("a", id="1"), AIMessage("b", id="2"), HumanMessage("c", id="3")]
+    >>> [(message.type, message.id) for message in _replace(old, [old[0], HumanMessage("so far"), old[2]])]
+    [('human', '2')]
+    """
+    at = {id(message): place for place, message in enumerate(after)}
+    stays = [(-1, -1)]
+    for old, message in enumerate(before):
+        new, (last_old, last_new) = at.get(id(message)), stays[-1]
+        if new is not None and new - last_new <= old - last_old and len(after) - new <= len(before) - old:
+            stays.append((old, new))
+    update: list[BaseMessage] = []
+    for (old, new), (next_old, next_new) in pairwise([*stays, (len(before), len(after))]):
+        places, made = before[old + 1 : next_old], after[new + 1 : next_new]
+        update += [one.model_copy(update={"id": place.id}) for one, place in zip(made, places, strict=False)]
+        update += [RemoveMessage(id=cast("str", place.id)) for place in places[len(made) :]]
+    return update
