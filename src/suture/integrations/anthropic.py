@@ -38,7 +38,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
             return body
         return histories.repair(body, _MESSAGES)
 
-    return wrap_client(client, "anthropic", rewrite)
+    return wrap_client(client, "anthropic>=0.125", rewrite)
 
 
 def _continues(thread: Any) -> bool:

@@ -14,6 +14,7 @@ from inspect import isawaitable
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+from suture._extras import check_version
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, Profile, default_profile, get_profile
@@ -175,15 +176,16 @@ def _open_call(item: Any) -> Any:
     return call
 
 
-def wrap_client(client: ClientT, package: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
-    """Return a copy of `client`, of the SDK `package`, whose POST requests have the body that `rewrite` returns.
+def wrap_client(client: ClientT, requirement: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
+    """Return a copy of a client of the SDK `requirement`, whose POST requests have the body that `rewrite` returns.
 
     `hear` gives what takes a response of OpenAI's Responses API as it goes by.
     """
-    kind = cast("type", client.__class__)
+    kind, package = cast("type", client.__class__), requirement.partition(">")[0]
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
+    check_version(requirement)
     return _dress(client.copy(), rewrite, hear)
 
 

@@ -51,4 +51,4 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
             body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
         return histories.repair(body, place, kept)
 
-    return wrap_client(client, "openai", rewrite, calls.hear)
+    return wrap_client(client, "openai>=2.54", rewrite, calls.hear)

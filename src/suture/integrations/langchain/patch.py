@@ -4,6 +4,7 @@ Repaired for good before the agent runs, and once more for each model call, at t
 break on the way is repaired, too.
 """
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields
@@ -20,7 +21,7 @@ from suture.integrations.guest import GuestOptions, Options, profile_of, repair_
 from suture.integrations.langchain.thread import Lookup, ThreadRepair
 from suture.integrations.langchain.wire import WIRE
 from suture.profiles import Profile, get_profile
-from suture.repair import AsksCause, Cause, Generator, label, takes_cause
+from suture.repair import Cause, label
 
 __all__ = ["PatchToolCallsMiddleware"]
 
@@ -63,19 +64,16 @@ def is_known_placeholder(text: str) -> bool:
     return bool(end) and _BETWEEN in text[len(_BEGINNING) : -len(end)]
 
 
-def _make_generator(text: Text, generator: Generator | None) -> AsksCause[str]:
-    """Return what gives a placeholder its text: the caller's `generator`; where that says nothing, `text`."""
-    ask: Callable[..., str] | None = generator
-    with_cause = ask is not None and takes_cause(ask)
+def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
+    """Return options whose placeholders say what the caller's generator does; where that says nothing, `text`."""
+    ask, fixed = options.choices.generator, _TEXTS[text]
 
-    def say(name: str, call_id: str, /, *, cause: Cause) -> str:
-        said: Any = None
-        if ask is not None:
-            said = ask(name, call_id, cause=cause) if with_cause else ask(name, call_id)
-        fixed = _TEXTS[text].get(cause, "")
-        return said or fixed.replace("{name}", label(name or "unknown"), 1).replace("{id}", label(call_id), 1)
+    def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
+        said = "" if ask is None else ask(name, call_id, cause, place)
+        shown = {"{name}": label(name or "unknown"), "{id}": label(call_id)}
+        return said or re.sub(r"\{name\}|\{id\}", lambda found: shown[found[0]], fixed.get(cause, ""))
 
-    return say
+    return replace(options, choices=replace(options.choices, generator=say))
 
 
 def _trace_policy() -> Any:
@@ -120,7 +118,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         if text not in _TEXTS:
             raise ConfigError(f"unknown text {text!r}; known: {', '.join(_TEXTS)}")
         checked = GuestOptions.of(__name__, infers_cause=True, **options).treating(is_known_placeholder)
-        self._options = replace(checked, generator=_make_generator(text, checked.generator), trace=_trace)
+        self._options = replace(_with_text(checked, text), trace=_trace)
         self._thread = ThreadRepair(self._options)
         self._profiles = ModelProfiles()
         self._kinds: dict[type, type] = {}

@@ -22,7 +22,7 @@ from suture.errors import ConfigError, InputError
 from suture.integrations.guest import GuestOptions, repair_history
 from suture.integrations.langchain.wire import WIRE
 from suture.profiles import IdForm, get_profile, rules
-from suture.repair import Cause, Finding, Repaired, is_whole, repair
+from suture.repair import Cause, Finding, Repaired, is_whole, run_repair
 from suture.wires import MARK, Call, ResultEdit
 
 _SUMMARY, _PLACES = "_summarization_event", ("cutoff_index", "created_at_index")
@@ -71,7 +71,7 @@ class _Recovered(NamedTuple):
 
 
 class ThreadRepair:
-    """Repairs the messages of a state, and what points into them. A `generator` among the options takes the cause.
+    """Repairs the messages of a state, and what points into them.
 
     >>> steps = ThreadRepair(GuestOptions.of("doctest")).patch({"messages": [AIMessage("hi")]})
     >>> next(steps, None) is None
@@ -95,7 +95,7 @@ class ThreadRepair:
         open_calls = _open_calls(messages, found.report.findings)
         lost = yield from _search({messages[index].id for index in open_calls})
         recovered = self._recover(messages, open_calls, lost)
-        causes = self._causes(recovered.messages, lost) if lost and self._options.cause is None else {}
+        causes = self._causes(recovered.messages, lost) if lost and self._options.choices.cause is None else {}
         old = {id(message) for message in recovered.messages}
         choices: dict[str, Any] = {"causes": causes, "generator": None}
         whole = repair_history(recovered.messages, WIRE, self._options, profile=_THREAD, **choices)
@@ -107,16 +107,15 @@ class ThreadRepair:
 
     def _look(self, messages: Sequence[Any]) -> Repaired[Any]:
         """Return what a repair finds, of which nobody hears yet."""
-        choices: dict[str, Any] = {**self._options.choices(), "generator": None}
-        return repair(messages, wire=WIRE, profile=_PAIRING, **choices)
+        return run_repair(messages, WIRE, _PAIRING, replace(self._options.choices, generator=None))
 
     def _worded(self, message: Any) -> Any:
         """Return a new message as it is; a placeholder with its text, now that its call has an id, and a name."""
         if not isinstance(message, ToolMessage) or MARK not in message.response_metadata:
             return message
-        say: Any = self._options.generator
+        say = self._options.choices.generator
         cause, name = Cause(message.response_metadata[MARK]), message.name or ""
-        text: Any = "" if say is None else say(name, message.tool_call_id, cause=cause)
+        text: Any = "" if say is None else say(name, message.tool_call_id, cause, (0, 0))
         if not isinstance(text, str):
             raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
         return WIRE.edit(message, {}, {0: ResultEdit(name=None if name else "unknown", text=text or None)})
@@ -158,7 +157,7 @@ class ThreadRepair:
 
     def _is_real(self, lost: Lost) -> bool:
         text, complete = WIRE.result_text(WIRE.view(lost.result).results[0])
-        test = self._options.is_placeholder
+        test = self._options.choices.is_placeholder
         return not (complete and test is not None and test(text))
 
     def _causes(self, messages: Sequence[Any], lost: Mapping[str, LostTurn]) -> dict[tuple[int, int], Cause]:
