@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
-from suture.integrations.langchain.thread import Lookup, ThreadRepair
+from suture.integrations.langchain.thread import ThreadRepair
 from suture.integrations.langchain.wire import WIRE
 from suture.profiles import Profile, get_profile
+from suture.reduction.plan import complete
 from suture.repair import Cause, label
 
 __all__ = ["PatchToolCallsMiddleware"]
@@ -128,24 +129,12 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Repair the thread, where it has to be."""
         del runtime
-        steps = self._thread.patch(state)
-        try:
-            wanted = next(steps)
-            while True:
-                wanted = steps.send(_get(wanted))
-        except StopIteration as done:
-            return done.value
+        return complete(self._thread.patch(state, waits=False))
 
     async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Repair the thread, where it has to be."""
         del runtime
-        steps = self._thread.patch(state)
-        try:
-            wanted = next(steps)
-            while True:
-                wanted = steps.send(await _aget(wanted))
-        except StopIteration as done:
-            return done.value
+        return await self._thread.patch(state, waits=True)
 
     # For one model call
 
@@ -162,24 +151,6 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         profile = self._options.profile or self._profiles.of(model)
         kept = () if system is None or not isinstance(messages[0], AIMessage) else (system,)
         return repair_request(messages, WIRE, self._options, profile=profile, kept=kept)
-
-
-def _get(wanted: Lookup) -> Any:
-    """Return a checkpoint; nothing where that fails: what is not found is told as missing."""
-    checkpointer, config = wanted
-    try:
-        return checkpointer.get_tuple(config)
-    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        return None
-
-
-async def _aget(wanted: Lookup) -> Any:
-    """Return a checkpoint; nothing where that fails: what is not found is told as missing."""
-    checkpointer, config = wanted
-    try:
-        return await checkpointer.aget_tuple(config)
-    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        return None
 
 
 # Requests whose messages are acceptable whenever they are read, whatever the middlewares further in do to them.
@@ -241,7 +212,7 @@ _OF_CONFIGURABLE = {"_default_config", "_queued_declarative_operations"}
 
 
 class ModelProfiles:
-    """Tells the profile of a model, and remembers the last few.
+    """Tells the profile of a model, and remembers the last one.
 
     >>> class ChatMistralAI:
     ...     pass
@@ -249,21 +220,18 @@ class ModelProfiles:
     'mistral'
     """
 
-    _MOST = 8
-
     def __init__(self) -> None:
-        self._known: tuple[tuple[Any, Profile], ...] = ()
+        self._known: tuple[Any, Profile] = None, profile_of("")
 
     def of(self, model: Any) -> Profile:
         """Return the profile for `model`; for one that is chosen for each run, that of the run at hand."""
-        for known, profile in self._known:
-            if known is model:
-                return profile
+        known, profile = self._known
+        if known is model:
+            return profile
         if getattr(model, "__dict__", {}).keys() >= _OF_CONFIGURABLE:
             return _profile(_ask(model, "_model") or model)
-        profile = _profile(model)
-        self._known = ((model, profile), *self._known[: self._MOST - 1])
-        return profile
+        self._known = model, _profile(model)
+        return self._known[1]
 
 
 def _profile(model: Any) -> Profile:

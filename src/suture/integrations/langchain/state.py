@@ -57,11 +57,17 @@ def _through(given: Any, change: Callable[[ToolMessage], ToolMessage]) -> Any:
         held = cast("Mapping[str, Any]", given)
         messages = _through(held.get(_KEY), change)
         return held if messages is held.get(_KEY) else {**held, _KEY: messages}
-    items: Any = given
-    if items.__class__ is list or (items.__class__ is tuple and items[:1] == (_KEY,)):  # the update of one channel
-        made = [_through(item, change) for item in items]
-        return items if all(map(is_, made, items)) else items.__class__(made)
-    return items
+    return _each(cast("Sequence[Any]", given), change) if isinstance(given, list | tuple) else given
+
+
+def _each(items: Sequence[Any], change: Callable[[ToolMessage], ToolMessage]) -> Sequence[Any]:
+    """Return a list, or the update of the one channel, with each tool message in it changed."""
+    if isinstance(items, tuple) and items[:1] != (_KEY,):
+        return items
+    made = [_through(item, change) for item in items]
+    if all(map(is_, made, items)):
+        return items
+    return made if isinstance(items, list) else tuple(made)
 
 
 def state_update(before: Sequence[Any], cells: Cells, state: Sequence[Any]) -> list[BaseMessage]:
