@@ -142,9 +142,12 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         """Let the model see only what its provider accepts."""
         return handler(_guard(request, self._kinds, self._repaired))
 
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Let the model see only what its provider accepts."""
-        return await handler(_guard(request, self._kinds, self._repaired))
+    def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Let the model see only what its provider accepts.
+
+        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        """
+        return handler(_guard(request, self._kinds, self._repaired))
 
     def _repaired(self, messages: Any, model: Any, system: Any) -> Any:
         """Return what `model` may be sent in the place of `messages`; the system message stands before them."""

@@ -5,7 +5,7 @@ Nothing of a conversation is kept between requests but how many tokens a message
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -29,7 +29,7 @@ from suture.integrations.langchain.backends import RUN_STORE, Backends, check_ba
 from suture.integrations.langchain.saved import Conversation, Reader
 from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages
 from suture.integrations.langchain.wire import WIRE
-from suture.messages import History, TokenUsage, ToolArgument, ToolContext, ToolInfo, ToolResult
+from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
 from suture.middleware.record import Question
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
@@ -41,8 +41,6 @@ from suture.wires import Call, ResultEdit, argument_json
 __all__ = ["ToolReductionMiddleware"]
 
 _LOG = logging.getLogger("suture.integrations.langchain")
-_TOOLS = 256
-"""How many tools are kept in mind."""
 _UNSAVED = "_reduction_mw_unsaved"
 """The key in `response_metadata` of a result whose handler wants it saved, which has not worked so far."""
 _DEEP, _DEEP_LIMIT, _DEEP_PREVIEW = "deepagents.middleware.filesystem", 80_000, 500
@@ -126,22 +124,24 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Send a history that is not too long."""
-        request = self._equipped(request)
-        book, question = self._look(request, waits=False)
-        if question is None:
+        request, work = self._look(request, waits=False)
+        if work is None:
             return handler(request)
-        request, update = run_blocking(self._reduced(request, book, question))
+        request, update = run_blocking(work)
         return _answered(handler(request), update)
 
-    async def awrap_model_call(
+    def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Send a history that is not too long."""
-        request = self._equipped(request)
-        book, question = self._look(request, waits=True)
-        if question is None:
-            return await handler(request)
-        request, update = await self._reduced(request, book, question)
+        """Send a history that is not too long.
+
+        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        """
+        request, work = self._look(request, waits=True)
+        return handler(request) if work is None else self._send(work, handler)
+
+    async def _send(self, work: "Coroutine[Any, Any, _Ready]", handler: Callable[..., Awaitable[Any]]) -> Any:
+        request, update = await work
         return _answered(await handler(request), update)
 
     def _equipped(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -160,22 +160,24 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         book.backend_of = self._backends.in_run(runtime, waits=waits)
         return book
 
-    def _look(self, request: ModelRequest[Any], *, waits: bool) -> tuple[Conversation, Question | None]:
-        """Return a conversation, and what is to be done about it; nothing if its history is not too long."""
-        book = self._open(request.messages, request.state, request.runtime, waits=waits)
+    def _look(
+        self, request: ModelRequest[Any], *, waits: bool
+    ) -> "tuple[ModelRequest[Any], Coroutine[Any, Any, _Ready] | None]":
+        """Return a request with the reading tools, and what reduces its history; nothing if that is not too long."""
+        request = self._equipped(request)
         if not request.messages or not (self.truncates_any or self.clears_any):
-            return book, None
+            return request, None
+        book = self._open(request.messages, request.state, request.runtime, waits=waits)
         question = self._question(request, book)
         unsaved = any(_UNSAVED in message.response_metadata for _, message in _last_results(request.messages))
-        return book, question if question.clears or question.shorten is not None or unsaved else None
+        due = question.clears or question.shorten is not None or unsaved
+        return request, self._reduced(request, book, question) if due else None
 
     def _question(self, request: ModelRequest[Any], book: Conversation) -> Question:
-        infos = self._counts.infos_of(request.tools) if self.clears_any else []
+        infos = [*map(self._counts.info_of, request.tools)] if self.clears_any else []
         return book.judge(Question(WIRE, book.history, infos), None)
 
-    async def _reduced(
-        self, request: ModelRequest[Any], book: Conversation, question: Question
-    ) -> tuple[ModelRequest[Any], list[BaseMessage]]:
+    async def _reduced(self, request: ModelRequest[Any], book: Conversation, question: Question) -> "_Ready":
         """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent.
 
         Nothing has changed if saving fails.
@@ -314,12 +316,33 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return cast("ToolMessage", WIRE.edit(message, {}, {0: ResultEdit(parts=shorter.parts, extra=extra)})), None
 
 
+_Ready = tuple[ModelRequest[Any], list[BaseMessage]]
+"""A request that can be sent, and what is to change in the state once it was."""
+
+
 def _answered(response: Any, update: list[BaseMessage]) -> Any:
     """Return what the model gave, together with what is to change in the state."""
     if not update:
         return response
     whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
     return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": update}))
+
+
+class _Memo:
+    """Remembers what a function gives for a thing, as long as the thing lives."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make, self._known = make, dict[int, tuple[Any, Any]]()
+
+    def __call__(self, thing: Any) -> Any:
+        key = id(thing)
+        known = self._known.get(key)
+        if known is not None and known[0]() is thing:
+            return known[1]
+        made = self._make(thing)
+        with suppress(TypeError):  # a dict is looked at anew
+            self._known[key] = ref(thing, lambda _: self._known.pop(key, None)), made
+        return made
 
 
 class _Counts:
@@ -329,42 +352,18 @@ class _Counts:
         counter = settings.token_counter
         self._reports = isinstance(counter, UsageCounter)
         found = counter.estimate if isinstance(counter, UsageCounter) else counter
-        self._counter: Any = found if found is not None and is_incremental(found) else CharacterCounter()
-        self._tools = Tally(WIRE, self._counter)
-        self._infos: dict[int, tuple[Any, Any]] = {}
-        self._known: dict[int, tuple[Any, int]] = {}
-
-    def of(self, message: Any) -> int:
-        """Return how many tokens a message has."""
-        key = id(message)
-        known = self._known.get(key)
-        if known is not None and known[0]() is message:
-            return known[1]
-        count = Tally(WIRE, self._counter).of(message)
-        with suppress(TypeError):  # what is no object of LangChain's is counted anew
-            self._known[key] = ref(message, lambda _: self._known.pop(key, None)), count
-        return count
+        known: Any = found if found is not None and is_incremental(found) else CharacterCounter()
+        self._tools = Tally(WIRE, known)
+        self.of = _Memo(lambda message: Tally(WIRE, known).of(message))
+        self.info_of = _Memo(_read_info)
+        """What a model is told of a tool; of one that was met before the very same object."""
 
     def total(self, messages: Sequence[Any], infos: Sequence[Any], _: None = None) -> int:
         """Return how many tokens a request has, by what the provider last reported if that is to be taken."""
-        usage, behind = _last_usage(messages) if self._reports else (None, 0)
-        if usage is not None:
-            return usage.prompt_tokens + usage.completion_tokens + sum(map(self.of, messages[behind:]))
+        usage, behind = _last_usage(messages) if self._reports else (0, 0)
+        if usage:
+            return usage + sum(map(self.of, messages[behind:]))
         return sum(map(self.of, messages)) + self._tools.total((), infos)
-
-    def infos_of(self, tools: Sequence[Any]) -> list[Any]:
-        """Return what a model is told of each tool; of one that was met before the very same object."""
-        return [self._info_of(tool) for tool in tools]
-
-    def _info_of(self, tool: Any) -> Any:
-        known = self._infos.get(id(tool))
-        if known is not None:
-            return known[1]
-        if len(self._infos) >= _TOOLS:
-            self._infos.clear()
-        info = _read_info(tool)
-        self._infos[id(tool)] = tool, info
-        return info
 
 
 def _read_info(tool: Any) -> Any:
@@ -377,16 +376,13 @@ def _read_info(tool: Any) -> Any:
     return ToolInfo(told["name"], told.get("description", ""), told.get("parameters", {}))
 
 
-def _last_usage(messages: Sequence[Any]) -> tuple[TokenUsage | None, int]:
+def _last_usage(messages: Sequence[Any]) -> tuple[int, int]:
     """Return what the provider reported with its last reply, and how many messages that covers."""
     for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if isinstance(message, AIMessage):
-            usage = message.usage_metadata
-            if usage is None:
-                break
-            return TokenUsage(prompt_tokens=usage["input_tokens"], completion_tokens=usage["output_tokens"]), place + 1
-    return None, 0
+        if isinstance(messages[place], AIMessage):
+            usage = messages[place].usage_metadata
+            return (0, 0) if usage is None else (usage["input_tokens"] + usage["output_tokens"], place + 1)
+    return 0, 0
 
 
 def _tool_name(tool: Any) -> str:
