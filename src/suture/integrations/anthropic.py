@@ -3,13 +3,12 @@
 from operator import is_
 from typing import Any, Unpack
 
-from suture.integrations.clients import Body, ClientT, Histories, History, Rewrite, wrap_client
+from suture.integrations.clients import Body, ClientT, Histories, Rewrite, wrap_client
 from suture.integrations.guest import GuestOptions, Options
 from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]
 
-_MESSAGES = History("messages", "anthropic")
 _PLACES = frozenset(("v1/messages", "v1/messages/count_tokens"))
 _BATCHES = "v1/messages/batches"
 
@@ -29,16 +28,16 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is Anthropic
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), (_MESSAGES.wire,))
+    histories = Histories(GuestOptions.of(__name__, **options), "anthropic")
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
         if path == _BATCHES:
             return _each(body, rewrite)
         if path not in _PLACES or _continues(added.get("thread", body.get("thread"))):
             return body
-        return histories.repair(body, _MESSAGES)
+        return histories.repair(body, "messages", "anthropic")
 
-    return wrap_client(client, "anthropic", rewrite)
+    return wrap_client(client, "anthropic>=0.125", rewrite)
 
 
 def _continues(thread: Any) -> bool:

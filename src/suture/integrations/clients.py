@@ -12,15 +12,14 @@ from copy import copy
 from functools import partial
 from inspect import isawaitable
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
+from suture._extras import check_version
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
-from suture.profiles import PROFILES, Profile, default_profile, get_profile
+from suture.profiles import PROFILES, default_profile, get_profile
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
-
-__all__ = ["Body", "ClientT", "Histories", "History", "OpenCalls", "Rewrite", "wrap_client"]
 
 Body = Mapping[str, Any]
 Rewrite = Callable[[str, Body, Body], Body]
@@ -29,68 +28,38 @@ Hear = Callable[[Any], None]
 """Takes a response as it goes by, or an event of its stream."""
 
 
-class Client(Protocol):
+class _Client(Protocol):
     """What a client of an SDK can do, whatever class it is of."""
 
-    def copy(self) -> Any:
-        """Return another client with the same settings and connections."""
-        ...
-
-    def with_options(self) -> Any:
-        """Return another client, as `copy` does."""
-        ...
+    def copy(self) -> Any: ...
+    def with_options(self) -> Any: ...
 
 
-ClientT = TypeVar("ClientT", bound=Client)
-
-
-class History(NamedTuple):
-    """Where a request carries a history: the field of the body, and the wire of what stands there.
-
-    >>> History("input", "openai-responses").field
-    'input'
-    """
-
-    field: str
-    wire: str
+ClientT = TypeVar("ClientT", bound=_Client)
 
 
 class Histories:
-    """Repairs the histories in the bodies of requests. What has another shape is left as it is.
+    """Repairs the histories in the bodies of requests, of any of `wires`. What has another shape is left as it is."""
 
-    >>> histories = Histories(GuestOptions.of("doctest"), ["openai-chat"])
-    >>> body = {"model": "m", "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}]}
-    >>> histories.repair(body, History("messages", "openai-chat"))["messages"][0]["role"]
-    'user'
-    """
+    def __init__(self, options: GuestOptions, *wires: str) -> None:
+        self._options, profile = options, options.profile
+        self._profiles = {wire: default_profile(wire) for wire in wires}
+        if profile is not None:
+            spoken = [wire for wire in wires if profile.speaks_of(wire)]
+            fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
+            if not spoken:
+                known = f"these do: {', '.join(fit)}"
+                raise ConfigError(f"the profile {profile.name!r} says nothing of what this client sends; {known}")
+            self._profiles |= dict.fromkeys(spoken, profile)
 
-    def __init__(self, options: GuestOptions, wires: Sequence[str]) -> None:
-        self._options = options
-        self._profiles = _profiles(wires, options.profile)
-
-    def repair(self, body: Body, history: History, kept: Sequence[Any] = ()) -> Body:
+    def repair(self, body: Body, field: str, wire: str, kept: Sequence[Any] = ()) -> Body:
         """Return `body` with an acceptable history, the very same if it has one; `kept` is what the service keeps."""
-        given: Any = body.get(history.field)
+        given: Any = body.get(field)
         messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
         if not is_list(messages):
             return body
-        profile = self._profiles[history.wire]
-        messages = repair_request(messages, history.wire, self._options, profile=profile, kept=kept)
-        return body if messages is given else {**body, history.field: messages}
-
-
-def _profiles(wires: Sequence[str], profile: Profile | None) -> dict[str, Profile]:
-    """Return the profile of each wire: `profile` where it has something to say of it, else its own provider's."""
-    own = {wire: default_profile(wire) for wire in wires}
-    if profile is None:
-        return own
-    spoken = [wire for wire in wires if profile.speaks_of(wire)]
-    if not spoken:
-        fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
-        raise ConfigError(
-            f"the profile {profile.name!r} says nothing of what this client sends; these do: {', '.join(fit)}"
-        )
-    return own | dict.fromkeys(spoken, profile)
+        messages = repair_request(messages, wire, self._options, profile=self._profiles[wire], kept=kept)
+        return body if messages is given else {**body, field: messages}
 
 
 class OpenCalls:
@@ -153,11 +122,7 @@ class OpenCalls:
 
 
 def conversation_id(given: Any) -> Any:
-    """Return the id of a conversation, which may be given as an object that has it.
-
-    >>> conversation_id({"id": "conv_1"}), conversation_id("conv_1"), conversation_id(None)
-    ('conv_1', 'conv_1', None)
-    """
+    """Return the id of a conversation, which may be given as an object that has it."""
     return given if given is None or isinstance(given, str) else get(given, "id")
 
 
@@ -175,15 +140,16 @@ def _open_call(item: Any) -> Any:
     return call
 
 
-def wrap_client(client: ClientT, package: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
-    """Return a copy of `client`, of the SDK `package`, whose POST requests have the body that `rewrite` returns.
+def wrap_client(client: ClientT, requirement: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
+    """Return a copy of a client of the SDK `requirement`, whose POST requests have the body that `rewrite` returns.
 
     `hear` gives what takes a response of OpenAI's Responses API as it goes by.
     """
-    kind = cast("type", client.__class__)
+    kind, package = cast("type", client.__class__), requirement.partition(">")[0]
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
+    check_version(requirement)
     return _dress(client.copy(), rewrite, hear)
 
 

@@ -9,15 +9,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import iscoroutinefunction
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from suture.errors import ConfigError, InputError
-from suture.language import Language, resolve_language
 from suture.profiles import IdForm, Profile, get_profile, rules
-from suture.repair import Cause, Finding, Generator, Repaired, Report, make_options, repair, visible
+from suture.repair import Cause, Finding, Generator, PairOptions, Repaired, Report, make_options, run_repair, visible
 from suture.wires import Wire
 
 __all__ = ["GuestOptions", "Options", "announce", "profile_for", "profile_of", "repair_history", "repair_request"]
@@ -25,7 +24,6 @@ __all__ = ["GuestOptions", "Options", "announce", "profile_for", "profile_of", "
 _LOG = logging.getLogger("suture.integrations")
 _LISTED = 20
 """How many findings a line of the log lists."""
-_UNKNOWN = Cause.UNKNOWN
 Trace = Callable[[str, Mapping[str, Any]], object]
 """Adds an event to a framework's own trace: its name, and its attributes."""
 
@@ -66,68 +64,41 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
     guest: str
     """Which guest it is, for the log."""
     profile: Profile | None = None
-    cause: Cause | None = _UNKNOWN
-    orphans: Literal["text", "drop"] = "text"
-    generator: Generator | None = None
-    is_placeholder: Callable[[str], bool] | None = None
-    language: Language = "en"
+    choices: PairOptions = PairOptions()
+    """What a repair goes by."""
     on_repair: Callable[[Report], object] | None = None
     trace: Trace | None = None
 
     @classmethod
-    def of(  # noqa: PLR0913 - each a choice of the caller's, by name
-        cls,
-        guest: str,
-        *,
-        infers_cause: bool = False,
-        profile: str | Profile | None = None,
-        cause: Cause | str | None = None,
-        orphans: Literal["text", "drop"] = "text",
-        generator: Generator | None = None,
-        is_placeholder: Callable[[str], bool] | None = None,
-        language: str | None = None,
-        on_repair: Callable[[Report], object] | None = None,
-    ) -> "GuestOptions":
+    def of(cls, guest: str, *, infers_cause: bool = False, **options: Unpack[Options]) -> "GuestOptions":
         """Check the options of a guest; raise `ConfigError` where one cannot be meant.
 
         `infers_cause`: where nothing tells why a result is missing, what follows the call does, as in `suture.repair`.
         """
-        functions = {"generator": generator, "is_placeholder": is_placeholder, "on_repair": on_repair}
-        checked = make_options(orphans=orphans, cause=cause, language=language)
-        for name, function in functions.items():
+        unknown = options.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"{guest} got an unexpected keyword argument {min(unknown)!r}")
+        for name in ("generator", "is_placeholder", "on_repair"):
+            function = options.get(name)
             if function is not None and not callable(function):
                 raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
             if iscoroutinefunction(function):
                 raise ConfigError(f"{name} must be a plain function: a request may be made without an event loop")
-        return cls(
-            guest=guest,
-            profile=None if profile is None else get_profile(profile),
-            cause=checked.cause or (None if infers_cause else _UNKNOWN),
-            orphans=orphans,
-            generator=generator,
-            is_placeholder=is_placeholder,
-            language=resolve_language(language),
-            on_repair=on_repair,
-        )
+        chosen: dict[str, Any] = dict(options)
+        profile, on_repair = chosen.pop("profile", None), chosen.pop("on_repair", None)
+        if chosen.get("cause") is None and not infers_cause:
+            chosen["cause"] = Cause.UNKNOWN
+        profile = None if profile is None else get_profile(profile)
+        return cls(guest=guest, profile=profile, choices=make_options(**chosen), on_repair=on_repair)
 
     def treating(self, is_filler: Callable[[str], bool]) -> "GuestOptions":
         """Return options that also take what `is_filler` accepts for a placeholder."""
-        own = self.is_placeholder
+        own = self.choices.is_placeholder
 
         def stands_for_none(text: str) -> bool:
             return is_filler(text) or (own is not None and own(text))
 
-        return replace(self, is_placeholder=stands_for_none)
-
-    def choices(self) -> dict[str, Any]:
-        """Return what `suture.repair` takes of them."""
-        return {
-            "cause": self.cause,
-            "orphans": self.orphans,
-            "generator": self.generator,
-            "is_placeholder": self.is_placeholder,
-            "language": self.language,
-        }
+        return replace(self, choices=replace(self.choices, is_placeholder=stands_for_none))
 
 
 def repair_request(
@@ -141,8 +112,8 @@ def repair_request(
 ) -> Sequence[Any]:
     """Return what a provider accepts in the place of `messages`: the very same object, where it accepts that.
 
-    `kept` stands before the messages for what the service keeps of the conversation; it is not sent. `choices` are
-    options of `suture.repair` for this request alone.
+    `kept` stands before the messages for what the service keeps of the conversation; it is not sent. `choices` hold
+    for this request alone.
 
     >>> heard: list[Report] = []
     >>> options = GuestOptions.of("doctest", on_repair=heard.append)
@@ -176,7 +147,8 @@ def repair_history(
     True
     """
     try:
-        repaired = repair(messages, wire=wire, profile=profile or options.profile, **{**options.choices(), **choices})
+        chosen = replace(options.choices, **choices) if choices else options.choices
+        repaired = run_repair(messages, wire, profile or options.profile, chosen)
     except (InputError, RecursionError) as error:
         index = error.index if isinstance(error, InputError) else None
         where = "" if index is None else f" at message {index - kept}"

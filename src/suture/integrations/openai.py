@@ -2,19 +2,17 @@
 
 from typing import Any, Unpack
 
-from suture.integrations.clients import Body, ClientT, Histories, History, OpenCalls, conversation_id, wrap_client
+from suture.integrations.clients import Body, ClientT, Histories, OpenCalls, conversation_id, wrap_client
 from suture.integrations.guest import GuestOptions, Options
 
 __all__ = ["wrap"]
 
-_CHAT = History("messages", "openai-chat")
-_RESPONSES = History("input", "openai-responses")
+_CHAT, _RESPONSES = ("messages", "openai-chat"), ("input", "openai-responses")
 _PLACES = {
     "chat/completions": _CHAT,
-    "responses": _RESPONSES,
-    "responses/compact": _RESPONSES,
-    "responses/input_tokens": _RESPONSES,
+    **dict.fromkeys(("responses", "responses/compact", "responses/input_tokens"), _RESPONSES),
 }
+"""Where a request carries a history: the field of the body, and the wire of what stands there."""
 _KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
 
 
@@ -36,19 +34,19 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is OpenAI
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), (_CHAT.wire, _RESPONSES.wire))
+    histories = Histories(GuestOptions.of(__name__, **options), _CHAT[1], _RESPONSES[1])
     calls = OpenCalls()
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
         place = _PLACES.get(path)
         if place is None:
             return body
-        sent = {**body, **added}
+        (field, wire), sent = place, {**body, **added}
         response, conversation = sent.get("previous_response_id"), conversation_id(sent.get("conversation"))
         kept = calls.before(_KEPT, response, conversation) if place is _RESPONSES else []
-        said = body.get(place.field)
+        said = body.get(field)
         if kept and kept[-1] is not _KEPT and (said is None or isinstance(said, str)):
-            body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
-        return histories.repair(body, place, kept)
+            body = {**body, field: [{"role": "user", "content": said}] if said else []}
+        return histories.repair(body, field, wire, kept)
 
-    return wrap_client(client, "openai", rewrite, calls.hear)
+    return wrap_client(client, "openai>=2.54", rewrite, calls.hear)

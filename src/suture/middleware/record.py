@@ -98,6 +98,8 @@ class Reduced(NamedTuple):
     history: History[Any]
     plan: Plan[Any]
     tokens: int
+    cells: Mapping[int, Sequence[Any]]
+    """By the place of a message that changed: what takes its place."""
 
     @property
     def cleared(self) -> bool:
@@ -306,7 +308,7 @@ class Record:
                 self._settled = history, draft.place(left)
             if not question.wire.marks:
                 self.keep(draft.saved, draft.digests)
-            return Reduced(history, plan, plan.tokens_after)
+            return Reduced(history, plan, plan.tokens_after, draft.cells)
         raise AssertionError("the last attempt raises")
 
     async def _reserve_taken(self, saves: Sequence[Save], backend_of: BackendOf) -> None:

@@ -7,6 +7,7 @@ from math import inf
 from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
 
+from suture._extras import import_extra
 from suture.codecs import Codec, Loss, Losses, Lost, Request, StreamReader, encode, get_codec
 from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, NotInRunError, SutureError
 from suture.events import Custom
@@ -297,23 +298,3 @@ def _language() -> Language:
         return cast("Language", current_run().language)
     except NotInRunError:
         return resolve_language(None)
-
-
-def import_extra(module: str, requirement: str) -> Any:
-    """Return an SDK's module; say how to install it where it is not there.
-
-    >>> import_extra("no_such_sdk", "no-such-sdk>=3")
-    Traceback (most recent call last):
-        ...
-    suture.errors.ConfigError: this needs the package no-such-sdk, which is not installed: pip install 'no-such-sdk>=3'
-    """
-    from importlib import import_module  # noqa: PLC0415 - only where an SDK is used
-
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != module.split(".", maxsplit=1)[0]:
-            raise
-        package = requirement.partition(">")[0]
-        missing = f"this needs the package {package}, which is not installed: pip install '{requirement}'"
-        raise ConfigError(missing) from None

@@ -13,6 +13,7 @@ from suture.repair.engine import (
     is_whole,
     make_options,
     repair,
+    run_repair,
     takes_cause,
 )
 from suture.repair.fit import Fit
@@ -51,6 +52,7 @@ __all__ = [
     "pair",
     "placeholder_text",
     "repair",
+    "run_repair",
     "take_as_in_order",
     "takes_cause",
     "visible",

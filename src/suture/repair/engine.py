@@ -392,7 +392,7 @@ def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
         is_placeholder=is_placeholder,
         language=language,
     )
-    return _run(messages, wire, profile, options)
+    return run_repair(messages, wire, profile, options)
 
 
 def check(
@@ -413,10 +413,10 @@ def check(
     encoded = _encode(messages, wire, profile)
     if encoded is not None:
         payload, origins, target, judge = encoded
-        report = _run(payload, target, judge, make_options(tail=tail)).report
+        report = run_repair(payload, target, judge, make_options(tail=tail)).report
         findings = [msgspec.structs.replace(found, index=origins[found.index]) for found in report.findings]
         return msgspec.structs.replace(report, findings=tuple(findings), displaced=())
-    report = _run(messages, wire, profile, make_options(tail=tail)).report
+    report = run_repair(messages, wire, profile, make_options(tail=tail)).report
     return msgspec.structs.replace(report, displaced=())
 
 
@@ -499,9 +499,10 @@ def make_walks(
     return walks
 
 
-def _run(
+def run_repair(
     messages: Sequence[Any], wire: str | Wire | None, profile: str | Profile | None, options: PairOptions
 ) -> Repaired[Any]:
+    """Repair a history by options that were checked before, as `repair` does."""
     walks = make_walks(messages, wire, profile, options)
     for walk in walks:
         walk.run()

@@ -65,11 +65,16 @@ def changed(messages: list[Any]) -> list[Any]:
     return [messages[0], *[message.model_copy(update={"response_metadata": {"x": 1}}) for message in messages[1:]]]
 
 
+def cells(before: list[Any], after: list[Any]) -> dict[int, list[Any]]:
+    """Return what takes the places of messages, where message stands for message."""
+    return {place: [new] for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old}
+
+
 def test_the_state_ends_as_what_was_sent():
     before = rounds(1, 2, 3)
     after = [*before[:1], *changed(before)[1:5], *before[5:]]
     reply = AIMessage("done", id="r")
-    update: Any = state_update(before, after, before)
+    update: Any = state_update(before, cells(before, after), before)
     state: Any = add_messages([*before, reply], update)
     assert state == [*after, reply]
 
@@ -77,7 +82,7 @@ def test_the_state_ends_as_what_was_sent():
 def test_a_round_that_the_state_holds_otherwise_stays_whole_and_the_others_are_replaced():
     before = rounds(1, 2)
     held = [*before[:2], before[2].model_copy(update={"content": "another's"}), *before[3:]]
-    assert [message.id for message in state_update(before, changed(before), held)] == ["a2", "t2"]
+    assert [message.id for message in state_update(before, cells(before, changed(before)), held)] == ["a2", "t2"]
 
 
 class Array:
@@ -99,22 +104,25 @@ def with_arrays() -> list[Any]:
 
 def test_a_round_that_cannot_be_compared_with_what_the_state_holds_stays_whole():
     before = with_arrays()
-    assert [message.id for message in state_update(before, changed(before), deepcopy(before))] == ["a2", "t2"]
-    assert state_update(before, changed(before), before) == changed(before)[1:]
+    assert [message.id for message in state_update(before, cells(before, changed(before)), deepcopy(before))] == [
+        "a2",
+        "t2",
+    ]
+    assert state_update(before, cells(before, changed(before)), before) == changed(before)[1:]
 
 
 def test_messages_that_the_state_does_not_hold_are_not_added_to_it():
     before = rounds(1, 2)
-    assert state_update(before, changed(before), before[:3]) == changed(before)[1:3]
+    assert state_update(before, cells(before, changed(before)), before[:3]) == changed(before)[1:3]
     loose = [message.model_copy(update={"id": None}) for message in before]
-    assert state_update(loose, changed(loose), loose) == []
-    assert state_update([{"role": "user"}], [{"role": "user"}], before) == []
+    assert state_update(loose, cells(loose, changed(loose)), loose) == []
+    assert state_update([{"role": "user"}], {0: [{"role": "user"}]}, before) == []
 
 
 def test_fewer_messages_take_the_first_places_and_the_others_are_removed():
     before = rounds(1, 2)
     note = HumanMessage("the first round")
-    update: Any = state_update(before, [before[0], note, *before[3:]], before)
+    update: Any = state_update(before, {1: [note], 2: []}, before)
     state: Any = add_messages([*before, AIMessage("done", id="r")], update)
     assert [message.content for message in state] == ["go", "the first round", "", "long 2", "done"]
     assert note.id is None
@@ -123,4 +131,4 @@ def test_fewer_messages_take_the_first_places_and_the_others_are_removed():
 def test_more_messages_are_refused():
     before = rounds(1)
     with pytest.raises(ConfigError, match="gave 3 messages in the place of 2"):
-        state_update(before, [before[0], OTHER, OTHER, LONG], before)
+        state_update(before, {1: [OTHER, OTHER, LONG], 2: []}, before)

@@ -4,7 +4,7 @@ A tool that the provider ran itself has its call and its result in one assistant
 Suture attaches to a result stands in `additional_properties`, which no client sends.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -14,7 +14,7 @@ from suture.messages import Part
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, put, text_of
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING, iterate
+from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
 HELD = Message("system", [])
 """Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
@@ -61,31 +61,6 @@ class AgentFrameworkWire(BlockWire):
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
         """What mends a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
-
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
-        place = start
-        rest = iterate(messages, start)
-        for message in rest:
-            if message.__class__ is not Message or message.contents.__class__ is not list:
-                break
-            ids: list[Any] = []
-            for content in message.contents:
-                if content.__class__ is not Content:
-                    return place
-                kind = content.type
-                if kind == "function_call":
-                    if message.role != "assistant":
-                        return place
-                    ids.append(content.call_id)
-                elif kind == "function_result":
-                    return place
-            if ids:
-                if not _are_answered(ids, rest):
-                    return place
-                place += 1
-            place += 1
-        return place
 
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list stands for what the service keeps."""
@@ -240,20 +215,6 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
             for settled in (place, open_calls[content.call_id].pop(0)):
                 blocks[settled] = _Settled(contents[settled])
     return blocks
-
-
-def _are_answered(ids: Sequence[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next message of `rest` holds the results of these calls, in their order, and nothing else."""
-    answer: Any = next(rest, None)
-    if answer.__class__ is not Message:
-        return False
-    contents = answer.contents
-    if contents.__class__ is not list or len(contents) != len(ids):
-        return False
-    return all(
-        _type(content) == "function_result" and content.call_id == call_id
-        for content, call_id in zip(contents, ids, strict=True)
-    )
 
 
 class _TextWire(AgentFrameworkWire):

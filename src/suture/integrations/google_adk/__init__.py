@@ -16,7 +16,7 @@ from google.genai.types import Content, Part
 from suture.integrations.google_adk.view import Missing, seen_whole
 from suture.integrations.guest import GuestOptions, Options, announce, profile_for, profile_of, repair_request
 from suture.profiles import get_profile
-from suture.repair import Cause, Finding, Report, placeholder_text, repair, takes_cause
+from suture.repair import Cause, Finding, Report, placeholder_text, run_repair
 
 __all__ = ["PatchToolCallsPlugin"]
 
@@ -72,17 +72,15 @@ class PatchToolCallsPlugin(BasePlugin):
 
     def _text(self, name: str, call_id: str) -> str:
         """Return the text that stands for a missing answer."""
-        cause, ask = self._options.cause or Cause.UNKNOWN, self._options.generator
-        made = ""
-        if ask is not None:
-            told: dict[str, Any] = {"cause": cause} if takes_cause(ask) else {}
-            made = ask(name, call_id, **told)
-        return made or placeholder_text(cause, name, call_id, self._options.language)
+        choices = self._options.choices
+        cause, ask = choices.cause or Cause.UNKNOWN, choices.generator
+        made = "" if ask is None else ask(name, call_id, cause, (0, 0))
+        return made or placeholder_text(cause, name, call_id, choices.language)
 
     def _retell(self, part: Part) -> Part | None:
         """Return an answer without a call as text; `None` where it is not to be kept, or says that there is none."""
         stray = Content(role="user", parts=[part])
-        retold = repair([stray], wire=_WIRE, profile="pairing", **self._options.choices()).messages
+        retold = run_repair([stray], _WIRE, "pairing", self._options.choices).messages
         return next((each for content in retold for each in content.parts or ()), None)
 
 

@@ -1,8 +1,8 @@
-"""The calls of an `AIMessage`, wherever they stand: one call may be written in up to five places.
+"""The calls of an `AIMessage`, wherever they stand: one call may be written in several places.
 
 LangChain's own list (`tool_calls`), its list of those whose arguments could not be read (`invalid_tool_calls`), the
-blocks of the content, the provider's raw form (`additional_kwargs`), and the pieces of a stream (`tool_call_chunks`).
-Adapters differ in which of these they send, so a change is made in all of them.
+blocks of the content, and the provider's raw form (`additional_kwargs`). Adapters differ in which of these they send.
+So a message that changes gets all its calls into LangChain's own lists, and its blocks say the same.
 
 LangChain keeps the blocks of each provider as they came, beside its own form of them. So one call may be a `tool_use`,
 a `tool_call` or a `function_call`. What a provider runs itself is no call of ours.
@@ -19,11 +19,12 @@ from suture.wires.fields import get, given, is_list, is_map, is_object_text, put
 from suture.wires.parts import MEDIA_PARTS
 from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
-CUSTOM, COMPUTER = "custom", "computer"
-"""The kinds of a call of a custom tool, whose output has a form of its own, and of one that wants a screenshot."""
+CUSTOM, COMPUTER, OLD = "custom", "computer", "function"
+"""Kinds of calls: of a custom tool, whose output has a form of its own; one that wants a screenshot; and OpenAI's older
+form, which has no id."""
 
 
-class CallBlock(NamedTuple):
+class _Form(NamedTuple):
     """Where a call block has its id and its arguments, and what kind of call it is."""
 
     id: str
@@ -32,36 +33,25 @@ class CallBlock(NamedTuple):
     as_text: bool = False
 
 
-CALL_BLOCKS = {
-    "tool_use": CallBlock("id", "input"),
-    "tool_call": CallBlock("id", "args"),
-    "tool_call_chunk": CallBlock("id", "args"),
-    "invalid_tool_call": CallBlock("id", "args"),
-    "function_call": CallBlock("call_id", "arguments", as_text=True),
-    "custom_tool_call": CallBlock("call_id", "input", CUSTOM),
-    "computer_call": CallBlock("call_id", "action", COMPUTER),
+_FORMS = {
+    "tool_use": _Form("id", "input"),
+    "tool_call": _Form("id", "args"),
+    "tool_call_chunk": _Form("id", "args"),
+    "invalid_tool_call": _Form("id", "args"),
+    "function_call": _Form("call_id", "arguments", as_text=True),
+    "custom_tool_call": _Form("call_id", "input", CUSTOM),
+    "computer_call": _Form("call_id", "action", COMPUTER),
 }
-_UNSETTLED = frozenset(("tool_call_chunk", "invalid_tool_call"))
-_THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning", "reasoning_content"))
+_IDS = {kind: form.id if not form.kind else "" for kind, form in _FORMS.items()}
+"""Where a block has its id; those of special kinds nowhere, so that they are looked at twice."""
 _SEALS = ("signature", "thought_signature", "encrypted_content")
 _KINDS = {
     "tool_result": RESULT,
-    "text": TEXT,
-    "input_text": TEXT,
-    "output_text": TEXT,
-    "refusal": TEXT,
-    "image": MEDIA,
-    "image_url": MEDIA,
-    "input_image": MEDIA,
-    "audio": MEDIA,
-    "input_audio": MEDIA,
-    "video": MEDIA,
-    "file": MEDIA,
-    "input_file": MEDIA,
-    "document": MEDIA,
-    "media": MEDIA,
-    **dict.fromkeys(_THOUGHTS, THINKING),
-    **dict.fromkeys(CALL_BLOCKS, CALL),
+    **dict.fromkeys(_FORMS, CALL),
+    **dict.fromkeys(("text", "input_text", "output_text", "refusal"), TEXT),
+    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "reasoning_content"), THINKING),
+    **dict.fromkeys(("image", "image_url", "input_image", "audio", "input_audio", "video"), MEDIA),
+    **dict.fromkeys(("file", "input_file", "document", "media"), MEDIA),
 }
 
 
@@ -75,11 +65,7 @@ def kind_of(block: Any) -> str:
 
 
 def is_signed(block: Any) -> bool:
-    """Tell whether a block is signed or encrypted by the provider.
-
-    >>> is_signed({"type": "thinking", "thinking": "hm", "signature": "s"}), is_signed({"type": "text", "text": "hi"})
-    (True, False)
-    """
+    """Tell whether a block is signed or encrypted by the provider."""
     if not is_map(block):
         return False
     inside: Any = (block, block.get("extras"), block.get("reasoning_content"))
@@ -99,52 +85,16 @@ def decoded(arguments: Any) -> Any:
     return arguments
 
 
-def block_call(block: Mapping[str, Any], form: CallBlock) -> tuple[Any, Any, Any]:
-    """Return id, name and arguments of a call block.
+# How the content of a tool message is written
 
-    >>> block = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
-    >>> block_call(block, CALL_BLOCKS["function_call"])
-    ('a', 'f', {})
-    """
-    arguments = block.get(form.arguments)
-    if form.kind == COMPUTER:
-        return block.get(form.id), "computer", arguments
-    if form.kind == CUSTOM:
-        return block.get(form.id), block.get("name"), {"__arg1": arguments}
-    if not arguments and "partial_json" in block:
-        arguments = block["partial_json"]
-    return block.get(form.id), block.get("name"), decoded(arguments)
-
-
-def write_block(block: Mapping[str, Any], call_id: str | None, name: str | None, arguments: Any) -> dict[str, Any]:
-    """Return a call block with another id, name or arguments; `None` leaves each as it is.
-
-    >>> write_block({"type": "invalid_tool_call", "id": "a", "name": "f", "args": "{", "error": "cut"}, "b", None, {})
-    {'type': 'tool_call', 'id': 'b', 'name': 'f', 'args': {}}
-    """
-    kind = block["type"]
-    form, made = CALL_BLOCKS[kind], dict(block)
-    if call_id is not None:
-        made[form.id] = call_id
-    if name is not None and form.kind != COMPUTER:
-        made["name"] = name
-    if arguments is None or form.kind:
-        return made
-    made[form.arguments] = argument_json(arguments) if form.as_text else arguments
-    made.pop("partial_json", None)
-    if kind in _UNSETTLED:
-        made["type"] = "tool_call"
-        made.pop("error", None)
-    return made
+_typed = typed_text("text", "input_text", "output_text")
 
 
 def _find_text(block: Any) -> str | None:
-    """Return the text that a block of a result says."""
     if isinstance(block, str):
         return block
     if word(block, "type") == "custom_tool_call_output":
-        output = get(block, "output")
-        return output if isinstance(output, str) else None
+        return word(block, "output")
     return _typed(block)
 
 
@@ -152,59 +102,29 @@ def _media(part: Part) -> dict[str, Any] | None:
     """Return a native medium as a block of LangChain's own form."""
     if not isinstance(part, MEDIA_PARTS) or isinstance(part, RawPart):
         return None
-    kind = cast("str", type(part).__struct_config__.tag)
+    extras = {
+        **({"filename": part.name} if isinstance(part, FilePart) and part.name else {}),
+        **({"detail": part.detail} if isinstance(part, ImagePart) and part.detail else {}),
+    }
+    told = {"mime_type": part.mime_type, "extras": extras}
     where = {"url": part.url} if part.url else {"base64": part.base64_data}
-    typed = {"mime_type": part.mime_type} if part.mime_type else {}
-    named = {"extras": {"filename": part.name}} if isinstance(part, FilePart) and part.name else {}
-    seen = {"extras": {"detail": part.detail}} if isinstance(part, ImagePart) and part.detail else {}
-    return {"type": kind, **where, **typed, **named, **seen}
+    kind = cast("str", type(part).__struct_config__.tag)
+    return {"type": kind, **where, **{name: value for name, value in told.items() if value}}
 
 
-_typed = typed_text("text", "input_text", "output_text")
 FORM = Form(_find_text, text_block("text"), _media)
-"""How the content of a tool message is written."""
 
 
-# Finding them
+# Finding calls
 
-OLD = "function"
-"""The kind of a call of OpenAI's older form, which has no id."""
-
-_CALLS, _INVALID, _CONTENT, _CHUNKS = "tool_calls", "invalid_tool_calls", "content", "tool_call_chunks"
-_IDS = {kind: form.id if not form.kind else "" for kind, form in CALL_BLOCKS.items()}
-"""Where a block has its id; those of special kinds nowhere, so that they are looked at twice."""
-_RAW, _OUTPUTS, _FUNCTION = "raw", "outputs", "function"
+_CALLS, _INVALID, _CONTENT, _RAW, _OUTPUTS = "tool_calls", "invalid_tool_calls", "content", "raw", "tool_outputs"
 
 
 class Found(NamedTuple):
-    """A call, and the places where it stands: (list, index)."""
+    """A call, and the places where it stands: the index in each list."""
 
     call: Call
-    sites: list[tuple[str, int]]
-
-
-class _Search:
-    """The calls of one message while they are gathered; the same call in another list is not another call."""
-
-    def __init__(self) -> None:
-        self.found: list[Found] = []
-
-    def add(self, field: str, entries: Iterator[tuple[int, Call]], *, new: bool = True) -> None:
-        """Add the calls of one list: the first of an id there is the first of that id so far, and so on."""
-        known: dict[Any, list[Found]] = {}
-        for one in self.found:
-            known.setdefault(one.call.id or ("", one.call.name), []).append(one)
-        for index, call in entries:
-            same = known.get(call.id or ("", call.name), [])
-            if field == _INVALID:  # nobody wrote it twice: it is another call, unless all but the arguments is the same
-                same = [one for one in same if call.id and call.name in {"", one.call.name}]
-            if same:
-                one = same.pop(0)
-                one.sites.append((field, index))
-                if call.kind and not one.call.kind:
-                    self.found[self.found.index(one)] = Found(one.call._replace(kind=call.kind), one.sites)
-            elif new:
-                self.found.append(Found(call, [(field, index)]))
+    sites: dict[str, int]
 
 
 def find_calls(message: AIMessage) -> list[Found]:
@@ -213,24 +133,46 @@ def find_calls(message: AIMessage) -> list[Found]:
     >>> block = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
     >>> message = AIMessage([block], tool_calls=[{"id": "a", "name": "f", "args": {}}])
     >>> [found.sites for found in find_calls(message)]
-    [[('tool_calls', 0), ('content', 0)]]
+    [{'tool_calls': 0, 'content': 0}]
     """
-    search = _Search()
-    search.add(_CALLS, listed_calls(message.tool_calls))
-    search.add(_INVALID, _decoded(message.invalid_tool_calls))
+    found = [Found(call, {_CALLS: index}) for index, call in _listed(message.tool_calls)]
+    _add(found, _INVALID, _listed(message.invalid_tool_calls))
     if is_list(message.content):
-        search.add(_CONTENT, _in_content(message.content))
+        _add(found, _CONTENT, _in_content(message.content))
     extra = message.additional_kwargs
     if extra:
         own = not message.tool_calls and not message.invalid_tool_calls
-        search.add(_RAW, _raw(extra.get("tool_calls")), new=own)
-        search.add(_OUTPUTS, _screens(extra.get("tool_outputs")))
+        _add(found, _RAW, _in_raw(extra.get(_CALLS)), new=own)
+        outputs = extra.get(_OUTPUTS)
+        screens = _in_content(outputs) if is_list(outputs) else ()
+        _add(found, _OUTPUTS, [each for each in screens if each[1].kind == COMPUTER])
         old = extra.get("function_call")
-        if is_map(old) and not search.found:
-            call = Call("", _text(old.get("name")), decoded(old.get("arguments")), OLD)
-            search.found.append(Found(call, [(_FUNCTION, 0)]))
-    search.add(_CHUNKS, listed_calls(getattr(message, _CHUNKS, None)), new=False)
-    return search.found
+        if is_map(old) and not found:
+            found.append(Found(Call("", _text(old.get("name")), decoded(old.get("arguments")), OLD), {}))
+    return found
+
+
+def _add(found: list[Found], field: str, entries: Any, *, new: bool = True) -> None:
+    """Add the calls of one list: the first of an id there is the first of that id so far, and so on."""
+    known: dict[Any, list[int]] = {}
+    for place, one in enumerate(found):
+        known.setdefault(one.call.id or ("", one.call.name), []).append(place)
+    for index, call in entries:
+        same = known.get(call.id or ("", call.name), [])
+        if field == _INVALID:  # nobody wrote it twice: it is another call, unless all but the arguments is the same
+            same = [place for place in same if call.id and call.name in {"", found[place].call.name}]
+        if same:
+            place = same.pop(0)
+            found[place].sites[field] = index
+            if call.kind:
+                found[place] = Found(found[place].call._replace(kind=call.kind), found[place].sites)
+        elif new:
+            found.append(Found(call._replace(arguments=decoded(call.arguments)), {field: index}))
+
+
+def plain_calls(message: AIMessage) -> tuple[Call, ...]:
+    """Return the calls of a message that is plain."""
+    return tuple([call for _, call in _listed(message.tool_calls)])
 
 
 def is_plain(message: AIMessage) -> bool:
@@ -244,7 +186,7 @@ def is_plain(message: AIMessage) -> bool:
     extra = fields["additional_kwargs"]
     if not extra:
         return True
-    return "tool_outputs" not in extra and bool(calls or ("tool_calls" not in extra and "function_call" not in extra))
+    return _OUTPUTS not in extra and bool(calls or (_CALLS not in extra and "function_call" not in extra))
 
 
 def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
@@ -264,143 +206,108 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def listed_calls(entries: Any) -> Iterator[tuple[int, Call]]:
-    """Return the calls of one of LangChain's own lists, each with its index.
-
-    >>> list(listed_calls([{"id": None, "name": "f", "args": {}}]))
-    [(0, Call(id='', name='f', arguments={}, kind='', alias=''))]
-    """
+def _listed(entries: Any) -> Iterator[tuple[int, Call]]:
+    """Return the calls of one of LangChain's own lists, each with its index."""
     for index, entry in enumerate(entries or ()):
         yield index, Call(_text(get(entry, "id")), _text(get(entry, "name")), get(entry, "args"))
 
 
-def _decoded(entries: Any) -> Iterator[tuple[int, Call]]:
-    for index, call in listed_calls(entries):
-        yield index, call._replace(arguments=decoded(call.arguments))
-
-
-def _in_content(content: Sequence[Any]) -> Iterator[tuple[int, Call]]:
-    for index, block in enumerate(content):
-        form = CALL_BLOCKS.get(word(block, "type") or "") if is_map(block) else None
-        if form is not None:
-            call_id, name, arguments = block_call(block, form)
-            yield index, Call(_text(call_id), _text(name), arguments, form.kind)
-
-
-def _raw(entries: Any) -> Iterator[tuple[int, Call]]:
+def _in_raw(entries: Any) -> Iterator[tuple[int, Call]]:
     """Return the calls as Chat Completions writes them."""
     for index, entry in enumerate(entries if is_list(entries) else ()):
         function = get(entry, "function")
         if is_map(function):
-            arguments = decoded(function.get("arguments"))
-            yield index, Call(_text(get(entry, "id")), _text(function.get("name")), arguments)
+            yield index, Call(_text(get(entry, "id")), _text(function.get("name")), function.get("arguments"))
 
 
-def _screens(entries: Any) -> Iterator[tuple[int, Call]]:
-    """Return the calls among what the provider did itself: those that want a screenshot."""
-    for index, entry in enumerate(entries if is_list(entries) else ()):
-        if word(entry, "type") == "computer_call":
-            yield index, Call(_text(get(entry, "call_id")), "computer", get(entry, "action"), COMPUTER)
+def _in_content(blocks: Sequence[Any]) -> Iterator[tuple[int, Call]]:
+    for index, block in enumerate(blocks):
+        form = _FORMS.get(word(block, "type") or "") if is_map(block) else None
+        if form is not None:
+            name, arguments = block.get("name"), block.get(form.arguments)
+            if form.kind == COMPUTER:
+                name = COMPUTER
+            elif form.kind == CUSTOM:
+                arguments = {"__arg1": arguments}
+            else:
+                arguments = arguments or block.get("partial_json", arguments)
+            yield index, Call(_text(block.get(form.id)), _text(name), arguments, form.kind)
 
 
 # Changing them
 
 
+def gather_calls(message: AIMessage) -> AIMessage:
+    """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if they are there.
+
+    >>> message = AIMessage([{"type": "tool_use", "id": "a", "name": "f", "input": {"q": 1}}])
+    >>> gather_calls(message).tool_calls
+    [{'name': 'f', 'args': {'q': 1}, 'id': 'a', 'type': 'tool_call'}]
+    """
+    for call, sites in find_calls(message):
+        if is_map(call.arguments) and call.kind in {"", CUSTOM} and (_CALLS not in sites or _INVALID in sites):
+            return write_calls(message, {})
+    return message
+
+
 def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
-    """Return `message` with the calls at these positions changed, wherever they stand.
+    """Return `message` with the calls at these positions changed, and all of its calls in LangChain's own lists.
 
     >>> message = AIMessage("", invalid_tool_calls=[{"id": "a", "name": "f", "args": "{", "error": None}])
     >>> write_calls(message, {0: CallEdit(arguments={})}).tool_calls
     [{'name': 'f', 'args': {}, 'id': 'a', 'type': 'tool_call'}]
     """
-    found = find_calls(message)
-    lists = _lists(message)
-    for position, edit in edits.items():
-        for field, index in found[position].sites:
-            lists[field][index] = _written(field, lists[field][index], edit)
-    touched = {field for position in edits for field, _ in found[position].sites}
-    updates: dict[str, Any] = {field: lists[field] for field in touched if field not in {_RAW, _OUTPUTS, _FUNCTION}}
-    extra = dict(message.additional_kwargs)
-    if _RAW in touched:
-        extra["tool_calls"] = lists[_RAW]
-    if _OUTPUTS in touched:
-        extra["tool_outputs"] = lists[_OUTPUTS]
-    if _FUNCTION in touched:
-        extra["function_call"] = lists[_FUNCTION][0]
-    extra = _with_renamed_keys(extra, found, edits)
-    if extra != message.additional_kwargs:
-        updates["additional_kwargs"] = extra
-    changed = message.model_copy(update=updates)
-    return gathered(changed) if any(edit.arguments is not None for edit in edits.values()) else changed
+    found, extra = find_calls(message), dict(message.additional_kwargs)
+    valid: list[Any] = [*message.tool_calls]
+    invalid: list[Any] = []
+    blocks: dict[str, list[Any]] = {_OUTPUTS: list(extra.get(_OUTPUTS) or ())}
+    blocks[_CONTENT] = list(message.content) if is_list(message.content) else []
+    for position, (call, sites) in enumerate(found):
+        edit = edits.get(position, CallEdit())
+        fields = given(id=edit.id, name=edit.name, args=edit.arguments)
+        for field in blocks.keys() & sites:
+            blocks[field][sites[field]] = _write_block(blocks[field][sites[field]], edit)
+        if call.kind == OLD:
+            told = None if edit.arguments is None else argument_json(edit.arguments)
+            extra["function_call"] = put(extra["function_call"], **given(name=edit.name, arguments=told))
+        elif _CALLS in sites:
+            valid[sites[_CALLS]] = put(valid[sites[_CALLS]], **fields)
+        elif call.kind != COMPUTER:
+            made = {"name": call.name, "args": call.arguments, "id": call.id or None, **fields}
+            if is_map(made["args"]):
+                valid.append({**made, "type": "tool_call"})
+            else:
+                known: Any = message.invalid_tool_calls[sites[_INVALID]] if _INVALID in sites else {"error": None}
+                invalid.append({**known, **made, "type": "invalid_tool_call"})
+    if blocks[_OUTPUTS]:
+        extra[_OUTPUTS] = blocks[_OUTPUTS]
+    extra.pop(_CALLS, None)
+    changed = {_CALLS: valid, _INVALID: invalid, "additional_kwargs": _with_new_ids(extra, found, edits)}
+    if blocks[_CONTENT]:
+        changed[_CONTENT] = blocks[_CONTENT]
+    if hasattr(message, "tool_call_chunks"):
+        changed["tool_call_chunks"] = [_chunk(call) for call in valid]
+    return message.model_copy(update=changed)
 
 
-def gathered(message: AIMessage) -> AIMessage:
-    """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if they are there.
-
-    >>> message = AIMessage([{"type": "tool_use", "id": "a", "name": "f", "input": {"q": 1}}])
-    >>> gathered(message).tool_calls
-    [{'name': 'f', 'args': {'q': 1}, 'id': 'a', 'type': 'tool_call'}]
-    """
-    missing: list[Call] = []
-    unpieced: list[Call] = []
-    valid: set[int] = set()
-    for call, sites in find_calls(message):
-        if not is_map(call.arguments) or call.kind not in {"", CUSTOM}:
-            continue
-        fields = {field for field, _ in sites}
-        valid.update(index for field, index in sites if field == _INVALID)
-        if _CALLS not in fields:
-            missing.append(call)
-            unpieced += [call] if _CHUNKS not in fields else []
-    if not missing and not valid:
-        return message
-    made = [{"name": call.name, "args": call.arguments, "id": call.id or None, "type": "tool_call"} for call in missing]
-    updates: dict[str, Any] = {_CALLS: [*message.tool_calls, *made]}
-    if valid:
-        updates[_INVALID] = [one for index, one in enumerate(message.invalid_tool_calls) if index not in valid]
-    if getattr(message, _CHUNKS, None) and unpieced:
-        updates[_CHUNKS] = [*getattr(message, _CHUNKS), *map(_chunk, unpieced)]
-    return message.model_copy(update=updates)
+def _chunk(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {**call, "args": argument_json(call["args"]), "index": None, "type": "tool_call_chunk"}
 
 
-def _chunk(call: Call) -> dict[str, Any]:
-    arguments = argument_json(call.arguments)
-    return {"name": call.name, "args": arguments, "id": call.id or None, "index": None, "type": "tool_call_chunk"}
+def _write_block(block: Mapping[str, Any], edit: CallEdit) -> dict[str, Any]:
+    """Return a call block with another id, name or arguments."""
+    form, made = _FORMS[block["type"]], dict(block)
+    made.update(given(**{form.id: edit.id, "name": edit.name if form.kind != COMPUTER else None}))
+    if edit.arguments is not None and not form.kind:
+        made[form.arguments] = argument_json(edit.arguments) if form.as_text else edit.arguments
+        made.pop("partial_json", None)
+        if block["type"] in {"tool_call_chunk", "invalid_tool_call"}:
+            made["type"] = "tool_call"
+            made.pop("error", None)
+    return made
 
 
-def _lists(message: AIMessage) -> dict[str, list[Any]]:
-    """Return copies of the lists in which a call may stand."""
-    extra = message.additional_kwargs
-    content: Any = message.content
-    lists: dict[str, Any] = {
-        _CALLS: message.tool_calls,
-        _INVALID: message.invalid_tool_calls,
-        _CONTENT: content if is_list(content) else (),
-        _CHUNKS: getattr(message, _CHUNKS, None),
-        _RAW: extra.get("tool_calls"),
-        _OUTPUTS: extra.get("tool_outputs"),
-        _FUNCTION: [extra.get("function_call")],
-    }
-    return {field: list(entries or ()) for field, entries in lists.items()}
-
-
-def _written(field: str, entry: Any, edit: CallEdit) -> Any:
-    """Return one entry of a list of calls with `edit` done to it."""
-    arguments = edit.arguments
-    if field in {_CONTENT, _OUTPUTS}:
-        return write_block(entry, edit.id, edit.name, arguments)
-    if field == _CALLS:
-        return put(entry, **given(id=edit.id, name=edit.name, args=arguments))
-    text = None if arguments is None else argument_json(arguments)
-    if field in {_INVALID, _CHUNKS}:
-        return put(entry, **given(id=edit.id, name=edit.name, args=text))
-    if field == _FUNCTION:
-        return put(entry, **given(name=edit.name, arguments=text))
-    function = put(entry["function"], **given(name=edit.name, arguments=text))
-    return put(entry, **given(id=edit.id, function=function))
-
-
-def _with_renamed_keys(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[int, CallEdit]) -> dict[str, Any]:
+def _with_new_ids(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[int, CallEdit]) -> dict[str, Any]:
     """Return what is kept beside a message with the ids changed by which it keeps things, such as signatures."""
     renamed = {found[place].call.id: edit.id for place, edit in edits.items() if edit.id and found[place].call.id}
     kept = {one.call.id for place, one in enumerate(found) if place not in edits or not edits[place].id}

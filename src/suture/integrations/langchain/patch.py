@@ -4,6 +4,7 @@ Repaired for good before the agent runs, and once more for each model call, at t
 break on the way is repaired, too.
 """
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields
@@ -17,10 +18,11 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
-from suture.integrations.langchain.thread import Lookup, ThreadRepair
+from suture.integrations.langchain.thread import ThreadRepair
 from suture.integrations.langchain.wire import WIRE
 from suture.profiles import Profile, get_profile
-from suture.repair import AsksCause, Cause, Generator, label, takes_cause
+from suture.reduction.plan import complete
+from suture.repair import Cause, label
 
 __all__ = ["PatchToolCallsMiddleware"]
 
@@ -63,19 +65,16 @@ def is_known_placeholder(text: str) -> bool:
     return bool(end) and _BETWEEN in text[len(_BEGINNING) : -len(end)]
 
 
-def _make_generator(text: Text, generator: Generator | None) -> AsksCause[str]:
-    """Return what gives a placeholder its text: the caller's `generator`; where that says nothing, `text`."""
-    ask: Callable[..., str] | None = generator
-    with_cause = ask is not None and takes_cause(ask)
+def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
+    """Return options whose placeholders say what the caller's generator does; where that says nothing, `text`."""
+    ask, fixed = options.choices.generator, _TEXTS[text]
 
-    def say(name: str, call_id: str, /, *, cause: Cause) -> str:
-        said: Any = None
-        if ask is not None:
-            said = ask(name, call_id, cause=cause) if with_cause else ask(name, call_id)
-        fixed = _TEXTS[text].get(cause, "")
-        return said or fixed.replace("{name}", label(name or "unknown"), 1).replace("{id}", label(call_id), 1)
+    def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
+        said = "" if ask is None else ask(name, call_id, cause, place)
+        shown = {"{name}": label(name or "unknown"), "{id}": label(call_id)}
+        return said or re.sub(r"\{name\}|\{id\}", lambda found: shown[found[0]], fixed.get(cause, ""))
 
-    return say
+    return replace(options, choices=replace(options.choices, generator=say))
 
 
 def _trace_policy() -> Any:
@@ -120,7 +119,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         if text not in _TEXTS:
             raise ConfigError(f"unknown text {text!r}; known: {', '.join(_TEXTS)}")
         checked = GuestOptions.of(__name__, infers_cause=True, **options).treating(is_known_placeholder)
-        self._options = replace(checked, generator=_make_generator(text, checked.generator), trace=_trace)
+        self._options = replace(_with_text(checked, text), trace=_trace)
         self._thread = ThreadRepair(self._options)
         self._profiles = ModelProfiles()
         self._kinds: dict[type, type] = {}
@@ -130,24 +129,12 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Repair the thread, where it has to be."""
         del runtime
-        steps = self._thread.patch(state)
-        try:
-            wanted = next(steps)
-            while True:
-                wanted = steps.send(_get(wanted))
-        except StopIteration as done:
-            return done.value
+        return complete(self._thread.patch(state, waits=False))
 
     async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Repair the thread, where it has to be."""
         del runtime
-        steps = self._thread.patch(state)
-        try:
-            wanted = next(steps)
-            while True:
-                wanted = steps.send(await _aget(wanted))
-        except StopIteration as done:
-            return done.value
+        return await self._thread.patch(state, waits=True)
 
     # For one model call
 
@@ -155,33 +142,18 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         """Let the model see only what its provider accepts."""
         return handler(_guard(request, self._kinds, self._repaired))
 
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Let the model see only what its provider accepts."""
-        return await handler(_guard(request, self._kinds, self._repaired))
+    def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Let the model see only what its provider accepts.
+
+        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        """
+        return handler(_guard(request, self._kinds, self._repaired))
 
     def _repaired(self, messages: Any, model: Any, system: Any) -> Any:
         """Return what `model` may be sent in the place of `messages`; the system message stands before them."""
         profile = self._options.profile or self._profiles.of(model)
         kept = () if system is None or not isinstance(messages[0], AIMessage) else (system,)
         return repair_request(messages, WIRE, self._options, profile=profile, kept=kept)
-
-
-def _get(wanted: Lookup) -> Any:
-    """Return a checkpoint; nothing where that fails: what is not found is told as missing."""
-    checkpointer, config = wanted
-    try:
-        return checkpointer.get_tuple(config)
-    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        return None
-
-
-async def _aget(wanted: Lookup) -> Any:
-    """Return a checkpoint; nothing where that fails: what is not found is told as missing."""
-    checkpointer, config = wanted
-    try:
-        return await checkpointer.aget_tuple(config)
-    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        return None
 
 
 # Requests whose messages are acceptable whenever they are read, whatever the middlewares further in do to them.
@@ -243,7 +215,7 @@ _OF_CONFIGURABLE = {"_default_config", "_queued_declarative_operations"}
 
 
 class ModelProfiles:
-    """Tells the profile of a model, and remembers the last few.
+    """Tells the profile of a model, and remembers the last one.
 
     >>> class ChatMistralAI:
     ...     pass
@@ -251,21 +223,18 @@ class ModelProfiles:
     'mistral'
     """
 
-    _MOST = 8
-
     def __init__(self) -> None:
-        self._known: tuple[tuple[Any, Profile], ...] = ()
+        self._known: tuple[Any, Profile] = None, profile_of("")
 
     def of(self, model: Any) -> Profile:
         """Return the profile for `model`; for one that is chosen for each run, that of the run at hand."""
-        for known, profile in self._known:
-            if known is model:
-                return profile
+        known, profile = self._known
+        if known is model:
+            return profile
         if getattr(model, "__dict__", {}).keys() >= _OF_CONFIGURABLE:
             return _profile(_ask(model, "_model") or model)
-        profile = _profile(model)
-        self._known = ((model, profile), *self._known[: self._MOST - 1])
-        return profile
+        self._known = model, _profile(model)
+        return self._known[1]
 
 
 def _profile(model: Any) -> Profile:

@@ -5,11 +5,11 @@ Nothing of a conversation is kept between requests but how many tokens a message
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 from weakref import ref
 
 from langchain.agents.middleware.types import (
@@ -26,11 +26,10 @@ from langgraph.types import Command
 from suture._aio import run_blocking, settle
 from suture.errors import ConfigError, OffloadError
 from suture.integrations.langchain.backends import RUN_STORE, Backends, check_backend, is_readable
-from suture.integrations.langchain.saved import Conversation, Opened, Reader, Written
+from suture.integrations.langchain.saved import Conversation, Reader
 from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages
 from suture.integrations.langchain.wire import WIRE
-from suture.messages import History, TokenUsage, ToolArgument, ToolContext, ToolInfo, ToolResult
-from suture.middleware.offload import BackendOf
+from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
 from suture.middleware.record import Question
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
@@ -42,8 +41,6 @@ from suture.wires import Call, ResultEdit, argument_json
 __all__ = ["ToolReductionMiddleware"]
 
 _LOG = logging.getLogger("suture.integrations.langchain")
-_TOOLS = 256
-"""How many tools are kept in mind."""
 _UNSAVED = "_reduction_mw_unsaved"
 """The key in `response_metadata` of a result whose handler wants it saved, which has not worked so far."""
 _DEEP, _DEEP_LIMIT, _DEEP_PREVIEW = "deepagents.middleware.filesystem", 80_000, 500
@@ -91,14 +88,13 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     _backends: Backends = field(default=cast("Any", None), init=False)
     _counts: "_Counts" = field(default=cast("Any", None), init=False)
-    _written: Written = field(default_factory=Written, init=False)
     _reader: Reader | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check()
         backends = Backends(self, self.backend)
-        reads = self.add_reading_tools and any(map(is_readable, backends.all()))
+        reads = self.add_reading_tools and any(map(is_readable, backends.all))
         made = {
             "_backends": backends,
             "_counts": _Counts(self),
@@ -128,24 +124,25 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Send a history that is not too long."""
-        request = self._equipped(request)
-        case = self._look(request)
-        if case is None:
+        request, work = self._look(request, waits=False)
+        if work is None:
             return handler(request)
-        backend_of = self._backends.in_run(request.runtime, waits=False)
-        ready = run_blocking(self._reduced(case, backend_of))
-        return ready.answered(handler(ready.request))
+        request, update = run_blocking(work)
+        return _answered(handler(request), update)
 
-    async def awrap_model_call(
+    def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Send a history that is not too long."""
-        request = self._equipped(request)
-        case = self._look(request)
-        if case is None:
-            return await handler(request)
-        ready = await self._reduced(case, self._backends.in_run(request.runtime, waits=True))
-        return ready.answered(await handler(ready.request))
+        """Send a history that is not too long.
+
+        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        """
+        request, work = self._look(request, waits=True)
+        return handler(request) if work is None else self._send(work, handler)
+
+    async def _send(self, work: "Coroutine[Any, Any, _Ready]", handler: Callable[..., Awaitable[Any]]) -> Any:
+        request, update = await work
+        return _answered(await handler(request), update)
 
     def _equipped(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Return a request with the tools that read what was saved, but none whose name is taken."""
@@ -157,88 +154,94 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         new = [tool for tool in self._reader.tools if tool.name not in taken]
         return request.override(tools=[*request.tools, *new]) if new else request
 
-    def _look(self, request: ModelRequest[Any]) -> "_Case | None":
-        """Return a request with what is to be done about it; nothing if its history is not too long."""
-        messages = request.messages
-        if not messages or not (self.truncates_any or self.clears_any):
-            return None
-        book = Conversation(self, messages, messages_of(request.state), self._written, self._counts)
+    def _open(self, messages: Sequence[Any], state: Any, runtime: Any, *, waits: bool) -> Conversation:
+        """Return a conversation, and its backends."""
+        book = Conversation(self, messages, messages_of(state), self._backends.memory, self._counts)
+        book.backend_of = self._backends.in_run(runtime, waits=waits)
+        return book
+
+    def _look(
+        self, request: ModelRequest[Any], *, waits: bool
+    ) -> "tuple[ModelRequest[Any], Coroutine[Any, Any, _Ready] | None]":
+        """Return a request with the reading tools, and what reduces its history; nothing if that is not too long."""
+        request = self._equipped(request)
+        if not request.messages or not (self.truncates_any or self.clears_any):
+            return request, None
+        book = self._open(request.messages, request.state, request.runtime, waits=waits)
         question = self._question(request, book)
-        unsaved = any(_UNSAVED in message.response_metadata for message in _last_results(messages))
-        if question.clears or question.shorten is not None or unsaved:
-            return _Case(request, book, question)
-        return None
+        unsaved = any(_UNSAVED in message.response_metadata for _, message in _last_results(request.messages))
+        due = question.clears or question.shorten is not None or unsaved
+        return request, self._reduced(request, book, question) if due else None
 
     def _question(self, request: ModelRequest[Any], book: Conversation) -> Question:
-        infos = self._counts.infos_of(request.tools) if self.clears_any else []
+        infos = [*map(self._counts.info_of, request.tools)] if self.clears_any else []
         return book.judge(Question(WIRE, book.history, infos), None)
 
-    async def _reduced(self, case: "_Case", backend_of: BackendOf) -> "_Ready":
-        """Reduce a history, and save what that takes out of it. Nothing has changed if saving fails."""
-        request, book, question = case
-        before = question.history
+    async def _reduced(self, request: ModelRequest[Any], book: Conversation, question: Question) -> "_Ready":
+        """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent.
+
+        Nothing has changed if saving fails.
+        """
         try:
-            if await self._save_late(book, backend_of):
-                question = self._question(request, book)
-            reduced = await book.reduce(question, backend_of)
+            late = await self._save_late(book)
+            reduced = await book.reduce(self._question(request, book) if late else question, book.backend_of)
         except OffloadError as error:
             if self.on_backend_error == "raise":
                 raise
             _LOG.warning("%s; the history stays as it is", error)
-            return _Ready(request, [])
+            return request, []
         for save in reduced.plan.saves:
-            self._written.add(book.home, save.path)
-        if reduced.history is before:
-            return _Ready(request, [])
+            book.own(save.path)
+        cells = {**late, **reduced.cells}
+        if not cells:
+            return request, []
         made = reduced.history[:]
         if self.clear_post_process is not None and reduced.cleared:
             await settle(self.clear_post_process({**cast("Any", request.state), "messages": made}))
-        return _Ready(request.override(messages=made), state_update(request.messages, made, messages_of(request.state)))
+        update = state_update(request.messages, cells, messages_of(request.state))
+        return request.override(messages=made), update
 
     # When a tool returns: what is too long is truncated
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Give what a tool gave, not too long."""
         request = self._bound(request)
-        given, call = handler(request), cast("dict[str, Any]", request.tool_call)
-        if not self._is_due(given, call):
+        given = handler(request)
+        if not self._is_due(given, request.tool_call):
             return given
-        opened = self._open(request, waits=False)
-        return run_blocking(self._shortened(given, call, opened))
+        return run_blocking(self._shortened(given, request.tool_call, self._book(request, waits=False)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """Give what a tool gave, not too long."""
         request = self._bound(request)
-        given, call = await handler(request), cast("dict[str, Any]", request.tool_call)
-        if not self._is_due(given, call):
+        given = await handler(request)
+        if not self._is_due(given, request.tool_call):
             return given
-        return await self._shortened(given, call, self._open(request, waits=True))
+        return await self._shortened(given, request.tool_call, self._book(request, waits=True))
 
-    def _open(self, request: ToolCallRequest, *, waits: bool) -> Opened:
-        """Return the conversation that a call belongs to, and its backends."""
-        messages = messages_of(request.state)
-        backend_of = self._backends.in_run(cast("Any", request).runtime, waits=waits)
-        names = ["", *[name for name, config in self.tool_config.items() if config.backend is not None]]
-        book = Conversation(self, messages, messages, self._written, self._counts)
+    def _book(self, request: ToolCallRequest, *, waits: bool) -> Conversation:
+        """Return the conversation that a call belongs to."""
+        runtime: Any = cast("Any", request).runtime
+        book = self._open(messages_of(request.state), request.state, runtime, waits=waits)
         book.is_deep = _is_deep(request)
-        return Opened(book, backend_of, names)
+        return book
 
     def _bound(self, request: ToolCallRequest) -> ToolCallRequest:
         """Return a request that calls our tool for this conversation, where it is ours that was called."""
         reader, name = self._reader, request.tool_call["name"]
         if reader is None or name not in reader.names:
             return request
-        tool = reader.bound(name, lambda waits: self._open(request, waits=waits))
+        tool = reader.bound(name, lambda waits: self._book(request, waits=waits))
         if request.tool is None:
             return request.override(tool=tool)
         arguments = request.tool_call["args"]
         path = arguments.get("path", arguments.get("file_path"))
         if name != self.read_file_tool_name or not isinstance(path, str):
             return request
-        opened = self._open(request, waits=False)
-        if not opened.book.may_read(path) or (folded(path) not in opened.book.recorded() and _is_deep(request)):
+        book = self._book(request, waits=False)
+        if not book.may_read(path) or (folded(path) not in book.recorded() and book.is_deep):
             return request  # deepagents' own tool reads what is in deepagents' own files
         call: Any = {**request.tool_call, "args": {**arguments, "path": path}}
         return request.override(tool=tool, tool_call=call)
@@ -256,32 +259,33 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return False
         return self.config_of(name).trunc_handler is not None or _length(message) > self.max_length_for_trunc
 
-    async def _shortened(self, given: Any, call: Mapping[str, Any], opened: Opened) -> Any:
+    async def _shortened(self, given: Any, call: Mapping[str, Any], book: Conversation) -> Any:
         """Return what a call gave with all that is too long in it replaced; what cannot be saved stays whole."""
         made: dict[int, ToolMessage] = {}
         for message in result_messages(given):
             if self._is_long(message, call):
-                made[id(message)], _ = await self._shorten(_unmarked(message), call, opened.book, opened.backend_of)
+                made[id(message)], _ = await self._shorten(_unmarked(message), call, book)
         return with_messages(given, made)
 
-    async def _save_late(self, book: Conversation, backend_of: BackendOf) -> bool:
-        """Save the results that their handlers want saved, if there are any; raise what keeps that from it."""
-        made: dict[int, ToolMessage] = {}
-        for message in _last_results(book.history):
+    async def _save_late(self, book: Conversation) -> dict[int, list[ToolMessage]]:
+        """Save the results that their handlers want saved, if there are any; return what takes their places."""
+        made: dict[int, list[ToolMessage]] = {}
+        for place, message in _last_results(book.history):
             if _UNSAVED in message.response_metadata:
                 turn = next((each for each in reversed(book.history) if isinstance(each, AIMessage)), None)
                 calls = {call.id: call for call in WIRE.view(turn).calls} if turn is not None else {}
                 found = calls.get(message.tool_call_id, Call(message.tool_call_id, message.name or ""))
                 call = {"id": found.id, "name": found.name, "args": found.arguments}
-                made[id(message)], failure = await self._shorten(_unmarked(message), call, book, backend_of)
+                shorter, failure = await self._shorten(_unmarked(message), call, book)
                 if failure is not None:
                     raise failure
+                made[place] = [shorter]
         if made:
-            book.history = History([made.get(id(message), message) for message in book.history])
-        return bool(made)
+            book.history = History([made.get(place, [each])[0] for place, each in enumerate(book.history)])
+        return made
 
     async def _shorten(
-        self, message: ToolMessage, call: Mapping[str, Any], book: Conversation, backend_of: BackendOf
+        self, message: ToolMessage, call: Mapping[str, Any], book: Conversation
     ) -> tuple[ToolMessage, OffloadError | None]:
         """Return what takes the place of a message, and what kept it from being saved."""
         name = _name_of(message, call)
@@ -296,10 +300,12 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         )
         if book.is_deep and text_length(parts) > _DEEP_LIMIT:
             # Of so much deepagents would leave very little: nor do we leave more.
+            own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Settings)}
+            own["max_length_for_trunc"] = min(_DEEP_PREVIEW, self.max_length_for_trunc)
             book = copy(book)
-            book.settings = _with_preview(self, _DEEP_PREVIEW)
+            book.settings = Settings(**own)
         try:
-            shorter = await book.truncate(detail, backend_of)
+            shorter = await book.truncate(detail, book.backend_of)
         except OffloadError as failure:
             if self.config_of(name).trunc_handler is not None:
                 message = cast("ToolMessage", WIRE.with_extra(message, {_UNSAVED: True}))
@@ -310,26 +316,33 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return cast("ToolMessage", WIRE.edit(message, {}, {0: ResultEdit(parts=shorter.parts, extra=extra)})), None
 
 
-class _Case(NamedTuple):
-    """A request whose history is to be reduced."""
-
-    request: ModelRequest[Any]
-    book: Conversation
-    question: Question
+_Ready = tuple[ModelRequest[Any], list[BaseMessage]]
+"""A request that can be sent, and what is to change in the state once it was."""
 
 
-class _Ready(NamedTuple):
-    """A request that can be sent, and what is to change in the state once it was."""
+def _answered(response: Any, update: list[BaseMessage]) -> Any:
+    """Return what the model gave, together with what is to change in the state."""
+    if not update:
+        return response
+    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": update}))
 
-    request: ModelRequest[Any]
-    update: list[BaseMessage]
 
-    def answered(self, response: Any) -> Any:
-        """Return what the model gave, together with what is to change in the state."""
-        if not self.update:
-            return response
-        whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
-        return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": self.update}))
+class _Memo:
+    """Remembers what a function gives for a thing, as long as the thing lives."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make, self._known = make, dict[int, tuple[Any, Any]]()
+
+    def __call__(self, thing: Any) -> Any:
+        key = id(thing)
+        known = self._known.get(key)
+        if known is not None and known[0]() is thing:
+            return known[1]
+        made = self._make(thing)
+        with suppress(TypeError):  # a dict is looked at anew
+            self._known[key] = ref(thing, lambda _: self._known.pop(key, None)), made
+        return made
 
 
 class _Counts:
@@ -339,42 +352,18 @@ class _Counts:
         counter = settings.token_counter
         self._reports = isinstance(counter, UsageCounter)
         found = counter.estimate if isinstance(counter, UsageCounter) else counter
-        self._counter: Any = found if found is not None and is_incremental(found) else CharacterCounter()
-        self._tools = Tally(WIRE, self._counter)
-        self._infos: dict[int, tuple[Any, Any]] = {}
-        self._known: dict[int, tuple[Any, int]] = {}
-
-    def of(self, message: Any) -> int:
-        """Return how many tokens a message has."""
-        key = id(message)
-        known = self._known.get(key)
-        if known is not None and known[0]() is message:
-            return known[1]
-        count = Tally(WIRE, self._counter).of(message)
-        with suppress(TypeError):  # what is no object of LangChain's is counted anew
-            self._known[key] = ref(message, lambda _: self._known.pop(key, None)), count
-        return count
+        known: Any = found if found is not None and is_incremental(found) else CharacterCounter()
+        self._tools = Tally(WIRE, known)
+        self.of = _Memo(lambda message: Tally(WIRE, known).of(message))
+        self.info_of = _Memo(_read_info)
+        """What a model is told of a tool; of one that was met before the very same object."""
 
     def total(self, messages: Sequence[Any], infos: Sequence[Any], _: None = None) -> int:
         """Return how many tokens a request has, by what the provider last reported if that is to be taken."""
-        usage, behind = _last_usage(messages) if self._reports else (None, 0)
-        if usage is not None:
-            return usage.prompt_tokens + usage.completion_tokens + sum(map(self.of, messages[behind:]))
+        usage, behind = _last_usage(messages) if self._reports else (0, 0)
+        if usage:
+            return usage + sum(map(self.of, messages[behind:]))
         return sum(map(self.of, messages)) + self._tools.total((), infos)
-
-    def infos_of(self, tools: Sequence[Any]) -> list[Any]:
-        """Return what a model is told of each tool; of one that was met before the very same object."""
-        return [self._info_of(tool) for tool in tools]
-
-    def _info_of(self, tool: Any) -> Any:
-        known = self._infos.get(id(tool))
-        if known is not None:
-            return known[1]
-        if len(self._infos) >= _TOOLS:
-            self._infos.clear()
-        info = _read_info(tool)
-        self._infos[id(tool)] = tool, info
-        return info
 
 
 def _read_info(tool: Any) -> Any:
@@ -387,16 +376,13 @@ def _read_info(tool: Any) -> Any:
     return ToolInfo(told["name"], told.get("description", ""), told.get("parameters", {}))
 
 
-def _last_usage(messages: Sequence[Any]) -> tuple[TokenUsage | None, int]:
+def _last_usage(messages: Sequence[Any]) -> tuple[int, int]:
     """Return what the provider reported with its last reply, and how many messages that covers."""
     for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if isinstance(message, AIMessage):
-            usage = message.usage_metadata
-            if usage is None:
-                break
-            return TokenUsage(prompt_tokens=usage["input_tokens"], completion_tokens=usage["output_tokens"]), place + 1
-    return None, 0
+        if isinstance(messages[place], AIMessage):
+            usage = messages[place].usage_metadata
+            return (0, 0) if usage is None else (usage["input_tokens"] + usage["output_tokens"], place + 1)
+    return 0, 0
 
 
 def _tool_name(tool: Any) -> str:
@@ -410,13 +396,6 @@ def _is_deep(request: ToolCallRequest) -> bool:
     """Tell whether the agent is one of deepagents', which takes long results out by itself."""
     tools = getattr(cast("Any", request).runtime, "tools", None) or ()
     return any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
-
-
-def _with_preview(settings: Settings, length: int) -> Settings:
-    """Return settings by which no more than so many characters are left of a long result."""
-    own: dict[str, Any] = {each.name: getattr(settings, each.name) for each in fields(Settings)}
-    own["max_length_for_trunc"] = min(length, settings.max_length_for_trunc)
-    return Settings(**own)
 
 
 def _name_of(message: ToolMessage, call: Mapping[str, Any]) -> str:
@@ -440,12 +419,13 @@ def _unmarked(message: ToolMessage) -> ToolMessage:
     return message.model_copy(update={"response_metadata": kept})
 
 
-def _last_results(messages: Sequence[Any]) -> list[ToolMessage]:
-    """Return the results behind the last turn."""
-    found: list[ToolMessage] = []
-    for message in reversed(messages):
+def _last_results(messages: Sequence[Any]) -> list[tuple[int, ToolMessage]]:
+    """Return the results behind the last turn, each with its place."""
+    found: list[tuple[int, ToolMessage]] = []
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
         if isinstance(message, AIMessage):
             break
         if isinstance(message, ToolMessage):
-            found.append(message)
+            found.append((place, message))
     return found[::-1]

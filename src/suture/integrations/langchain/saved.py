@@ -1,11 +1,9 @@
 """What a LangChain conversation has saved: where that goes, what of it may be read, and the tools that read it."""
 
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
@@ -15,6 +13,7 @@ from langgraph.config import get_config
 
 from suture._aio import run_blocking
 from suture.errors import NotInRunError
+from suture.integrations.langchain.backends import Memory
 from suture.messages import History, TextPart, ToolArgument, ToolResult
 from suture.middleware.offload import BackendOf
 from suture.middleware.reading_tools import reading_tools
@@ -26,8 +25,6 @@ from suture.stores import FileBackend
 from suture.tools import Tool, ToolArgumentsError
 from suture.wires import Result, Wire, argument_json
 
-_REMEMBERED = 65_536
-"""How many paths that others chose are kept in mind."""
 _SEPARATOR = re.compile(r"[/\\]")
 
 
@@ -73,27 +70,6 @@ def home_of(settings: Settings, messages: Sequence[Any]) -> Home:
     return Home(own + inner, own + "/")
 
 
-class Written:
-    """The paths outside of their conversations' homes that one middleware has written: others chose them."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._paths: OrderedDict[tuple[str, str], None] = OrderedDict()
-
-    def add(self, home: Home, path: str) -> None:
-        """Remember that a conversation has written to a path."""
-        if home.holds(path):
-            return
-        with self._lock:
-            self._paths[home.fence, path] = None
-            while len(self._paths) > _REMEMBERED:
-                self._paths.popitem(last=False)
-
-    def holds(self, home: Home, path: str) -> bool:
-        """Tell whether it was this conversation that wrote to a path."""
-        return (home.fence, path) in self._paths
-
-
 class Conversation(Record):
     """What one request, or the state of an agent, shows of a conversation; it is not kept.
 
@@ -101,15 +77,16 @@ class Conversation(Record):
     """
 
     def __init__(
-        self, settings: Settings, messages: Sequence[Any], held: Sequence[Any], written: Written, counts: Any
+        self, settings: Settings, messages: Sequence[Any], held: Sequence[Any], memory: Memory, counts: Any
     ) -> None:
         outside = Outside()  # an agent of ours may be running around this one; it is none of its business
         super().__init__(settings, lambda: outside)
         self.history: History[Any] = History(messages)
-        self.home, self.written = home_of(settings, held or messages), written
+        self.home = home_of(settings, held or messages)
+        self.backend_of: BackendOf = lambda _: None
         self.is_deep = False
         """Whether the agent is one of deepagents'."""
-        self._counts, self._found = counts, dict[str, Saved]()
+        self._memory, self._counts, self._found = memory, counts, dict[str, Saved]()
 
     @property
     def root(self) -> str:
@@ -123,8 +100,13 @@ class Conversation(Record):
 
     def note_saved(self, saved: Saved) -> dict[str, Any]:
         """Remember what was saved; return the mark for its result."""
-        self.written.add(self.home, saved.path)
+        self.own(saved.path)
         return mark_saved(saved)
+
+    def own(self, path: str) -> None:
+        """Remember that this conversation has written to a path, which others may have chosen."""
+        if not self.home.holds(path):
+            self._memory.note((self.home.fence, path))
 
     def terms(self, backend_of: BackendOf) -> Terms:
         """Return what reducing a result depends on; no path that a mark names is written to, whoever's it is."""
@@ -137,7 +119,7 @@ class Conversation(Record):
 
     def may_read(self, path: str) -> bool:
         """Tell whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
-        return self.home.holds(path) or self.written.holds(self.home, path)
+        return self.home.holds(path) or (self.home.fence, path) in self._memory
 
     def recorded(self) -> dict[str, Saved]:
         """Return what was saved, by folded path: as far as marks of results tell, and what `look` has found.
@@ -148,13 +130,11 @@ class Conversation(Record):
         marked = {folded(saved.path): saved for saved in _marked(self.history)}
         return self._found | {path: saved for path, saved in marked.items() if self.may_read(saved.path)}
 
-    async def look(self, backends: Iterable[tuple[str, Any]], path: object) -> None:
-        """Find what was saved by results that are no longer there: a summary has taken their place.
-
-        `backends` are all, each with the name of a tool whose output goes there; `path` is what is asked for.
-        """
+    async def look(self, path: object) -> None:
+        """Find what was saved by results that are no longer there, as a summary has taken their place; also `path`."""
         known = self.recorded()
-        for name, backend in backends:
+        for name in ("", *[name for name, config in self.settings.tool_config.items() if config.backend is not None]):
+            backend = self.backend_of(name)
             if not isinstance(backend, FileBackend):
                 continue
             paths = [path] if isinstance(path, str) and self.home.holds(path) else []
@@ -176,15 +156,6 @@ def _marked(messages: Sequence[Any]) -> Iterator[Saved]:
                 yield saved
 
 
-class Opened(NamedTuple):
-    """A conversation whose saved output can be read, and where it is."""
-
-    book: Conversation
-    backend_of: BackendOf
-    names: Sequence[str]
-    """Names of tools for which there are backends; an empty one stands for all others."""
-
-
 class Reader:
     """Makes the tools that read what a conversation has saved, no more of it at once than `limit` characters.
 
@@ -200,14 +171,14 @@ class Reader:
         self.tools = [self.bound(name, lambda _: _nowhere()) for name in self._infos]
         """What the model is told: these belong to no conversation."""
 
-    def bound(self, name: str, opening: Callable[[bool], Opened]) -> BaseTool:
+    def bound(self, name: str, opening: Callable[[bool], Conversation]) -> BaseTool:
         """Return a tool that reads from the conversation which `opening` gives; that is told whether it may wait."""
         info = self._infos[name]
         schema = dict[str, Any](info.parameters or {})
 
-        async def read(arguments: dict[str, Any], opened: Opened) -> str:
-            await opened.book.look([(each, opened.backend_of(each)) for each in opened.names], arguments.get("path"))
-            tool = next(tool for tool in self._tools_of(lambda: opened) if tool.name == name)
+        async def read(arguments: dict[str, Any], book: Conversation) -> str:
+            await book.look(arguments.get("path"))
+            tool = next(tool for tool in self._tools_of(lambda: book) if tool.name == name)
             known = {key: value for key, value in arguments.items() if key in schema["properties"]}
             try:
                 return _text(await tool.endpoint(ToolArgument(argument_json(known))))
@@ -229,10 +200,8 @@ class Reader:
             handle_tool_error=True,
         )
 
-    def _tools_of(self, opened: Callable[[], Opened]) -> tuple[Tool[..., Any], ...]:
-        return reading_tools(
-            lambda: opened().book, lambda name: opened().backend_of(name), self._read_name, self._limit
-        )
+    def _tools_of(self, book: Callable[[], Conversation]) -> tuple[Tool[..., Any], ...]:
+        return reading_tools(book, lambda name: book().backend_of(name), self._read_name, self._limit)
 
 
 def _nowhere() -> NoReturn:

@@ -9,8 +9,9 @@ A result is taken only where it is certain whose it is: the turn that the tools 
 call has no result, and the call must be what it was then. A program may have corrected it since.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
@@ -22,9 +23,10 @@ from suture.errors import ConfigError, InputError
 from suture.integrations.guest import GuestOptions, repair_history
 from suture.integrations.langchain.wire import WIRE
 from suture.profiles import IdForm, get_profile, rules
-from suture.repair import Cause, Finding, Repaired, is_whole, repair
+from suture.repair import Cause, Finding, Repaired, is_whole, run_repair
 from suture.wires import MARK, Call, ResultEdit
 
+_LOG = logging.getLogger("suture.integrations.langchain")
 _SUMMARY, _PLACES = "_summarization_event", ("cutoff_index", "created_at_index")
 _PAIRING = get_profile("pairing")
 _THREAD = replace(
@@ -37,12 +39,9 @@ _THREAD = replace(
 
 _FARTHEST = 32
 """How many checkpoints are looked at."""
-_CHECKPOINTER, _INTERRUPT, _MESSAGES = "__pregel_checkpointer", "__interrupt__", "messages"
+_INTERRUPT, _MESSAGES = "__interrupt__", "messages"
 _OF_THE_GRAPH = ("__", "branch:", _MESSAGES, "jump_to")
 """How channels begin that say nothing of what a tool did to the state."""
-
-Lookup = tuple[Any, dict[str, Any]]
-"""What is asked for: a checkpointer, and the config of a checkpoint."""
 
 
 class Lost(NamedTuple):
@@ -62,29 +61,16 @@ class LostTurn(NamedTuple):
     """Whether the run waited for a person."""
 
 
-class _Recovered(NamedTuple):
-    """Messages with the lost results put in, behind which of the old ones each stands, and what else was lost."""
-
-    messages: Sequence[Any]
-    behind: tuple[int, ...] = ()
-    update: Mapping[str, Any] = {}
-
-
 class ThreadRepair:
-    """Repairs the messages of a state, and what points into them. A `generator` among the options takes the cause.
-
-    >>> steps = ThreadRepair(GuestOptions.of("doctest")).patch({"messages": [AIMessage("hi")]})
-    >>> next(steps, None) is None
-    True
-    """
+    """Repairs the messages of a state, and what points into them."""
 
     def __init__(self, options: GuestOptions) -> None:
         self._options = options
 
-    def patch(self, state: Mapping[str, Any]) -> Generator[Lookup, Any, dict[str, Any] | None]:
+    async def patch(self, state: Mapping[str, Any], *, waits: bool) -> dict[str, Any] | None:
         """Return the update that makes the messages of `state` whole; nothing where they are.
 
-        It yields what to look up in a checkpointer, and is sent what was found there.
+        The checkpointer is asked in its async way if `waits`; else nothing is waited for.
         """
         messages = state[_MESSAGES]
         try:
@@ -93,38 +79,36 @@ class ThreadRepair:
         except InputError:  # no history that could be repaired; the reducer or the provider will say
             return None
         open_calls = _open_calls(messages, found.report.findings)
-        lost = yield from _search({messages[index].id for index in open_calls})
-        recovered = self._recover(messages, open_calls, lost)
-        causes = self._causes(recovered.messages, lost) if lost and self._options.cause is None else {}
-        old = {id(message) for message in recovered.messages}
-        choices: dict[str, Any] = {"causes": causes, "generator": None}
-        whole = repair_history(recovered.messages, WIRE, self._options, profile=_THREAD, **choices)
+        lost = await _search({messages[index].id for index in open_calls}, waits=waits)
+        messages, update = self._recover(messages, open_calls, lost)
+        causes = self._causes(messages, lost) if lost and self._options.choices.cause is None else {}
+        old = {id(message) for message in messages}
+        whole = repair_history(messages, WIRE, self._options, profile=_THREAD, causes=causes, generator=None)
         if whole is None:
             return None
         made = [message if id(message) in old else self._worded(message) for message in whole.messages]
-        update = {**recovered.update, **_moved_summary(state, made)}
-        return {**update, _MESSAGES: [RemoveMessage(id=REMOVE_ALL_MESSAGES), *made]}
+        everything = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *made]
+        return {**update, **_moved_summary(state, made), _MESSAGES: everything}
 
     def _look(self, messages: Sequence[Any]) -> Repaired[Any]:
         """Return what a repair finds, of which nobody hears yet."""
-        choices: dict[str, Any] = {**self._options.choices(), "generator": None}
-        return repair(messages, wire=WIRE, profile=_PAIRING, **choices)
+        return run_repair(messages, WIRE, _PAIRING, replace(self._options.choices, generator=None))
 
     def _worded(self, message: Any) -> Any:
         """Return a new message as it is; a placeholder with its text, now that its call has an id, and a name."""
         if not isinstance(message, ToolMessage) or MARK not in message.response_metadata:
             return message
-        say: Any = self._options.generator
+        say = self._options.choices.generator
         cause, name = Cause(message.response_metadata[MARK]), message.name or ""
-        text: Any = "" if say is None else say(name, message.tool_call_id, cause=cause)
+        text: Any = "" if say is None else say(name, message.tool_call_id, cause, (0, 0))
         if not isinstance(text, str):
             raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
         return WIRE.edit(message, {}, {0: ResultEdit(name=None if name else "unknown", text=text or None)})
 
     def _recover(
         self, messages: Sequence[Any], open_calls: Mapping[int, Sequence[str]], lost: Mapping[str, LostTurn]
-    ) -> _Recovered:
-        """Return `messages` with those results put in that tools gave, but LangGraph threw away.
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return `messages` with those results put in that tools gave, but LangGraph threw away, and what else was.
 
         A result whose tool wrote into the state, too, counts only with what it wrote.
         """
@@ -137,28 +121,20 @@ class ThreadRepair:
         tasks = {id(each.writes): each.writes for each in found.get(last, ()) if each.writes}
         update = combined([write for writes in tasks.values() for write in writes])
         made: list[Any] = []
-        behind: list[int] = []
         for index, message in enumerate(messages):
-            made.append(message)
-            for each in found.get(index, ()):
-                if not each.writes or (index == last and update is not None):
-                    made.append(each.result)
-                    behind.append(index)
-        return _Recovered(made, tuple(behind), update or {})
+            fit = [each for each in found.get(index, ()) if not each.writes or (index == last and update is not None)]
+            made += [message, *[each.result for each in fit]]
+        return made, update or {}
 
     def _certain(self, turn: AIMessage, wanted: Sequence[str], then: LostTurn) -> list[Lost]:
         """Return the lost results of those of the calls `wanted` that are what they were when the tools ran."""
         now, ran = _single_calls(turn), _single_calls(then.message)
-        return [
-            then.results[call_id]
-            for call_id in wanted
-            if call_id in then.results and now[call_id] == ran.get(call_id)
-            if self._is_real(then.results[call_id])
-        ]
+        same = [call_id for call_id in wanted if call_id in then.results and now[call_id] == ran.get(call_id)]
+        return [then.results[call_id] for call_id in same if self._is_real(then.results[call_id].result)]
 
-    def _is_real(self, lost: Lost) -> bool:
-        text, complete = WIRE.result_text(WIRE.view(lost.result).results[0])
-        test = self._options.is_placeholder
+    def _is_real(self, result: ToolMessage) -> bool:
+        text, complete = WIRE.result_text(WIRE.view(result).results[0])
+        test = self._options.choices.is_placeholder
         return not (complete and test is not None and test(text))
 
     def _causes(self, messages: Sequence[Any], lost: Mapping[str, LostTurn]) -> dict[tuple[int, int], Cause]:
@@ -167,9 +143,9 @@ class ThreadRepair:
         for index, wanted in _open_calls(messages, self._look(messages).report.findings).items():
             turn = lost.get(messages[index].id)
             if turn is not None and not turn.is_interrupt:
-                calls = {call.id: (place, call) for place, call in enumerate(WIRE.view(messages[index]).calls)}
-                places = [calls[call_id][0] for call_id in wanted if not WIRE.is_malformed(calls[call_id][1])]
-                found.update(dict.fromkeys([(index, place) for place in places], Cause.UNKNOWN))
+                for place, call in enumerate(WIRE.view(messages[index]).calls):
+                    if call.id in wanted and not WIRE.is_malformed(call):
+                        found[index, place] = Cause.UNKNOWN
         return found
 
 
@@ -238,41 +214,36 @@ def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
 # What the checkpointer knows
 
 
-def _start() -> Lookup | None:
-    """Return where to begin: the checkpointer of the run at hand, and its checkpoint; nothing outside of a run."""
+async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
+    """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
     try:
         settings = _mapping(get_config().get("configurable"))
     except RuntimeError:  # no run
-        return None
-    checkpointer = settings.get(_CHECKPOINTER)
-    if not hasattr(checkpointer, "get_tuple") or "thread_id" not in settings:
-        return None
+        return {}
+    checkpointer: Any = settings.get("__pregel_checkpointer")
+    if not turns or not hasattr(checkpointer, "get_tuple") or "thread_id" not in settings:
+        return {}
     graph = str(settings.get("checkpoint_ns") or "").rpartition("|")[0]  # without the node in it
     place = {"thread_id": settings["thread_id"], "checkpoint_ns": graph}
     newest = _mapping(settings.get("checkpoint_map")).get(graph)
-    return checkpointer, {"configurable": {**place, "checkpoint_id": newest} if newest else place}
 
+    async def read(place: Mapping[str, Any]) -> Any:
+        config = {"configurable": place}
+        return await checkpointer.aget_tuple(config) if waits else checkpointer.get_tuple(config)
 
-def _search(turns: Collection[str]) -> Generator[Lookup, Any, dict[str, LostTurn]]:
-    """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint back.
-
-    It yields what to look up, and is sent what was found there, or nothing.
-    """
-    start = _start()
-    if not turns or start is None:
-        return {}
-    checkpointer, config = start
     trail = _Trail(turns)
     try:
-        saved = yield start
+        saved = await read({**place, "checkpoint_id": newest}) if newest else None
         if saved is None:  # it is not stored yet: begin with the newest that is
-            place = {name: value for name, value in config["configurable"].items() if name != "checkpoint_id"}
-            saved = yield checkpointer, {"configurable": place}
+            saved = await read(place)
         for _ in range(_FARTHEST):
             if saved is None or not trail.go_back(saved) or not saved.parent_config:
                 break
-            saved = yield checkpointer, saved.parent_config
+            saved = await read(saved.parent_config["configurable"])
     except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
+        _LOG.warning(
+            "a checkpointer cannot be read; what tools gave before a run broke off is not known", exc_info=True
+        )
         return {}
     return trail.found
 

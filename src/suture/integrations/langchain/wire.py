@@ -29,23 +29,22 @@ from suture.integrations.langchain.calls import (
     OLD,
     decoded,
     find_calls,
-    gathered,
+    gather_calls,
     is_plain,
     is_signed,
     kind_of,
-    listed_calls,
+    plain_calls,
     write_calls,
 )
 from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View
 from suture.wires.fields import get, given, is_list, is_map, put, says_nothing, word
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, RESULT, Demands, is_sendable, iterate
+from suture.wires.values import CALL, RESULT, Demands, is_plain_object, is_plain_text, iterate
 
 _SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio", "tool_outputs", "function_call")
 _CUSTOM_OUTPUT = "custom_tool_call_output"
 _NOBODY = frozenset(("", "system"))
 """Who has spoken last where nobody has so far."""
-_PLAIN = frozenset((int, float, bool, type(None)))
 _SEALED = ("__gemini_function_call_thought_signatures__",)
 
 
@@ -151,7 +150,7 @@ class LangChainWire(ItemWire):
                 if content.__class__ is not str or fields["additional_kwargs"] or fields["invalid_tool_calls"]:
                     if not is_plain(message) or not _is_sendable(content):
                         break
-                elif not (content.isascii() or is_sendable(content)):
+                elif not (content.isascii() or is_plain_text(content)):
                     break
                 if calls and not _are_answered(calls, rest, demands):
                     break
@@ -341,7 +340,7 @@ class LangChainWire(ItemWire):
         made = as_message(message)
         if not isinstance(made, AIMessage) or is_plain(made):
             return message
-        better = gathered(made)
+        better = gather_calls(made)
         return message if better is made else better
 
 
@@ -351,49 +350,42 @@ WIRE = LangChainWire()
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any], demands: Demands) -> bool:
     """Tell whether the next messages of `rest` are the results of just these calls, and all of them acceptable."""
-    ids: list[str] = []
+    used = demands.used
     for call in calls:
         answer: Any = next(rest, None)
         if answer.__class__ is not ToolMessage:
             return False
-        fields, call_id, name = answer.__dict__, call.get("id"), call["name"]
-        content = fields["content"]
-        if fields["tool_call_id"] != call_id or call_id in ids or not demands.accepts(call_id, name):
+        fields, name, arguments = answer.__dict__, call["name"], call["args"]
+        call_id, content = fields["tool_call_id"], fields["content"]
+        if call_id != call["id"] or content.__class__ is not str or not (content or fields["status"] != "error"):
             return False
-        if content.__class__ is not str or not (content.isascii() or is_sendable(content)):
+        # The usual id, name and arguments are judged here, without a call; the others by those who know more.
+        known = name in demands.names and demands.identifiers and call_id.isidentifier() and call_id.isascii()
+        usual = known and len(call_id) <= demands.limit and (used is None or call_id not in used)
+        if not usual and not demands.accepts(call_id, name):
             return False
-        if (not content and fields["status"] == "error") or not _are_sound(call["args"]):
+        for key in arguments:
+            value = arguments[key]
+            if value.__class__ is not str or not value.isascii() or not key.isascii():
+                if not is_plain_object(arguments):
+                    return False
+                break
+        named = fields["name"] == name or "result-name" not in demands.problems
+        if not named or not (content.isascii() or is_plain_text(content)):
             return False
-        if fields["name"] != name and "result-name" in demands.problems:
-            return False
-        ids.append(call_id)
-    if demands.used is not None:
-        demands.use(ids)
-    return True
-
-
-def _are_sound(arguments: Any) -> bool:
-    """Tell whether arguments are an object, all of whose texts can be written as UTF-8."""
-    if arguments.__class__ is not dict:
+    if len(calls) > 1 and len({call["id"] for call in calls}) < len(calls):
         return False
-    for name, value in arguments.items():
-        if name.__class__ is not str or not name.isascii():
-            return _is_sendable(arguments)
-        if value.__class__ is str:
-            if not (value.isascii() or is_sendable(value)):
-                return False
-        elif value.__class__ not in _PLAIN and not _is_sendable(value):
-            return False
+    if used is not None:
+        for call in calls:
+            used[call["id"]] = None
     return True
 
 
-def _is_sendable(value: Any) -> bool:
-    """Tell whether all texts in `value` can be written as UTF-8."""
-    if value.__class__ is str:
-        return value.isascii() or is_sendable(value)
-    if value.__class__ is dict:
-        return all(key.__class__ is str and _is_sendable(key) and _is_sendable(value[key]) for key in value)
-    return all(map(_is_sendable, value)) if value.__class__ is list else value.__class__ in _PLAIN
+def _is_sendable(content: Any) -> bool:
+    """Tell whether all texts in a content can be written as UTF-8."""
+    if content.__class__ is str:
+        return content.isascii() or is_plain_text(content)
+    return all(is_plain_text(block) or is_plain_object(block) for block in content)
 
 
 def _read_result(message: ToolMessage) -> Result:
@@ -412,10 +404,7 @@ def _read_result(message: ToolMessage) -> Result:
 def _view_reply(message: AIMessage) -> View:
     content: Any = message.content
     extra = message.additional_kwargs
-    if is_plain(message):
-        calls = tuple([call for _, call in listed_calls(message.tool_calls)])
-    else:
-        calls = tuple([found.call for found in find_calls(message)])
+    calls = plain_calls(message) if is_plain(message) else tuple([found.call for found in find_calls(message)])
     signed = content.__class__ is not str and any(map(is_signed, content))
     if extra:
         signed = signed or any(extra.get(name) for name in _SEALED) or is_signed(extra.get("reasoning"))

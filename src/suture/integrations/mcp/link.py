@@ -8,11 +8,10 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import Context, ContextVar
 from importlib.metadata import version
 from threading import Thread
-from types import TracebackType
 from typing import Any, Self, cast
 
 import anyio
@@ -59,11 +58,7 @@ async def open_stdio(target: Stdio, errors: "Errors") -> AsyncGenerator[Any, Non
         env=None if target.env is None else dict(target.env),
         cwd=target.cwd,
     )
-    if target.stderr is not None:
-        async with stdio_client(parameters, errlog=target.stderr) as streams:
-            yield streams
-        return
-    with errors.open() as stderr:
+    with errors.open() if target.stderr is None else nullcontext(target.stderr) as stderr:
         async with stdio_client(parameters, errlog=stderr) as streams:
             yield streams
 
@@ -112,45 +107,30 @@ class Errors:
         return self._kept.decode(errors="replace").strip()
 
 
-class Watched:
+class _Watched:
     """The messages of a server, and an event that is set once there will be no more."""
 
     def __init__(self, inner: Any, ended: anyio.Event) -> None:
         self._inner, self._ended = inner, ended
 
-    @property
-    def last_context(self) -> Any:
-        """The context of whoever sent the last message, where the transport tells."""
-        return getattr(self._inner, "last_context", None)
-
-    async def receive(self) -> Any:
-        """Return the next message."""
-        try:
-            return await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended.set()
-            raise
-
-    async def aclose(self) -> None:
-        """Let no more messages come."""
-        await self._inner.aclose()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
+            return await self._inner.__anext__()
+        except (StopAsyncIteration, anyio.ClosedResourceError):
+            self._ended.set()
+            raise
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+    async def __aexit__(self, *_: object) -> None:
+        await self._inner.aclose()
 
 
 _SILENT = "The tool failed and did not say why."
@@ -353,7 +333,7 @@ class Link:
         opened = open_http(target) if isinstance(target, Http) else open_stdio(target, self._errors)
         async with opened as (read, write):
             self._opened.set()
-            yield Watched(read, self._ended), write
+            yield _Watched(read, self._ended), write
 
     async def _hear(self, message: IncomingMessage) -> None:
         """Note what is no message; progress and logs are nobody's business here."""

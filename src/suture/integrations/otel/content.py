@@ -21,14 +21,9 @@ _PROVIDERS = {
 }
 """The conventions' name for whoever a profile is of."""
 
-_OPTIONS: Mapping[str, tuple[str, type | tuple[type, ...]]] = {
-    "frequency_penalty": ("gen_ai.request.frequency_penalty", (int, float)),
-    "max_tokens": ("gen_ai.request.max_tokens", int),
-    "presence_penalty": ("gen_ai.request.presence_penalty", (int, float)),
-    "seed": ("gen_ai.request.seed", int),
-    "temperature": ("gen_ai.request.temperature", (int, float)),
-    "top_k": ("gen_ai.request.top_k", (int, float)),
-    "top_p": ("gen_ai.request.top_p", (int, float)),
+_OPTIONS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "temperature", "top_k", "top_p"), (int, float)),
+    **dict.fromkeys(("max_tokens", "seed"), int),
 }
 
 
@@ -42,7 +37,6 @@ def innermost(model: Any) -> Any:
 def model_name(model: Any) -> str:
     """Return the name by which a model is asked for: what it says itself, or the name of its class.
 
-    >>> from suture.integrations.otel.content import model_name
     >>> from suture.testing import ScriptedModel
     >>> model_name(ScriptedModel([]))
     'ScriptedModel'
@@ -55,7 +49,6 @@ def model_name(model: Any) -> str:
 def provider_name(model: Any) -> str:
     """Return whose model it is: what it says itself, or whom its profile is of; `suture` where nobody is known.
 
-    >>> from suture.integrations.otel.content import provider_name
     >>> from suture.testing import ScriptedModel
     >>> provider_name(ScriptedModel([], "openai-chat")), provider_name(ScriptedModel([]))
     ('openai', 'suture')
@@ -68,14 +61,13 @@ def provider_name(model: Any) -> str:
 def request_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the conventions have a name for among the options of a request.
 
-    >>> from suture.integrations.otel.content import request_attributes
     >>> request_attributes({"temperature": 0.2, "user": "ada"})
     {'gen_ai.request.temperature': 0.2}
     """
     found = {
-        name: options[option]
-        for option, (name, kinds) in _OPTIONS.items()
-        if option in options and isinstance(options[option], kinds) and not isinstance(options[option], bool)
+        f"gen_ai.request.{name}": options[name]
+        for name, kinds in _OPTIONS.items()
+        if isinstance(options.get(name), kinds) and not isinstance(options[name], bool)
     }
     if "output_schema" in options:
         found["gen_ai.output.type"] = "json"
@@ -85,7 +77,6 @@ def request_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
 def response_attributes(message: Any) -> dict[str, Any]:
     """Return what a reply says of itself: its id, the model that gave it, why it ended.
 
-    >>> from suture.integrations.otel.content import response_attributes
     >>> from suture.messages import Message, ResponseMeta
     >>> meta = ResponseMeta(finish_reason="stop", extension={"id": "r1", "model": "m-1"})
     >>> response_attributes(Message("assistant", "hi", response_meta=meta))
@@ -107,7 +98,6 @@ def response_attributes(message: Any) -> dict[str, Any]:
 def usage_attributes(usage: TokenUsage) -> dict[str, int]:
     """Return what was used.
 
-    >>> from suture.integrations.otel.content import usage_attributes
     >>> usage_attributes(TokenUsage(prompt_tokens=9, completion_tokens=4, cached_tokens=8))
     {'gen_ai.usage.input_tokens': 9, 'gen_ai.usage.output_tokens': 4, 'gen_ai.usage.cache_read.input_tokens': 8}
     """
@@ -128,7 +118,6 @@ def as_messages(wire: ChatWire, messages: Sequence[Any], shown: Callable[[Any], 
 
     `shown` is asked what of each message may be shown, and `finish` is why the last one ended.
 
-    >>> from suture.integrations.otel.content import as_messages
     >>> from suture.messages import Message
     >>> from suture.wires import get_chat_wire
     >>> as_messages(get_chat_wire("message"), [Message.user("hi")], lambda message: message)
@@ -143,7 +132,6 @@ def as_messages(wire: ChatWire, messages: Sequence[Any], shown: Callable[[Any], 
 def as_instruction(text: str) -> str:
     """Return what a model is told before everything else.
 
-    >>> from suture.integrations.otel.content import as_instruction
     >>> as_instruction("Be brief.")
     '[{"type": "text", "content": "Be brief."}]'
     """

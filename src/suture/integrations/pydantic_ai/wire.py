@@ -227,15 +227,13 @@ class PydanticAIWire(BlockWire):
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
         """Return `message` without its results, those in `texts` as user text of the same time."""
-        kept: list[Any] = []
-        place = 0
-        for part in message.parts:
-            if self.kind(part) != RESULT:
-                kept.append(part)
-                continue
-            if place in texts:
-                kept.append(_with(self.make_text("user", texts[place]), timestamp=part.timestamp))
-            place += 1
+        results = [part for part in message.parts if self.kind(part) == RESULT]
+        told = {id(results[place]): text for place, text in texts.items()}
+        kept = [
+            _with(self.make_text("user", told[id(part)]), timestamp=part.timestamp) if id(part) in told else part
+            for part in message.parts
+            if self.kind(part) != RESULT or id(part) in told
+        ]
         return self.with_blocks(message, kept) if kept else None
 
     def tell_block(self, block: Any, telling: Telling) -> None:
