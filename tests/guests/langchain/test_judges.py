@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.guests.langchain.broken_histories import HISTORIES, TABLE, VALID, human, result, said
 from tests.guests.langchain.judges import kinds, message_faults
 from tests.guests.langchain.recording import asks
-from tests.guests.strict_provider import anthropic_faults, openai_chat_faults, responses_faults
+from tests.guests.strict_rules import anthropic_faults, openai_chat_faults, responses_faults
 
 GOOD: list[Sequence[BaseMessage]] = [
     [human(), said()],

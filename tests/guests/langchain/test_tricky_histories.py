@@ -31,7 +31,7 @@ from tests.guests.langchain.broken_histories import HISTORIES, Broken, human
 from tests.guests.langchain.judges import calls_of, groups, joined, kinds, message_faults
 from tests.guests.langchain.provider_server import ProviderServer, provider_server
 from tests.guests.langchain.recording import RecordingModel, asks
-from tests.guests.strict_provider import anthropic_faults, openai_chat_faults, responses_faults
+from tests.guests.strict_rules import anthropic_faults, openai_chat_faults, responses_faults
 
 BUILDERS: dict[str, Callable[..., Any]] = {"create_agent": create_agent, "create_deep_agent": create_deep_agent}
 THREADS = count()

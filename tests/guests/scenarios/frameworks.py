@@ -1,0 +1,18 @@
+"""The frameworks, by the names that the page of scenarios has for them."""
+
+from tests.guests.scenarios.with_agent_framework import FrameworkTalk
+from tests.guests.scenarios.with_google_adk import AdkTalk
+from tests.guests.scenarios.with_langchain import DeepAgentsTalk, LangChainTalk
+from tests.guests.scenarios.with_openai_agents import AgentsTalk
+from tests.guests.scenarios.with_pydantic_ai import PydanticTalk
+from tests.guests.scenarios.with_strands import StrandsTalk
+
+FRAMEWORKS = {
+    "LangChain": LangChainTalk,
+    "deepagents": DeepAgentsTalk,
+    "pydantic-ai": PydanticTalk,
+    "OpenAI Agents": AgentsTalk,
+    "google-adk": AdkTalk,
+    "strands": StrandsTalk,
+    "agent-framework": FrameworkTalk,
+}
