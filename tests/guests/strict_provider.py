@@ -38,8 +38,8 @@ class Script:
         self._kept: dict[str | None, Items] = {None: []}
         self._lock = threading.Lock()
 
-    def answer(self, api: str, body: Body) -> tuple[int, Reply | str]:
-        """Return a status, and what is said: the reply, or why the request is refused."""
+    def answer(self, api: str, body: Body) -> tuple[int, Reply]:
+        """Return the number of the reply and what it says; none, and why the request is refused."""
         field, judge = JUDGES[api]
         given: Any = body.get(field) or []
         items: Items = [{"role": "user", "content": given}] if isinstance(given, str) else given
@@ -49,23 +49,26 @@ class Script:
             unknown = [f"form: Previous response with id '{before}' not found."] if before not in self._kept else []
             if faults := unknown or judge(history):
                 self.refused += faults
-                return 400, faults[0].partition(": ")[2]
+                return 0, faults[0].partition(": ")[2]
             self.bodies.append(body)
             self.histories.append(history)
-            if callable(self._replies):
-                reply = self._replies(body)
-            else:
-                reply = self._replies.pop(0) if self._replies else "Done."
-            if api == RESPONSES and self.goes_on.is_set():
-                made = write(api, reply, len(self.bodies))
-                self._kept[made["id"]] = [*history, *made["output"]]
-            return 200, reply
+            number = len(self.bodies)
+            reply: Reply = "Done."
+            if not callable(self._replies) and self._replies:
+                reply = self._replies.pop(0)
+        if callable(self._replies):
+            reply = self._replies(body)  # may wait for something else to be asked
+        if api == RESPONSES and self.goes_on.is_set():
+            made = write(api, reply, number)
+            self._kept[made["id"]] = [*history, *made["output"]]
+        return number, reply
 
 
 class StrictServer(ThreadingHTTPServer):
     """Serves any number of scripts, each below a path of its own."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -91,16 +94,15 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         script = cast("StrictServer", self.server).scripts[path.split("/")[1]]
         api, streams = read_api(path)
-        status, said = script.answer(api, body)
-        number = len(script.bodies)
-        if status != 200:
+        number, said = script.answer(api, body)
+        if not number:
             refusal, headers = refuse(api, str(said))
-            self._send(status, refusal, headers)
+            self._send(400, refusal, headers)
         elif body.get("stream", streams):
             with suppress(ConnectionError):
                 self._stream(script, stream(api, said, number), api)
         else:
-            self._send(status, write(api, said, number), {})
+            self._send(200, write(api, said, number), {})
 
     def _send(self, status: int, body: Body, headers: dict[str, str]) -> None:
         answer = json.dumps(body).encode()

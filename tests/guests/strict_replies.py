@@ -9,8 +9,8 @@ from tests.codecs.gemini import server as gemini
 from tests.codecs.openai_chat import server as openai_chat
 from tests.codecs.openai_responses import server as openai_responses
 
-Call = tuple[str, str, dict[str, Any]]
-"""Id, name and arguments."""
+Call = tuple[str, str, Any]
+"""Id, name and arguments; arguments of Chat Completions that are a text are sent as they are."""
 Reply = str | list[str | Call]
 """What the model says: a text, or texts and calls."""
 CHAT, RESPONSES, MESSAGES, GEMINI, BEDROCK = "chat", "responses", "messages", "gemini", "bedrock"
@@ -64,7 +64,14 @@ def _chat(said: Said, calls: bool, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": _text(said) or None}
     if calls:
         message["tool_calls"] = [
-            {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            {
+                "id": call_id,
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+                },
+            }
             for call_id, name, arguments in (each for each in said if not isinstance(each, str))
         ]
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}

@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import DOCS, ROOT, table
 from tests.guests.scenarios.frameworks import FRAMEWORKS
 from tests.guests.scenarios.playing import HANG, PAY, SCENARIOS, Scenario, play, talked
-from tests.guests.scenarios.talking import Setting, Shop
+from tests.guests.scenarios.talking import Setting
 from tests.guests.strict_provider import StrictServer
 
 PAGE = DOCS / "guests" / "scenarios.md"

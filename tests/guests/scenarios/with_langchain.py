@@ -28,7 +28,7 @@ KEY = SecretStr("none")
 
 def model(api: str, url: str, **more: Any) -> Any:
     if api == "messages":
-        more |= {"timeout": 9, "stop": None, "max_retries": 0}
+        more |= {"timeout": 60, "stop": None, "max_retries": 0}
         return ChatAnthropic(model_name="claude", api_key=KEY, base_url=url, **more)
     if api == "gemini":
         return ChatGoogleGenerativeAI(model="gemini-3-pro", google_api_key=KEY, base_url=url, max_retries=1, **more)
@@ -72,8 +72,8 @@ class LangChainTalk:
                 file = str(self.setting.folder / "threads.db")
                 self.saver = await self._held.enter_async_context(AsyncSqliteSaver.from_conn_string(file))
             tools = [tool(each) for each in self.setting.shop.tools()]
-            kept = {"middleware": self.middleware, "checkpointer": self.saver, **self.more}
-            self._agent = self.build(model=self.model, tools=tools, **kept)
+            kept = {"model": self.model, "middleware": self.middleware, "checkpointer": self.saver, **self.more}
+            self._agent = self.build(tools=tools, **kept)
         return self._agent
 
     async def say(self, text: str, history: Sequence[Step] = ()) -> str:
@@ -101,7 +101,9 @@ class LangChainTalk:
     async def close(self) -> None:
         await self._held.aclose()
         if self.setting.api != "gemini":  # which closes its own
-            await getattr(self.model, "_async_client" if self.setting.api == "messages" else "root_async_client").close()
+            await getattr(
+                self.model, "_async_client" if self.setting.api == "messages" else "root_async_client"
+            ).close()
 
 
 class DeepAgentsTalk(LangChainTalk):

@@ -36,9 +36,7 @@ class AgentsTalk:
         self.client = openai_client(setting.url)
         kind = OpenAIChatCompletionsModel if setting.api == "chat" else OpenAIResponsesModel
         tools = [
-            function_tool(
-                each, needs_approval=setting.asks and each.__name__ == "pay", failure_error_function=None
-            )
+            function_tool(each, needs_approval=setting.asks and each.__name__ == "pay", failure_error_function=None)
             for each in setting.shop.tools()
         ]
         model = kind(model="gpt", openai_client=self.client)

@@ -54,9 +54,7 @@ class PydanticTalk:
         capabilities: list[Any] = [ProcessHistory(cut)] if setting.cuts else []
         if setting.ours:
             capabilities.append(PatchToolCalls(**setting.options))
-        tools = [
-            Tool(each, requires_approval=setting.asks and each.__name__ == "pay") for each in setting.shop.tools()
-        ]
+        tools = [Tool(each, requires_approval=setting.asks and each.__name__ == "pay") for each in setting.shop.tools()]
         output: Any = [str, DeferredToolRequests] if setting.asks else str
         self.agent: Agent[None, Any] = Agent(
             made, **{"output_type": output, **more}, tools=tools, capabilities=capabilities
