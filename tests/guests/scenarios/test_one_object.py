@@ -17,7 +17,6 @@ from tests.guests.agent_framework import talking as agent_framework
 from tests.guests.pydantic_ai import written as pydantic_ai
 from tests.guests.scenarios.frameworks import FRAMEWORKS
 from tests.guests.scenarios.talking import Setting
-from tests.guests.scenarios.with_agent_framework import FrameworkTalk
 from tests.guests.scenarios.with_openai_agents import AgentsTalk
 from tests.guests.scenarios.with_pydantic_ai import PydanticTalk
 from tests.guests.strict_provider import Script, StrictServer
@@ -104,7 +103,8 @@ async def with_pydantic_ai(url: str, *, ours: bool) -> list[bool]:
 
 
 async def with_agent_framework(url: str, *, ours: bool) -> list[bool]:
-    talk = FrameworkTalk(Setting("chat", url, ours))
+    pytest.importorskip("agent_framework_openai")
+    talk = FRAMEWORKS["agent-framework"](Setting("chat", url, ours))
 
     async def one(number: int) -> bool:
         response = await talk.agent.run(

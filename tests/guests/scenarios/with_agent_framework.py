@@ -3,15 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import pytest
 from agent_framework import Agent, ChatMiddleware, FileHistoryProvider, InMemoryHistoryProvider, Message, tool
+from agent_framework_openai import OpenAIChatClient, OpenAIChatCompletionClient
 
 from suture.integrations.agent_framework import wrap
 from tests.guests.agent_framework.talking import write
 from tests.guests.scenarios.talking import Setting
 from tests.histories import Step
-
-openai = pytest.importorskip("agent_framework_openai")
 
 
 class Cutting(ChatMiddleware):
@@ -29,7 +27,7 @@ class FrameworkTalk:
 
     def __init__(self, setting: Setting, name: str = "talk", **more: Any) -> None:
         self.setting = setting
-        kind = openai.OpenAIChatCompletionClient if setting.api == "chat" else openai.OpenAIChatClient
+        kind: Any = OpenAIChatCompletionClient if setting.api == "chat" else OpenAIChatClient
         self.client = kind(model="gpt", api_key="none", base_url=f"{setting.url}/v1")
         made = wrap(self.client, **setting.options) if setting.ours else self.client
         tools = [
