@@ -45,7 +45,7 @@ async def left_in_the_call(scene: Scene) -> Any:
     """Whoever reads the stream leaves while a tool is at work."""
 
     async def read() -> None:
-        async with aclosing(scene.talk.events("Pay.")) as events:  # pyright: ignore[reportArgumentType]
+        async with aclosing(scene.talk.events("Pay.")) as events:
             async for _ in events:
                 pass
 
@@ -57,7 +57,7 @@ async def left_before_the_call(scene: Scene) -> Any:
     """Whoever reads the stream leaves at the first words, before the provider has said that it calls a tool."""
     scene.script.goes_on.clear()
     try:
-        async with aclosing(scene.talk.events("Pay.")) as events:  # pyright: ignore[reportArgumentType]
+        async with aclosing(scene.talk.events("Pay.")) as events:
             async for event in events:
                 if "Let m" in str(event):
                     scene.script.goes_on.set()

@@ -1,7 +1,7 @@
 """What a scenario needs of a framework: an agent with a shop's tools, and a conversation with it that is kept."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,7 @@ class Talk(Protocol):
         """Say something, behind `history` if the conversation is new; return the answer."""
         ...
 
-    def events(self, text: str) -> AsyncIterator[Any]:
+    def events(self, text: str) -> AsyncGenerator[Any, None]:
         """Say something, and yield what comes back as it comes."""
         ...
 

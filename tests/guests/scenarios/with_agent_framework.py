@@ -1,6 +1,6 @@
 """agent-framework's `Agent`, with its own clients of OpenAI's: Responses, which keeps conversations, and Chat."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from agent_framework import Agent, ChatMiddleware, FileHistoryProvider, InMemoryHistoryProvider, Message, tool
@@ -51,7 +51,7 @@ class FrameworkTalk:
         self.waiting = response.user_input_requests or self.waiting
         return response.text
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
         async for event in self.agent.run(text, session=self.session, stream=True):
             yield event
 

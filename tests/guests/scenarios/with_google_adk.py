@@ -1,11 +1,11 @@
 """google-adk's `LlmAgent` in a `Runner`, with a session service."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from google.adk.agents import LlmAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.events import Event
 from google.adk.models import Gemini
@@ -65,10 +65,10 @@ class AdkTalk:
         named = {"app_name": APP, "user_id": USER, "session_id": self.name}
         return await self.service.get_session(**named) or await self.service.create_session(**named)
 
-    async def _run(self, content: types.Content, **settings: Any) -> AsyncIterator[Event]:
+    async def _run(self, content: types.Content, **settings: Any) -> AsyncGenerator[Event, None]:
         await self._session()
         running = self.runner.run_async(user_id=USER, session_id=self.name, new_message=content, **settings)
-        async with aclosing(running) as events:  # pyright: ignore[reportArgumentType]
+        async with aclosing(running) as events:
             async for event in events:
                 yield event
 
@@ -86,8 +86,8 @@ class AdkTalk:
             await self.service.append_event(session, Event(author=author, invocation_id="before", content=content))
         return await self._answer(said(types.Part(text=text)))
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
-        config = RunConfig(streaming_mode=StreamingMode.SSE)
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
+        config = RunConfig.model_validate({"streaming_mode": "sse"})
         async with aclosing(self._run(said(types.Part(text=text)), run_config=config)) as events:
             async for event in events:
                 yield event

@@ -1,7 +1,7 @@
 """LangChain's `create_agent` and deepagents' `create_deep_agent`, in threads that a checkpointer keeps."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
@@ -82,7 +82,7 @@ class LangChainTalk:
         state = await (await self.agent()).ainvoke(given, self.config, **durable)
         return state["messages"][-1].text
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
         given = {"messages": [HumanMessage(text)]}
         running = (await self.agent()).astream(given, self.config, stream_mode=["messages", "updates"])
         async with aclosing(running) as events:

@@ -1,6 +1,6 @@
 """The OpenAI Agents SDK's `Runner`, with a session."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from agents import (
@@ -60,7 +60,7 @@ class AgentsTalk:
             self.state = result.to_state()
         return result.final_output
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
         result = Runner.run_streamed(self.agent, text, **self.given)
         try:
             async for event in result.stream_events():

@@ -1,6 +1,6 @@
 """pydantic-ai's `Agent`, in a program that keeps the messages of its runs, also of those that did not end."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool, ToolDenied, capture_run_messages
@@ -82,7 +82,7 @@ class PydanticTalk:
             self.waiting = self.messages
         return output
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
         with capture_run_messages() as captured:
             try:
                 async with self.agent.run_stream_events(text, message_history=self.messages) as stream:

@@ -1,6 +1,6 @@
 """strands' `Agent`, which keeps its own messages, or has a session of files."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -45,7 +45,9 @@ def model(api: str, url: str) -> tuple[Any, Any]:
 class Asking(Plugin):
     """Asks a person before each payment."""
 
-    name = "asking"
+    @property
+    def name(self) -> str:
+        return "asking"
 
     def init_agent(self, agent: Agent) -> None:
         agent.add_hook(self._ask, BeforeToolCallEvent)
@@ -58,12 +60,14 @@ class Asking(Plugin):
 class Cutting(Plugin):
     """Sends the last message alone."""
 
-    name = "cutting"
+    @property
+    def name(self) -> str:
+        return "cutting"
 
     def init_agent(self, agent: Agent) -> None:
         agent.add_middleware(InvokeModelStage, self._cut)
 
-    async def _cut(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
+    async def _cut(self, context: Any, next_fn: Any) -> AsyncGenerator[Any, None]:
         async with aclosing(next_fn(context.replace(messages=context.messages[-1:]))) as events:
             async for event in events:
                 yield event
@@ -99,7 +103,7 @@ class StrandsTalk:
         self.waiting = result.interrupts or ()
         return str(result).strip()
 
-    async def events(self, text: str) -> AsyncIterator[Any]:
+    async def events(self, text: str) -> AsyncGenerator[Any, None]:
         async with aclosing(self.agent.stream_async(text)) as events:  # pyright: ignore[reportArgumentType]
             async for event in events:
                 yield event
