@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_framework import Agent, Content, Message
+from agent_framework import Content, Message
 
 from suture.integrations.agent_framework import wrap
 from suture.repair import Report
@@ -26,39 +26,18 @@ async def to_the_end(made: Any, play: Any) -> None:
         await made.client.close()
 
 
-async def stopped(made: Any) -> None:
-    """The program is stopped while the tool runs; then the user goes on in the same session."""
-    hanging = asyncio.Event()
-
-    async def pay(eur: int) -> str:
-        """Pay."""
-        hanging.set()
-        await asyncio.sleep(60)
-        return f"paid {eur}"
-
-    agent = Agent(client=made, tools=[pay])
-    session = agent.create_session()
-    running: Any = asyncio.ensure_future(agent.run("Pay.", session=session))
-    await hanging.wait()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    session.service_session_id = session.service_session_id or "resp_1"
-    await agent.run("And?", session=session)
-
-
 async def plain_calls(made: Any) -> None:
     """Requests without an agent: what the service keeps is named by the program."""
     first = await made.get_response([Message("user", ["Pay."])])
     await made.get_response([Message("user", ["And?"])], options={"conversation_id": first.conversation_id})
 
 
-@pytest.mark.parametrize("play", [stopped, plain_calls])
-def test_an_open_call_at_the_service_is_refused_without_suture_and_answered_with_it(play: Any):
+def test_an_open_call_at_the_service_is_refused_without_suture_and_answered_with_it():
     with strict_provider(PAY) as server, pytest.raises(Exception, match="call_1"):
-        asyncio.run(to_the_end(client(server.url, wrapped=False), play))
+        asyncio.run(to_the_end(client(server.url, wrapped=False), plain_calls))
     heard: list[Report] = []
     with strict_provider(PAY) as server:
-        asyncio.run(to_the_end(client(server.url, wrapped=True, heard=heard), play))
+        asyncio.run(to_the_end(client(server.url, wrapped=True, heard=heard), plain_calls))
         assert server.refused == []
         assert "may or may not have run" in str(server.bodies[-1]["input"])
     assert [finding.problem for report in heard for finding in report.findings] == ["dangling"]
@@ -95,5 +74,5 @@ def test_arguments_as_a_dict_reach_responses_as_text(wrapped: bool):
             asyncio.run(to_the_end(client(server.url, wrapped=True), play))
             assert [i["arguments"] for i in server.bodies[0]["input"] if "arguments" in i] == ['{"port":"Dover"}']
         else:
-            with pytest.raises(Exception, match="arguments are no text"):
+            with pytest.raises(Exception, match="expected a string"):
                 asyncio.run(to_the_end(client(server.url, wrapped=False), play))

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from tests.guests.strict_provider import repeated, unequal
+from tests.guests.strict_rules import repeated, unequal
 
 BLOCKS = {"tool_use": "id", "tool_call": "id", "function_call": "call_id", "invalid_tool_call": "id"}
 """Content blocks that are calls, and where their ids are."""

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_openai_messages
 from langchain_core.tools import tool
@@ -15,6 +16,8 @@ from suture.stores import FileBackend, MemoryBackend
 from tests.guests.langchain.recording import RecordingModel, asks, call
 
 WAYS = ("sync", "async")
+MOSTLY_SYNC = ("sync", pytest.param("async", marks=pytest.mark.soak))
+MOSTLY_ASYNC = ("async", pytest.param("sync", marks=pytest.mark.soak))
 
 
 @tool

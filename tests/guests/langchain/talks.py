@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
@@ -17,6 +18,18 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tests.guests.langchain.recording import RecordingModel
 
 BUILDERS: dict[str, Callable[..., Any]] = {"create_agent": create_agent, "create_deep_agent": create_deep_agent}
+each_builder = pytest.mark.parametrize("builder", BUILDERS)
+each_manner = pytest.mark.parametrize("manner", ["sync", "async"])
+each_builder_and_manner = pytest.mark.parametrize(
+    ("builder", "manner"),
+    [
+        ("create_agent", "sync"),
+        ("create_deep_agent", "async"),
+        pytest.param("create_agent", "async", marks=pytest.mark.soak),
+        pytest.param("create_deep_agent", "sync", marks=pytest.mark.soak),
+    ],
+)
+"""Each builder and each manner; the soak has them all."""
 LONG = 30
 """Seconds after which something that must happen has not happened."""
 

@@ -9,7 +9,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.guests.langchain.broken_histories import HISTORIES, TABLE, VALID, human, result, said
 from tests.guests.langchain.judges import kinds, message_faults
 from tests.guests.langchain.recording import asks
-from tests.guests.strict_provider import anthropic_faults, openai_chat_faults, responses_faults
+from tests.guests.strict_rules import (
+    anthropic_faults,
+    bedrock_faults,
+    gemini_faults,
+    openai_chat_faults,
+    responses_faults,
+)
+from tests.histories import Step, write
 
 GOOD: list[Sequence[BaseMessage]] = [
     [human(), said()],
@@ -103,6 +110,7 @@ def _answer(*ids: str, first: str = "", behind: str = "", **fields: Any) -> dict
         (set(), [USER, _use("a", "b"), _answer("b", "a", behind="Well?")]),
         (set(), [USER, _use("a", "b"), _answer("b"), _answer("a"), USER]),
         (set(), [USER, USER, {"role": "assistant", "content": "Yes."}]),
+        (set(), [_use("a"), _answer("a")]),  # an assistant may be first there since 2024
         ({"pairing"}, [USER, _use("a"), USER, _answer("a")]),
         ({"pairing"}, [USER, _use("a"), _answer("a", first="Well?")]),
         ({"pairing"}, [USER, _use("a"), _answer("a", "a")]),
@@ -114,7 +122,6 @@ def _answer(*ids: str, first: str = "", behind: str = "", **fields: Any) -> dict
         ({"form"}, [USER, _use("a", given="{"), _answer("a")]),
         ({"form"}, [USER, _use("a", name=""), _answer("a")]),
         ({"form"}, [USER, _use("a"), _answer("a", is_error=True, content="")]),
-        ({"form"}, [_use("a"), _answer("a")]),
         ({"form"}, [{"role": "user", "content": ""}]),
         ({"form"}, [USER, {"role": "assistant", "content": []}]),
     ],
@@ -145,6 +152,38 @@ def _item(kind: str, identity: Any) -> dict[str, Any]:
 )
 def test_the_judge_of_responses_input(kind: set[str], items: list[dict[str, Any]]):
     assert kinds(responses_faults(items)) == kind
+
+
+ASK: Step = ("user", "Pay.")
+
+
+def _calls(*ids: str) -> Step:
+    return ("turn", [(each, "pay", "{}") for each in ids])
+
+
+def _gives(*ids: str) -> Step:
+    return ("mixed", [(each, "pay", "1") for each in ids], "Well?")
+
+
+@pytest.mark.parametrize(
+    ("gemini", "bedrock", "steps"),
+    [
+        (set(), set(), [ASK, _calls("a", "b"), _gives("a", "b")]),
+        (set(), {"form"}, [ASK, ASK, ("say", "Yes."), ASK]),
+        (set(), {"ids"}, [ASK, _calls("a.b"), _gives("a.b")]),
+        (set(), {"ids"}, [ASK, _calls("a"), _gives("a"), _calls("a"), _gives("a")]),
+        ({"pairing"}, {"pairing"}, [ASK, _calls("a", "b"), _gives("a")]),
+        ({"pairing"}, {"pairing"}, [ASK, _calls("a"), ASK, ("say", "Yes."), _gives("a")]),
+        ({"pairing"}, {"pairing"}, [ASK, _calls("a"), _gives("a", "a")]),
+        ({"pairing"}, {"pairing"}, [_gives("a")]),
+        ({"pairing", "form"}, {"pairing"}, [ASK, _calls("a")]),
+        ({"form"}, {"form"}, [_calls("a"), _gives("a")]),
+        ({"form"}, {"form"}, [ASK, ("say", ""), ASK]),
+    ],
+)
+def test_the_judges_of_gemini_and_bedrock(gemini: set[str], bedrock: set[str], steps: list[Step]):
+    assert kinds(gemini_faults(write("gemini", steps))) == gemini
+    assert kinds(bedrock_faults(write("bedrock", steps))) == bedrock
 
 
 def test_the_histories_are_the_tables_39_of_which_34_are_broken_and_21_stay_so():

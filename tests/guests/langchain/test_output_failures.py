@@ -26,10 +26,14 @@ from suture.integrations.langchain import PatchToolCallsMiddleware, ToolReductio
 from suture.stores import LocalBackend, MemoryBackend
 from tests.guests.langchain.judges import message_faults
 from tests.guests.langchain.recording import asks, call
-from tests.guests.langchain.talks import BUILDERS, Shop, Talk, WatchedMemory
-
-each_builder = pytest.mark.parametrize("builder", BUILDERS)
-each_manner = pytest.mark.parametrize("manner", ["sync", "async"])
+from tests.guests.langchain.talks import (
+    Shop,
+    Talk,
+    WatchedMemory,
+    each_builder,
+    each_builder_and_manner,
+    each_manner,
+)
 
 PAID = "paid 1 euro"
 NOTICE = 400
@@ -140,8 +144,7 @@ def _window(talk: Talk, path: str, line: int) -> str:
 # V1: one result is too long
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v1_a_long_result_is_shortened_and_saved_whole(builder: str, manner: str):
     backend, source = MemoryBackend(), Source(log=_text("log", 100_000))
     talk = _talk(builder, source, [asks(_fetch("a", "log"))], ToolReductionMiddleware(backend), manner=manner)
@@ -260,8 +263,7 @@ def test_v1_what_a_tool_gives_beside_its_text_stays(builder: str):
 
 
 @pytest.mark.parametrize("way", ["input", "state"])
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v1_a_long_result_that_came_another_way_is_shortened_for_good(builder: str, manner: str, way: str):
     text = _text("log", 100_000)
     talk = _talk(builder, Source(), [], ToolReductionMiddleware(MemoryBackend()), manner=manner)
@@ -319,8 +321,7 @@ def test_v1_a_deep_agent_still_reads_its_own_files():
 # V2 and V3: each result is short enough, all of a turn are not
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v2_a_result_that_eviction_would_leave_is_shortened(builder: str, manner: str):
     backend, source = MemoryBackend(), Source(log=_text("log", 79_000))
     talk = _talk(builder, source, [asks(_fetch("a", "log"))], ToolReductionMiddleware(backend), manner=manner)
@@ -331,8 +332,7 @@ def test_v2_a_result_that_eviction_would_leave_is_shortened(builder: str, manner
 
 
 @pytest.mark.parametrize("length", [49_000, 79_000])
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v3_ten_parallel_results_share_the_budget_of_their_turn(builder: str, manner: str, length: int):
     source = Source(**{f"log{number}": _text(f"log{number}", length) for number in range(10)})
     backend = MemoryBackend()
@@ -361,8 +361,7 @@ def test_v3_a_turn_within_its_budget_is_left_alone(builder: str):
 # V4: characters that are more than a quarter of a token
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v4_long_chinese_output_is_shortened_and_saved_whole(builder: str, manner: str):
     text = "".join(f"第{number}艘船驶过港口。" for number in range(20_000))[:79_000]
     backend, source = MemoryBackend(), Source(log=text)
@@ -485,8 +484,7 @@ def test_v7_an_id_of_1400_characters_is_no_obstacle(builder: str, backend: str, 
 # V8: it cannot be saved. In a deep agent what is longer than 80,000 characters is then evicted by deepagents itself
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v8_what_cannot_be_saved_stops_the_run_and_is_not_lost(builder: str, manner: str):
     disk, source = FullDisk(), Source(log=_text("log", 79_000))
     talk = _talk(builder, source, [asks(_fetch("a", "log"))], ToolReductionMiddleware(disk), manner=manner)
@@ -502,8 +500,7 @@ def test_v8_what_cannot_be_saved_stops_the_run_and_is_not_lost(builder: str, man
     assert source.fetched == ["log"]
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v8_a_sibling_of_what_cannot_be_saved_is_not_lost(builder: str, manner: str):
     disk, source = FullDisk(), Source(log=_text("log", 79_000), short="short and sweet")
     turn = asks(_fetch("a", "log"), _fetch("b", "short"))
@@ -518,8 +515,7 @@ def test_v8_a_sibling_of_what_cannot_be_saved_is_not_lost(builder: str, manner: 
     assert sorted(source.fetched) == ["log", "short"]
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v8_on_request_the_run_goes_on_with_what_cannot_be_saved_and_says_so(
     builder: str, manner: str, caplog: pytest.LogCaptureFixture
 ):
@@ -570,8 +566,7 @@ class Fails(Source):
 
 
 @pytest.mark.parametrize("place", ["first", "last"])
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_v9_a_long_error_is_shortened_and_stays_an_error(builder: str, manner: str, place: str):
     backend, source = MemoryBackend(), Fails(log=_text("log", 300_000))
     reduction, errors = ToolReductionMiddleware(backend), ToolErrorMiddleware(lambda error, _: str(error))

@@ -18,8 +18,8 @@ from suture.stores import MemoryBackend
 from suture.tokens import CharacterCounter, Tally, UsageCounter
 from tests.guests.langchain.reducing import (
     LIMIT,
+    MOSTLY_ASYNC,
     ROUNDS,
-    WAYS,
     agent,
     config,
     invoke,
@@ -35,7 +35,7 @@ from tests.guests.langchain.reducing import (
 )
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MOSTLY_ASYNC)
 class TestClearing:
     def test_old_results_are_saved_and_replaced_by_their_paths(self, way):
         backend = MemoryBackend()
@@ -178,7 +178,7 @@ class TestClearing:
         assert "was not saved" in caplog.text
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MOSTLY_ASYNC)
 class TestCounting:
     def test_a_function_counts_the_whole_history_and_is_told_the_tools(self, way):
         seen: list[Any] = []
@@ -239,7 +239,7 @@ class TestCounting:
         assert CharacterCounter().count(model.sent[-1][0]) < 5
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MOSTLY_ASYNC)
 class TestRewriting:
     def test_a_round_gives_way_to_fewer_messages_in_its_place(self, way):
         def rewrite(turn: Any, _: Any) -> list[Any]:

@@ -21,8 +21,8 @@ from suture.stores import MemoryBackend
 from tests.guests.langchain.recording import RecordingModel, asks, call
 from tests.guests.langchain.reducing import (
     LIMIT,
+    MOSTLY_SYNC,
     ROUNDS,
-    WAYS,
     agent,
     invoke,
     log,
@@ -66,7 +66,7 @@ def forged(notice: ToolMessage) -> Any:
     return {"messages": [HumanMessage("go"), asks("a"), message, HumanMessage("read")]}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MOSTLY_SYNC)
 class TestReading:
     @pytest.mark.parametrize(
         ("arguments", "shown"),
@@ -239,7 +239,7 @@ class TestReading:
         assert (read.status, "is gone: it was deleted" in text_of(read)) == ("error", True)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MOSTLY_SYNC)
 class TestNamesThatAreTaken:
     def test_the_tools_come_by_themselves_in_the_same_order_each_time(self, way):
         made, model = agent([reads(10)], [ToolReductionMiddleware(MemoryBackend())])

@@ -5,8 +5,6 @@ E1 to E12 are the end-to-end failures of the research; E11 is described nowhere.
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -35,17 +33,17 @@ from tests.guests.langchain.broken_histories import human, result, said
 from tests.guests.langchain.judges import calls_of, groups, kinds, message_faults
 from tests.guests.langchain.recording import RecordingModel, asks, call
 from tests.guests.langchain.talks import (
-    BUILDERS,
     LONG,
     Shop,
     Talk,
     WatchedAsyncSqlite,
     WatchedMemory,
     WatchedSqlite,
+    each_builder,
+    each_builder_and_manner,
+    each_manner,
 )
 
-each_builder = pytest.mark.parametrize("builder", BUILDERS)
-each_manner = pytest.mark.parametrize("manner", ["sync", "async"])
 each_place = pytest.mark.parametrize("place", ["first", "last"])
 
 Middleware = AgentMiddleware[Any, Any, Any]
@@ -107,8 +105,7 @@ def _asked_again(builder: str, patch: Middleware, manner: str = "sync", place: s
 
 @pytest.mark.parametrize("word", ["", "Think again."])
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e1_a_call_that_dangles_inside_of_the_run_is_answered(builder: str, manner: str, place: str, word: str):
     talk = _asked_again(builder, PatchToolCallsMiddleware(), manner, place, word)
     assert len(talk.model.sent) == 2
@@ -156,8 +153,7 @@ def _trimmed(
 
 @pytest.mark.parametrize("trim", [TrimRequest, TrimState])
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e2_results_whose_call_was_trimmed_away_are_told_as_text(
     builder: str, manner: str, place: str, trim: type[Middleware]
 ):
@@ -193,8 +189,7 @@ def _crashed(builder: str, patch: list[Middleware], manner: str = "sync", saver:
     return talk, shop
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e3_what_finished_before_a_sibling_raised_is_not_reported_as_undone(builder: str, manner: str):
     talk, shop = _crashed(builder, [PatchToolCallsMiddleware()], manner)
     talk.say("And now?")
@@ -239,8 +234,7 @@ def test_e3_an_agent_that_was_made_anew_takes_back_what_finished(builder: str, t
         _check_shop(other, shop)
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e3_what_finished_with_an_id_of_an_earlier_turn_goes_to_the_later_one(builder: str, manner: str):
     saver = WatchedMemory()
     shop = Shop(saver, RuntimeError("no ship"))
@@ -331,23 +325,6 @@ def test_e4_what_finished_before_a_keyboard_interrupt_is_not_reported_as_undone(
     _check_shop(talk, shop)
 
 
-@each_builder
-def test_e4_what_finished_before_the_process_was_killed_is_known_to_another_process(builder: str, tmp_path: Path):
-    database, receipts = tmp_path / "threads.db", tmp_path / "receipts"
-    command = [sys.executable, "-m", "tests.guests.langchain.killed_run", builder, str(database), str(receipts)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "shipping\n"
-        process.kill()
-    with closing(sqlite3.connect(database, check_same_thread=False)) as connection:
-        saver = WatchedSqlite(connection)
-        shop = Shop(saver)
-        talk = Talk(builder, middleware=[PatchToolCallsMiddleware()], tools=shop.sync_tools(), saver=saver)
-        talk.say("And now?")
-        shop.paid += receipts.read_text().splitlines()
-        _check_shop(talk, shop)
-
-
 def _asking(builder: str) -> tuple[Talk, Shop]:
     """Run an agent that has paid, and asks before it ships."""
 
@@ -379,8 +356,7 @@ def test_e4_a_question_that_is_answered_goes_on_as_ever(builder: str):
     assert _answers(talk.received) == {"pay": PAID, "ship": "shipped tomorrow"}
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e5_a_thread_that_crashed_without_it_goes_on_with_it(builder: str, manner: str):
     talk, shop = _crashed(builder, [], manner)
     other = Talk(builder, middleware=[PatchToolCallsMiddleware()], saver=talk.saver, manner=manner)
@@ -417,8 +393,7 @@ def _late(builder: str, patch: Middleware, manner: str = "sync") -> Talk:
     return talk
 
 
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e6_a_late_result_moves_behind_its_call(builder: str, manner: str):
     talk = _late(builder, PatchToolCallsMiddleware(), manner)
     assert _faults(talk.received) == []
@@ -441,8 +416,7 @@ def _arriving(builder: str, patch: Middleware, manner: str = "sync", way: str = 
 
 
 @pytest.mark.parametrize("way", ["state", "input"])
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e7_a_real_result_takes_the_place_of_its_placeholder(builder: str, manner: str, way: str):
     talk = _arriving(builder, PatchToolCallsMiddleware(), manner, way)
     assert _answers(talk.model.sent[1]) == {"pay": _cancelled_by("pay", "a")}
@@ -475,8 +449,7 @@ def _summed(builder: str, patch: Middleware, manner: str = "sync", place: str = 
 
 
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e8_a_summary_whose_place_has_moved_leaves_no_orphan(builder: str, manner: str, place: str):
     talk = _summed(builder, PatchToolCallsMiddleware(), manner, place)
     assert _faults(talk.received) == []
@@ -503,8 +476,7 @@ def _cleared(builder: str, patch: Middleware, manner: str = "sync", place: str =
 
 
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e9_a_late_result_is_cleared_like_any_other(builder: str, manner: str, place: str):
     talk = _cleared(builder, PatchToolCallsMiddleware(), manner, place)
     assert _faults(talk.received) == []
@@ -526,8 +498,7 @@ def _summarised(builder: str, patch: Middleware, manner: str = "sync", place: st
 
 
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e10_a_summary_keeps_no_result_without_its_call(builder: str, manner: str, place: str):
     talk = _summarised(builder, PatchToolCallsMiddleware(), manner, place)
     assert _faults(talk.received) == []
@@ -553,8 +524,7 @@ def _ended(builder: str, patch: Middleware, manner: str = "sync", place: str = "
 
 
 @each_place
-@each_manner
-@each_builder
+@each_builder_and_manner
 def test_e12_after_a_run_that_jumped_to_its_end_the_next_has_a_valid_history(builder: str, manner: str, place: str):
     talk, given = _ended(builder, PatchToolCallsMiddleware(), manner, place)
     assert not [each for each in given if isinstance(each, ToolMessage)]
@@ -580,14 +550,15 @@ BROKEN: dict[str, Callable[[str, Middleware], list[Any]]] = {
 }
 
 
+@pytest.mark.soak
 @each_builder
 @pytest.mark.parametrize("failure", BROKEN)
 def test_with_deepagents_own_middleware_the_failure_is_there(failure: str, builder: str):
     assert "pairing" in kinds(message_faults(BROKEN[failure](builder, theirs.PatchToolCallsMiddleware())))
 
 
-@each_manner
-@each_builder
+@pytest.mark.soak
+@each_builder_and_manner
 def test_e3_with_deepagents_own_middleware_what_was_paid_is_reported_as_undone(builder: str, manner: str):
     talk, shop = _crashed(builder, [theirs.PatchToolCallsMiddleware()], manner)
     talk.say("And now?")
@@ -595,6 +566,7 @@ def test_e3_with_deepagents_own_middleware_what_was_paid_is_reported_as_undone(b
     assert "did not complete" in _answers(talk.received)["pay"]
 
 
+@pytest.mark.soak
 @each_builder
 def test_e4_with_deepagents_own_middleware_what_was_paid_is_reported_as_undone(builder: str):
     talk, shop = asyncio.run(_cancelled(builder, theirs.PatchToolCallsMiddleware(), WatchedMemory()))
@@ -602,6 +574,7 @@ def test_e4_with_deepagents_own_middleware_what_was_paid_is_reported_as_undone(b
     assert "did not complete" in _answers(talk.received)["pay"]
 
 
+@pytest.mark.soak
 @each_builder
 def test_e9_with_deepagents_own_middleware_a_late_result_is_never_cleared(builder: str):
     talk = _cleared(builder, theirs.PatchToolCallsMiddleware())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import DOCS, blocks
-from tests.guests.strict_provider import StrictProvider, strict_provider
+from tests.guests.strict_provider import Script, strict_provider
 
 PAGE = DOCS / "guests" / "others.md"
 MARKED = [block for block in blocks(PAGE) if block.info.startswith("python others")]
@@ -28,7 +28,7 @@ def is_installed(name: str) -> bool:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictProvider]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     with strict_provider('{"text": "Very well."}') as made:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{made.url}/v1")
         monkeypatch.setenv("OPENAI_API_BASE", f"{made.url}/v1")
@@ -44,7 +44,7 @@ def run(body: str) -> None:
 
 
 @EACH
-def test_a_sample_is_accepted(framework: str, body: str, server: StrictProvider):
+def test_a_sample_is_accepted(framework: str, body: str, server: Script):
     if not is_installed(framework):
         pytest.skip(f"{framework} is not installed")
     run(body)
@@ -53,7 +53,7 @@ def test_a_sample_is_accepted(framework: str, body: str, server: StrictProvider)
 
 
 @EACH
-def test_without_suture_it_is_refused(framework: str, body: str, server: StrictProvider):
+def test_without_suture_it_is_refused(framework: str, body: str, server: Script):
     if not is_installed(framework):
         pytest.skip(f"{framework} is not installed")
     without = body.replace("wrap(OpenAI())", "OpenAI()").replace("[Repairing()]", "[]")
