@@ -251,6 +251,19 @@ class Journal:
         if state.session:
             self.note_entries("session", state.session)
 
+    def note_whole(self) -> None:
+        """Note all that is stored of the run."""
+        state = self.run.state
+        self.note_beginning(state)
+        begun = ("run_id", "agent", "wire", "streaming", "language", "key", "driver", "live")
+        self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in begun}
+        self.note_history(self.run.history)
+        self.note_spending(state.usage)
+        for name in MAPPINGS - {"session", "waiting"}:
+            if entries := getattr(state, name):
+                self.note_entries(name, entries)
+        self.note_state()
+
     def note_spending(self, usage: TokenUsage) -> None:
         """Note that the run used more."""
         self.note(Spent(_usage(self.run, usage)))
@@ -374,21 +387,8 @@ _RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
 
 def write_whole(run: Execution, store: Any) -> bytes:
     """Return one record with all that is stored of a run: replaying it gives the same state and history."""
-    journal, state = Journal(run, store, ""), run.state
-    journal.note_beginning(state)
-    journal.note_history(run.history)
-    journal.note_spending(state.usage)
-    known = {"version", "run_id", "agent", "wire", "streaming", "language", "key", "driver", "live", "session", "usage"}
-    defaults, changed = RunState(), dict[str, Any]()
-    for name in RunState.__struct_fields__:
-        value = getattr(state, name)
-        if name in known or value == getattr(defaults, name):
-            continue
-        if name in MAPPINGS:
-            journal.note_entries(name, value)
-        else:
-            changed[name] = value
-    journal.note_changes(changed)
+    journal = Journal(run, store, "")
+    journal.note_whole()
     return encode_records(journal.take_noted())
 
 
