@@ -12,15 +12,16 @@ from copy import copy
 from functools import partial
 from inspect import isawaitable
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, Profile, default_profile, get_profile
+from suture.providers.places import Place
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
 
-__all__ = ["Body", "ClientT", "Histories", "History", "OpenCalls", "Rewrite", "wrap_client"]
+__all__ = ["Body", "ClientT", "Histories", "OpenCalls", "Rewrite", "wrap_client"]
 
 Body = Mapping[str, Any]
 Rewrite = Callable[[str, Body, Body], Body]
@@ -44,23 +45,12 @@ class Client(Protocol):
 ClientT = TypeVar("ClientT", bound=Client)
 
 
-class History(NamedTuple):
-    """Where a request carries a history: the field of the body, and the wire of what stands there.
-
-    >>> History("input", "openai-responses").field
-    'input'
-    """
-
-    field: str
-    wire: str
-
-
 class Histories:
     """Repairs the histories in the bodies of requests. What has another shape is left as it is.
 
     >>> histories = Histories(GuestOptions.of("doctest"), ["openai-chat"])
     >>> body = {"model": "m", "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}]}
-    >>> histories.repair(body, History("messages", "openai-chat"))["messages"][0]["role"]
+    >>> histories.repair(body, Place("messages", "openai-chat"))["messages"][0]["role"]
     'user'
     """
 
@@ -68,15 +58,15 @@ class Histories:
         self._options = options
         self._profiles = _profiles(wires, options.profile)
 
-    def repair(self, body: Body, history: History, kept: Sequence[Any] = ()) -> Body:
+    def repair(self, body: Body, place: Place, kept: Sequence[Any] = ()) -> Body:
         """Return `body` with an acceptable history, the very same if it has one; `kept` is what the service keeps."""
-        given: Any = body.get(history.field)
+        given: Any = body.get(place.field)
         messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
         if not is_list(messages):
             return body
-        profile = self._profiles[history.wire]
-        messages = repair_request(messages, history.wire, self._options, profile=profile, kept=kept)
-        return body if messages is given else {**body, history.field: messages}
+        profile = self._profiles[place.wire]
+        messages = repair_request(messages, place.wire, self._options, profile=profile, kept=kept)
+        return body if messages is given else {**body, place.field: messages}
 
 
 def _profiles(wires: Sequence[str], profile: Profile | None) -> dict[str, Profile]:

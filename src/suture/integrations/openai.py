@@ -1,21 +1,14 @@
 """A client of the `openai` package whose requests never carry a broken history."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from suture.integrations.clients import Body, ClientT, Histories, History, OpenCalls, conversation_id, wrap_client
+from suture.integrations.clients import Body, ClientT, Histories, OpenCalls, conversation_id, wrap_client
 from suture.integrations.guest import GuestOptions, Options
+from suture.providers.places import KEPT, PLACES
 
 __all__ = ["wrap"]
 
-_CHAT = History("messages", "openai-chat")
-_RESPONSES = History("input", "openai-responses")
-_PLACES = {
-    "chat/completions": _CHAT,
-    "responses": _RESPONSES,
-    "responses/compact": _RESPONSES,
-    "responses/input_tokens": _RESPONSES,
-}
-_KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
+_RESPONSES = PLACES["responses"]
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -36,18 +29,18 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is OpenAI
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), (_CHAT.wire, _RESPONSES.wire))
+    histories = Histories(GuestOptions.of(__name__, **options), ("openai-chat", _RESPONSES.wire))
     calls = OpenCalls()
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
-        place = _PLACES.get(path)
+        place = PLACES.get(path)
         if place is None:
             return body
         sent = {**body, **added}
         response, conversation = sent.get("previous_response_id"), conversation_id(sent.get("conversation"))
-        kept = calls.before(_KEPT, response, conversation) if place is _RESPONSES else []
+        kept = calls.before(KEPT, response, conversation) if place is _RESPONSES else []
         said = body.get(place.field)
-        if kept and kept[-1] is not _KEPT and (said is None or isinstance(said, str)):
+        if kept and kept[-1] is not KEPT and (said is None or isinstance(said, str)):
             body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
         return histories.repair(body, place, kept)
 
