@@ -76,6 +76,21 @@ _COMMANDS = {
         ("0 it was stopped",),
         ("worker my_agents:support", "worker my_agents:support --address temporal:7233 --deps my_agents:services"),
     ),
+    "proxy": (
+        "proxy:run_proxy",
+        "Pass requests on to a provider, with the histories in them repaired, for programs in any language.",
+        ("0 it was stopped",),
+        (
+            "proxy --upstream https://api.openai.com",
+            "proxy --upstream /claude=https://api.anthropic.com --upstream /ds=https://api.deepseek.com --port 9000",
+        ),
+    ),
+    "run": (
+        "proxy:run_command",
+        "Run a command whose requests to a provider go through a proxy of its own.",
+        ("that of the command",),
+        ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
+    ),
 }
 """Each command: what runs it, what it does, what its exit status means, and examples."""
 
@@ -284,6 +299,39 @@ def _add_worker(command: argparse.ArgumentParser) -> None:
     add("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
 
 
+def _add_proxy(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--host", metavar="H", default="127.0.0.1", help="where to listen (default 127.0.0.1: this machine alone)")
+    add("--port", metavar="N", type=_count, default=8787, help="the port (default 8787; 0 takes any)")
+    _add_routes(command)
+
+
+def _add_run(command: argparse.ArgumentParser) -> None:
+    _add_routes(command)
+    command.add_argument("arguments", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command")
+
+
+def _add_routes(command: argparse.ArgumentParser) -> None:
+    """Add what a command asks that passes requests on."""
+    add = command.add_argument
+    where = "where requests go, or those below PATH; may be given again (default: /openai, /anthropic and /gemini)"
+    add("--upstream", metavar="[PATH=]URL", action="append", default=[], help=where)
+    whose = f"whose rules hold, if not those of the upstream and the model: {', '.join(PROFILES)}"
+    add("--profile", metavar="[PATH=]P", action="append", default=[], help=whose)
+    add("--clear", metavar="[PATH=]N", action="append", default=[], help="clear old tool results above so many tokens")
+    add("--compact", metavar="[PATH=]N", action="append", default=[], help="send no more than so many tokens")
+    add(
+        "--learn",
+        metavar="FILE",
+        help="repair what is refused by a stricter rule, send it again, and remember that",
+    )
+    add("--report", metavar="FILE", help="add a line of JSON for each repair, without contents")
+    add("--language", choices=("en", "zh"), help="the language of the texts that are put in")
+    add("--timeout", metavar="S", type=_seconds, default=600.0, help="how long an upstream may be silent (default 600)")
+    limit = "pass a body above N bytes on without a look (default 67108864)"
+    add("--max-bytes", metavar="N", type=_size, default=64 * 1024 * 1024, help=limit)
+
+
 def _add_file(command: argparse.ArgumentParser, *, wire: bool = True) -> None:
     """Add what a command asks that reads a history."""
     command.add_argument("file", metavar="FILE", help="the history; - for standard input")
@@ -310,6 +358,10 @@ def _add_writing(command: argparse.ArgumentParser) -> None:
 def _add_output(command: argparse.ArgumentParser) -> None:
     where = "write here instead of standard output; it may be the input"
     command.add_argument("-o", "--output", metavar="FILE", help=where)
+
+
+def _seconds(text: str) -> float:
+    return float(_integer(text, 1, "a number of seconds above 0"))
 
 
 def _size(text: str) -> int:
@@ -348,4 +400,6 @@ _ADDERS = {
     "convert": _add_convert,
     "chat": _add_chat,
     "worker": _add_worker,
+    "proxy": _add_proxy,
+    "run": _add_run,
 }
