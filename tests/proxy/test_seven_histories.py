@@ -1,0 +1,50 @@
+"""The seven broken histories, from the official SDKs through the proxy to a strict upstream."""
+
+import json
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from suture.proxy import Proxy, Route
+from tests.docs.pages import ROOT
+from tests.proxy.serving import Reply, Request, Upstream, proxy, upstream
+
+sys.path.append(str(ROOT / "benchmarks" / "proxies"))
+
+import _traffic as traffic  # pyright: ignore[reportMissingImports]
+
+
+def answer(request: Request) -> Reply:
+    interface = traffic.find_interface(request.target)
+    stream = "stream" in request.target or json.loads(request.body).get("stream", False)
+    kind, body = interface.reply(stream=stream)
+    return Reply([body], headers=[(b"content-type", kind)], framing="chunked" if stream else "length")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[Upstream, str]]:
+    with upstream(answer) as provider, proxy(Proxy([Route(upstream=provider.url)])) as url:
+        yield provider, url
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("api", traffic.APIS)
+def test_each_history_reaches_the_provider_as_it_must_be(servers: tuple[Upstream, str], api: str, stream: bool):
+    provider, url = servers
+    interface = traffic.APIS[api]
+    told: dict[str, str] = {}
+    for case in traffic.CASES:
+        assert interface.ask(url, traffic.write_history(interface, case), stream=stream) == traffic.SAYS
+        told[case.letter] = traffic.judged(interface, case, json.loads(provider.requests[-1].body))
+    assert told == dict.fromkeys("ABCDEFG", traffic.RIGHT)
+
+
+@pytest.mark.parametrize("api", traffic.APIS)
+def test_without_the_proxy_a_provider_would_refuse_them(servers: tuple[Upstream, str], api: str):
+    provider, _ = servers
+    interface = traffic.APIS[api]
+    for case in traffic.CASES:
+        interface.ask(provider.url, traffic.write_history(interface, case), stream=False)
+        refused = traffic.judged(interface, case, json.loads(provider.requests[-1].body)) != traffic.RIGHT
+        assert refused or (api, case.letter) == ("responses", "E")
