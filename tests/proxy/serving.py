@@ -65,6 +65,8 @@ class Upstream:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
             self.gone.set()
+        except asyncio.CancelledError:  # the server ends
+            pass
         finally:
             writer.close()
 
@@ -136,8 +138,6 @@ def upstream(script: Script | Reply | None = None) -> Iterator[Upstream]:
         ready()
         await stop.wait()
         server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
 
     with in_thread(main):
         yield made

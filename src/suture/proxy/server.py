@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import uvicorn
@@ -75,9 +75,11 @@ def bind(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, kind)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
+        with ExitStack() as stack:
+            found = stack.enter_context(socket.socket(family, kind))
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            stack.pop_all()
     except OSError as error:
         raise ConfigError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
     return found
