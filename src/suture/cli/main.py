@@ -91,6 +91,12 @@ _COMMANDS = {
         ("that of the command",),
         ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
     ),
+    "doctor": (
+        "doctor:run",
+        "Read the sessions that coding agents left, torn or not, and say what is broken in them.",
+        ("0 all are sound", "1 something is broken"),
+        ("doctor", "doctor --fix ~/.claude/projects/-home-me-project/session.jsonl"),
+    ),
 }
 """Each command: what runs it, what it does, what its exit status means, and examples."""
 
@@ -332,6 +338,17 @@ def _add_routes(command: argparse.ArgumentParser) -> None:
     add("--max-bytes", metavar="N", type=_size, default=64 * 1024 * 1024, help=limit)
 
 
+def _add_doctor(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    where = "session files, or folders of them (default: those of Claude Code, Codex, pi and opencode)"
+    add("paths", metavar="PATH", nargs="*", help=where)
+    add("--fix", action="store_true", help="write a repaired copy beside each broken file, as FILE.repaired")
+    add("--json", action="store_true", help="print one JSON object per session")
+    add("--language", choices=("en", "zh"), help="the language of the texts that are put in")
+    limit = f"refuse a file above N bytes (default {MAX_BYTES})"
+    add("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=limit)
+
+
 def _add_file(command: argparse.ArgumentParser, *, wire: bool = True) -> None:
     """Add what a command asks that reads a history."""
     command.add_argument("file", metavar="FILE", help="the history; - for standard input")
@@ -402,4 +419,5 @@ _ADDERS = {
     "worker": _add_worker,
     "proxy": _add_proxy,
     "run": _add_run,
+    "doctor": _add_doctor,
 }
