@@ -14,6 +14,8 @@ from suture.profiles import get_profile
 if TYPE_CHECKING:
     from suture.proxy import Proxy, Route
 
+_NEEDED = "'aiohttp>=3.13' 'httptools>=0.6' 'uvicorn>=0.40'"
+
 
 def run_proxy(asked: Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
@@ -49,7 +51,7 @@ def _load() -> Any:
     try:
         from suture import proxy
     except ModuleNotFoundError as error:
-        raise Refusal(f"{error.name} is missing: pip install 'suture[proxy]'", "proxy") from None
+        raise Refusal(f"{error.name} is missing: pip install {_NEEDED}", "proxy") from None
     logging.basicConfig(level=logging.WARNING, format="suture: %(message)s")
     return proxy
 

@@ -32,7 +32,7 @@ class Records:
 
     >>> records = Records()
     >>> records.count("failures_total", kind="repair")
-    >>> [line for line in records.text().splitlines() if "kind" in line]
+    >>> [line for line in records.text().splitlines() if "kind=" in line]
     ['suture_failures_total{kind="repair"} 1']
     """
 

@@ -93,11 +93,11 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
     """Look at a body, which may be compressed as gzip, and say what to send in its place; raise `Unreadable`.
 
     >>> from suture.profiles import default_profile
-    >>> body = b'{"n": 1.50, "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}, {"role": "user" }]}'
-    >>> made = look_at(body, "chat/completions", Place("messages", "openai-chat"), lambda model: Rules(
-    ...     default_profile("openai-chat")))
-    >>> made.body[:41], made.body[-18:]
-    (b'{"n":1.50,"messages":[{"role":"user","cont', b',{"role":"user" }]}')
+    >>> body = b'{"n": 1.50, "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}, {"role":"user" }]}'
+    >>> rules = Rules(default_profile("openai-chat"))
+    >>> made = look_at(body, "chat/completions", Place("messages", "openai-chat"), lambda model: rules)
+    >>> made.body[:28], [finding.problem for finding in made.reports[0].findings]
+    (b'{"n":1.50,"messages":[{"role', ['orphan', 'no-content'])
     """
     zipped = data[:2] == b"\x1f\x8b"
     text = _unzip(data, limit) if zipped else data

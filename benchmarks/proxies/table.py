@@ -1,0 +1,234 @@
+"""Print docs/proxy-measured.md: the seven histories through proxies, from each SDK, and what a proxy costs.
+
+Each proxy is a real process. Behind it a server on the loopback notes what comes and replies; the judge of the guests'
+table says what would have become of it.
+"""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from _traffic import APIS, CASES, RIGHT, SAYS, find_interface, judged, write_history
+
+_HERE = Path(__file__).parent
+_SDKS = os.environ.get("SUTURE_NODE_SDKS", str(Path(sys.prefix) / "node"))
+_TITLES = {
+    "chat": "Chat Completions",
+    "responses": "Responses",
+    "messages": "Messages",
+    "contents": "generateContent",
+}
+_MODELS = {"chat": "openai/fake", "responses": "openai/fake", "messages": "anthropic/fake", "contents": "gemini/fake"}
+_NOTHING, _LITELLM, _HOOK, _SUTURE = "nothing", "LiteLLM", "LiteLLM with our callback", "`suture proxy`"
+_HEAD = """\
+<!-- Made by benchmarks/proxies/table.py. Change that, not this page. -->
+
+# Proxies, measured
+
+The [seven histories](guests/seven-histories.md) are sent by each provider's own SDK, whole replies and streamed ones.
+A cell says how many of the seven the provider takes, with nothing lost. LiteLLM has `modify_params: true`.
+"""
+_COST = """
+## What a proxy costs
+
+CPU of the proxy's process for one request that needs no repair, in milliseconds; the least of five rounds.
+"""
+
+
+class Upstream(ThreadingHTTPServer):
+    """Notes the last body, and replies."""
+
+    daemon_threads = True
+    last: Any = None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.last = body  # pyright: ignore[reportAttributeAccessIssue]
+        streamed = "stream" in self.path or body.get("stream", False)
+        kind, reply = find_interface(self.path).reply(stream=streamed)
+        self.send_response(200)
+        self.send_header("content-type", kind.decode())
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002
+
+
+@contextmanager
+def serving() -> Iterator[Upstream]:
+    with Upstream(("127.0.0.1", 0), _Handler) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@contextmanager
+def started(command: list[str], port: int, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a proxy until the block ends; wait until it listens."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env={**os.environ, **environment}, **quiet) as program:  # pyright: ignore[reportCallIssue,reportArgumentType]
+        try:
+            for _ in range(6000):
+                try:
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                except OSError:
+                    if program.poll() is not None:
+                        raise RuntimeError(f"{command} ended") from None
+                    time.sleep(0.1)
+            yield program
+        finally:
+            program.terminate()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def proxied(kind: str, api: str, upstream: str) -> Iterator[tuple[str, int]]:
+    """Start a proxy; yield its address, and its process id."""
+    if kind == _NOTHING:
+        yield upstream, 0
+        return
+    port = free_port()
+    with ExitStack() as stack:
+        if kind == _SUTURE:
+            command = [sys.executable, "-m", "suture.cli", "proxy", "--upstream", upstream, "--port", str(port)]
+            program = stack.enter_context(started(command, port))
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            base = upstream + ("/v1" if api in {"chat", "responses"} else "")
+            parameters = {"model": _MODELS[api], "api_base": base, "api_key": "none"}
+            settings: dict[str, Any] = {"modify_params": True}
+            if kind == _HOOK:
+                settings["callbacks"] = "suture.integrations.litellm.handler"
+            config = {
+                "model_list": [{"model_name": "fake", "litellm_params": parameters}],
+                "litellm_settings": settings,
+            }
+            (folder / "config.yaml").write_text(json.dumps(config))
+            command = [str(Path(sys.executable).with_name("litellm")), "--config", str(folder / "config.yaml")]
+            command += ["--host", "127.0.0.1", "--port", str(port)]
+            program = stack.enter_context(started(command, port, LITELLM_LOCAL_MODEL_COST_MAP="True"))
+        yield f"http://127.0.0.1:{port}", program.pid
+
+
+def count_right(server: Upstream, api: str, url: str, sdk: str, *, stream: bool) -> str:
+    """Return how many of the histories arrive as they must."""
+    interface, right = APIS[api], 0
+    for case in CASES:
+        server.last = None
+        history = write_history(interface, case)
+        try:
+            if sdk == "Python":
+                said = interface.ask(url, history, stream=stream)
+            else:
+                command = ["node", str(_HERE / "ask.mjs"), _SDKS, api, url, "streamed" if stream else "whole"]
+                said = json.loads(subprocess.check_output(command, input=json.dumps([history]).encode()))[0]
+        except Exception as error:  # noqa: BLE001
+            said = type(error).__name__
+        right += said == SAYS and server.last is not None and judged(interface, case, server.last) == RIGHT
+    return f"{right}/{len(CASES)}"
+
+
+def history_of(api: str, size: int) -> bytes:
+    steps: list[Any] = [("user", "go")]
+    while len(json.dumps(APIS[api].api.write(steps))) < size:
+        name = f"call_{len(steps)}"
+        steps += [("calls", (name, "Rome")), ("result", name, "line of text\n" * 60)]
+    steps += [("user", "on")] if api == "chat" else []
+    field = {"responses": "input", "contents": "contents"}.get(api, "messages")
+    return json.dumps({"model": "fake", "max_tokens": 5, field: APIS[api].api.write(steps)}).encode()
+
+
+def cpu_of(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost(api: str, url: str, process: int, size: int) -> float:
+    """Return the CPU of one request, in milliseconds."""
+    body, path = history_of(api, size), {"chat": "/v1/chat/completions", "messages": "/v1/messages"}[api]
+    client = http.client.HTTPConnection(url.removeprefix("http://"))
+    headers = {"content-type": "application/json", "x-api-key": "none", "anthropic-version": "2023-06-01"}
+
+    def ask(count: int) -> None:
+        for _ in range(count):
+            client.request("POST", path, body, headers)
+            client.getresponse().read()
+
+    ask(10)
+    count, rounds = (200 if size < 50_000 else 40), list[float]()
+    for _ in range(5):
+        before = cpu_of(process)
+        ask(count)
+        rounds.append((cpu_of(process) - before) / count * 1000)
+    client.close()
+    return min(rounds)
+
+
+def page() -> Iterator[str]:
+    peers = [_LITELLM, _HOOK] if Path(sys.executable).with_name("litellm").exists() else []
+    kinds = [_NOTHING, *peers, _SUTURE]
+    sdks = ["Python", "Node"] if shutil.which("node") and Path(_SDKS, "node_modules", "openai").is_dir() else ["Python"]
+    yield _HEAD
+    yield f"| interface | SDK | reply | {' | '.join(kinds)} |"
+    yield "|---" * (3 + len(kinds)) + "|"
+    costs: dict[tuple[str, str, int], float] = {}
+    with serving() as server:
+        upstream = f"http://127.0.0.1:{server.server_port}"
+        for api, title in _TITLES.items():
+            cells: dict[tuple[str, bool], list[str]] = {}
+            for kind in kinds:
+                with proxied(kind, api, upstream) as (url, process):
+                    for sdk in sdks:
+                        for stream in (False, True):
+                            found = count_right(server, api, url, sdk, stream=stream)
+                            cells.setdefault((sdk, stream), []).append(found)
+                    if process and api in {"chat", "messages"}:
+                        costs |= {(kind, api, size): cost(api, url, process, size) for size in (4_000, 460_000)}
+            for (sdk, stream), row in cells.items():
+                yield f"| {title} | {sdk} | {'streamed' if stream else 'whole'} | {' | '.join(row)} |"
+    yield _COST
+    sizes = [(api, size) for api in ("chat", "messages") for size in (4_000, 460_000)]
+    yield f"| proxy | {' | '.join(f'{_TITLES[api]}, {size // 1000} kB' for api, size in sizes)} |"
+    yield "|---" * (1 + len(sizes)) + "|"
+    for kind in kinds[1:]:
+        yield f"| {kind} | {' | '.join(f'{costs[kind, api, size]:.2f}' for api, size in sizes)} |"
+    yield "\n## Releases\n"
+    for package in ("aiohttp", "anthropic", "google-genai", "litellm", "openai", "uvicorn"):
+        try:
+            yield f"- {package} {version(package)}"
+        except PackageNotFoundError:
+            continue
+    for package in ("openai", "@anthropic-ai/sdk", "@google/genai"):
+        manifest = Path(_SDKS, "node_modules", package, "package.json")
+        if "Node" in sdks:
+            yield f"- {package} {json.loads(manifest.read_text())['version']} (Node)"
+
+
+if __name__ == "__main__":
+    for line in page():
+        print(line, flush=True)
