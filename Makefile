@@ -6,7 +6,7 @@ GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
-PEERS  := agent-framework langchain pydantic-ai sdks
+PEERS  := agent-framework langchain pydantic-ai sdks proxies
 PIP    := -m pip install --disable-pip-version-check -qq
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
@@ -42,9 +42,11 @@ lint: setup $(GUESTS)/installed ## style, types and architecture
 bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
 
-guests: $(GUESTS)/installed ## the seven broken histories through each framework's agent, as the page in docs/guests
+guests: $(GUESTS)/installed $(BENCH)-proxies/installed ## the seven broken histories through each framework's agent, and through proxies
 	$(GUESTS)/bin/python benchmarks/guests/table.py > $(GUESTS)/page.md
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
+	$(BENCH)-proxies/bin/python benchmarks/proxies/table.py > $(BENCH)-proxies/page.md
+	@cp $(BENCH)-proxies/page.md docs/proxy-measured.md && cat docs/proxy-measured.md
 
 soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
@@ -89,15 +91,18 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-proxies/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
 $(BENCH)-langchain/installed: WHAT := langchain
 $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
+$(BENCH)-proxies/installed: WHAT := -e '.[proxy]' 'litellm[proxy]' anthropic google-genai
+$(BENCH)-proxies/installed: AFTER = npm install --silent --no-fund --no-audit --prefix $(BENCH)-proxies/node openai @anthropic-ai/sdk @google/genai || echo "without the SDKs of Node"
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
 	@$(PYTHON) -m venv $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)
+	@$(AFTER)
 	@touch $@

@@ -33,6 +33,8 @@ _TITLES = {
 }
 _MODELS = {"chat": "openai/fake", "responses": "openai/fake", "messages": "anthropic/fake", "contents": "gemini/fake"}
 _NOTHING, _LITELLM, _HOOK, _SUTURE = "nothing", "LiteLLM", "LiteLLM with our callback", "`suture proxy`"
+_ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
+"""LiteLLM is to run without the network, and without a key: only this machine can reach it."""
 _HEAD = """\
 <!-- Made by benchmarks/proxies/table.py. Change that, not this page. -->
 
@@ -131,7 +133,7 @@ def proxied(kind: str, api: str, upstream: str) -> Iterator[tuple[str, int]]:
             (folder / "config.yaml").write_text(json.dumps(config))
             command = [str(Path(sys.executable).with_name("litellm")), "--config", str(folder / "config.yaml")]
             command += ["--host", "127.0.0.1", "--port", str(port)]
-            program = stack.enter_context(started(command, port, LITELLM_LOCAL_MODEL_COST_MAP="True"))
+            program = stack.enter_context(started(command, port, **_ALONE))
         yield f"http://127.0.0.1:{port}", program.pid
 
 

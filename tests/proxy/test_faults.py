@@ -58,13 +58,14 @@ def test_a_reply_that_is_cut_is_cut_for_the_client_too(framing: str, then: str):
         assert send(url, "/health", method="GET")[0].status == 200
 
 
+@pytest.mark.parametrize("path", [CHAT, "/v1/embeddings"], ids=["looked at", "passed"])
 @pytest.mark.parametrize("piece", [[], [b"data: a\n\n"]], ids=["before the reply", "in the reply"])
-def test_when_the_client_goes_away_the_upstream_is_closed(piece: list[bytes]):
+def test_when_the_client_goes_away_the_upstream_is_closed(piece: list[bytes], path: str):
     framing = "chunked" if piece else "raw"
     with upstream(Reply(piece, framing=framing, then="hang")) as provider, proxy(provider.url) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port))) as client:
-            client.sendall(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" % CHAT.encode())
+            client.sendall(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" % path.encode())
             while piece and b"data: a" not in client.recv(1000):
                 pass
             while not provider.requests:
@@ -137,7 +138,8 @@ def test_a_client_that_reads_slowly_holds_the_upstream_back():
             assert 0 < sent[0] < 1000
 
 
-def test_streams_at_once_do_not_wait_for_each_other():
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])
+def test_streams_at_once_do_not_wait_for_each_other(count: int):
     """While many replies hang, another request is answered."""
 
     def script(request: Request) -> Reply:
@@ -145,7 +147,7 @@ def test_streams_at_once_do_not_wait_for_each_other():
 
     with upstream(script) as provider, proxy(provider.url) as url:
         host, _, port = url.removeprefix("http://").partition(":")
-        clients = [socket.create_connection((host, int(port))) for _ in range(50)]
+        clients = [socket.create_connection((host, int(port))) for _ in range(count)]
         for client in clients:
             client.sendall(b'POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\n"hang"' % CHAT.encode())
         for client in clients:

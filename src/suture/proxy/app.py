@@ -6,18 +6,18 @@ slow. A reply always does.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, MutableMapping, Sequence
+from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from suture._aio import run_in_thread
 from suture.providers.places import Place, find_place
+from suture.proxy.client import Client, Headers, Receive, Send, without_hops
 from suture.proxy.learning import Lessons
 from suture.proxy.records import Records
 from suture.proxy.requests import Reading, Rules, Unreadable, look_at
@@ -26,14 +26,7 @@ from suture.proxy.routes import Route, find_route, rules_of
 __all__ = ["Proxy", "Timing"]
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
-_HOPS = frozenset(
-    (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te")
-) | {b"trailer", b"transfer-encoding", b"upgrade"}
-"""Headers of one connection, which end here."""
 _SEALS = frozenset((b"content-md5", b"content-digest", b"digest", b"signature", b"x-amz-content-sha256"))
 """Headers that vouch for the bytes of a body: then these cannot be changed."""
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
@@ -96,7 +89,7 @@ class Proxy:
         elif scope["type"] == "http":
             self.records.in_flight += 1
             try:
-                await self._answer(scope, receive, send)
+                await self._answer(scope, Client(receive, send))
             finally:
                 self.records.in_flight -= 1
 
@@ -117,68 +110,68 @@ class Proxy:
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, client: Client) -> None:
         started = time.perf_counter()
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         own = {"/health": self._health, "/metrics": self.records.text}.get(path)
-        if own is not None and scope["method"] in {"GET", "HEAD"}:
-            await _say(send, 200, own().encode(), b"text/plain; version=0.0.4; charset=utf-8")
-            return
         route = find_route(self.routes, path)
         headers: Headers = scope["headers"]
-        if route is None:
-            await _refuse(send, 404, "no upstream takes this path")
-            return
-        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
-            await _refuse(send, 426, "the proxy speaks HTTP only")
-            return
-        looks = scope["method"] == "POST" and not any(name in _SEALS for name, _ in headers)
-        place = find_place(path) if looks else None
-        exchange = Exchange(scope["method"], path, scope["query_string"], route, headers, place, started)
-        await self._forward(exchange, receive, send)
-
-    async def _forward(self, exchange: Exchange, receive: Receive, send: Send) -> None:
-        """Pass a request on, repaired where that is needed, and its reply back."""
-        body, more = await _read_body(receive, self._limit(exchange), exchange.headers)
-        if body is None:
-            return
-        reading = None if more else await self._look(exchange, body)
-        if more:
-            content: Any = _stream(body, receive)
+        if own is not None and scope["method"] in {"GET", "HEAD"}:
+            await client.say(200, own().encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        elif route is None:
+            await client.refuse(404, "no upstream takes this path")
+        elif any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
+            await client.refuse(426, "it speaks HTTP only")
         else:
-            content = body if reading is None or reading.body is None else reading.body
-        task = asyncio.current_task()
-        watch = None if more else asyncio.ensure_future(_leave(receive))
-        if watch is not None and task is not None:
-            watch.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
-        status = 0
+            looks = scope["method"] == "POST" and not any(name in _SEALS for name, _ in headers)
+            place = find_place(path) if looks else None
+            await self._forward(
+                Exchange(scope["method"], path, scope["query_string"], route, headers, place, started), client
+            )
+
+    async def _forward(self, exchange: Exchange, client: Client) -> None:
+        """Pass a request on, repaired where that is needed, and its reply back."""
+        body, more = await client.read(self.timing.max_body if exchange.place else 0, exchange.headers)
+        if client.gone:
+            return
+        reading, status = None, 0
         try:
-            status = await self._exchange(exchange, content, reading, send)
+            if more:
+                content: Any = client.stream(body)
+            else:
+                client.watch()
+                reading = await self._look(exchange, body)
+                content = body if reading is None or reading.body is None else reading.body
+            status = await self._exchange(exchange, content, reading, client)
         except asyncio.CancelledError:
-            if watch is None or not watch.done():
+            if not client.gone:
                 raise
             self.records.count("failures_total", kind="client-gone")
         finally:
-            if watch is not None:
-                watch.cancel()
+            client.stop()
             self._note(exchange, reading, status)
 
-    async def _exchange(self, exchange: Exchange, content: Any, reading: Reading | None, send: Send) -> int:
+    async def _exchange(self, exchange: Exchange, content: Any, reading: Reading | None, client: Client) -> int:
         """Send a request and pass its reply back; return its status."""
-        begun = False
-        try:
-            async with self._request(exchange, content) as reply:
+        async with AsyncExitStack() as stack:
+            try:
+                reply = await stack.enter_async_context(self._request(exchange, content))
+                said = b""
                 if reading is not None and self.lessons is not None and reply.status in {400, 413, 422}:
-                    return await self._retry(exchange, content, reading, reply, send)
-                begun = True
-                await _pass_back(reply, await _begin(reply, reading, send))
+                    reply, reading, said = await self._learn(exchange, content, reading, reply, self.lessons, stack)
+                await client.begin(reply, reading)
+                if said:
+                    await client.write(said)
+                async for piece in reply.content.iter_any():
+                    await client.write(piece)
+                await client.write(b"", more=False)
                 return reply.status
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            slow = isinstance(error, TimeoutError)
-            self.records.failed("upstream-timeout" if slow else "upstream", error)
-            if not begun:
-                await _refuse(send, 504 if slow else 502, f"the upstream failed: {type(error).__name__}")
-            return 0  # a reply that has begun is left unfinished, so that the client sees that it is
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                slow = isinstance(error, TimeoutError)
+                self.records.failed("upstream-timeout" if slow else "upstream", error)
+                if not client.begun:
+                    await client.refuse(504 if slow else 502, f"the upstream failed: {type(error).__name__}")
+                return 0  # a reply that has begun is left unfinished, so that the client sees that it is
 
     def _request(self, exchange: Exchange, content: Any) -> Any:
         client = self._client
@@ -186,7 +179,7 @@ class Proxy:
             client = self._client = _open_client(self.timing)
         headers = [
             (name.decode("latin-1"), _text(value))
-            for name, value in _without_hops(exchange.headers)
+            for name, value in without_hops(exchange.headers)
             if name not in {b"host", b"content-length", b"expect"}
         ]
         if isinstance(content, bytes):
@@ -210,9 +203,6 @@ class Proxy:
         )
 
     # --- the repair -------------------------------------------------------------------------------
-
-    def _limit(self, exchange: Exchange) -> int:
-        return self.timing.max_body if exchange.place is not None else 0
 
     async def _look(self, exchange: Exchange, body: bytes, rules: Rules | None = None) -> Reading | None:
         """Look at a body in a thread; nothing comes of it where that fails, takes too long, or there is none."""
@@ -255,29 +245,38 @@ class Proxy:
         rules = Rules(profile, route.reduction, language=self.language)
         return rules if self.lessons is None else self.lessons.apply(rules, route.host, model, place.wire)
 
-    async def _retry(
-        self, exchange: Exchange, content: bytes, reading: Reading, refusal: aiohttp.ClientResponse, send: Send
-    ) -> int:
-        """Repair what was refused by the stricter rule, and send it once more; pass the refusal back if that fails."""
-        assert self.lessons is not None  # noqa: S101
-        assert exchange.place is not None  # noqa: S101
-        said = await refusal.content.read(_LONGEST_ERROR)
-        rest = refusal.content
-        rules = self._rules(exchange.route, exchange.place, reading.model)
-        lesson = self.lessons.read(said, rules, exchange.place.wire, refusal.status, len(content))
+    async def _learn(
+        self,
+        exchange: Exchange,
+        content: bytes,
+        reading: Reading,
+        refusal: aiohttp.ClientResponse,
+        lessons: Lessons,
+        stack: AsyncExitStack,
+    ) -> tuple[aiohttp.ClientResponse, Reading, bytes]:
+        """Repair what was refused by the stricter rule, and send it once more.
+
+        Return the reply to pass back, what was done for it, and what was read of it already.
+        """
+        said = b""
+        while len(said) < _LONGEST_ERROR and (piece := await refusal.content.readany()):
+            said += piece
+        place = exchange.place or Place("", "")
+        named = (exchange.route.host, reading.model, place.wire)
+        lesson = lessons.read(
+            said, self._rules(exchange.route, place, reading.model), place.wire, refusal.status, len(content)
+        )
         again = None if lesson is None else await self._look(exchange, content, lesson.rules)
         if lesson is not None and again is not None and again.body is not None:
             self.records.count("retried_requests_total", lesson=lesson.name)
-            with suppress(aiohttp.ClientError, OSError):
-                async with self._request(exchange, again.body) as reply:
-                    if reply.status < 400:
-                        self.lessons.keep(lesson, exchange.route.host, reading.model, exchange.place.wire)
-                        await _pass_back(reply, await _begin(reply, again, send))
-                        return reply.status
-        write = await _begin(refusal, reading, send)
-        await write(said)
-        await _pass_back(refusal, write) if not rest.at_eof() else await write(b"", more=False)
-        return refusal.status
+            try:
+                reply = await stack.enter_async_context(self._request(exchange, again.body))
+            except (aiohttp.ClientError, OSError):
+                return refusal, reading, said
+            if reply.status < 400:
+                lessons.keep(lesson, *named)
+                return reply, again, b""
+        return refusal, reading, said
 
     # --- what is told -----------------------------------------------------------------------------
 
@@ -308,82 +307,13 @@ class Proxy:
         return "".join(f"{route.prefix or '/'} -> {route.upstream}\n" for route in self.routes)
 
 
-# --- bodies ---------------------------------------------------------------------------------------
-
-
-async def _read_body(receive: Receive, limit: int, headers: Headers) -> tuple[bytes | None, bool]:
-    """Return the body and whether more of it follows, because it is over the limit; nothing if the client is gone."""
-    told = next((value for name, value in headers if name == b"content-length"), b"")
-    if told.isdigit() and int(told) > limit:
-        return b"", True
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None, False
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
-        if not message.get("more_body", False):
-            return b"".join(pieces), False
-        if size > limit:
-            return b"".join(pieces), True
-
-
-async def _stream(first: bytes, receive: Receive) -> AsyncIterator[bytes]:
-    """Yield a body as it comes."""
-    if first:
-        yield first
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionResetError
-        more = message.get("more_body", False)
-        if message.get("body"):
-            yield message["body"]
+# --- the upstream -------------------------------------------------------------------------------
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
     """Yield a large body in pieces, so that the loop can do other things between them."""
     for start in range(0, len(data), _PIECE):
         yield data[start : start + _PIECE]
-
-
-async def _leave(receive: Receive) -> None:
-    """Wait until the client goes away."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _begin(reply: aiohttp.ClientResponse, reading: Reading | None, send: Send) -> Any:
-    """Send the head of a reply; return what sends its body."""
-    headers = _without_hops([(name.lower(), value) for name, value in reply.raw_headers])
-    if reply.status in {204, 304}:
-        headers = [(name, value) for name, value in headers if name != b"content-length"]
-    if reading is not None:
-        mended = sum(finding.mended for report in reading.reports for finding in report.findings)
-        headers.append((b"x-suture-repaired", b"%d" % (mended if reading.body is not None else 0)))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-
-    async def write(body: bytes, *, more: bool = True) -> None:
-        await send({"type": "http.response.body", "body": body, "more_body": more})
-
-    return write
-
-
-async def _pass_back(reply: aiohttp.ClientResponse, write: Any) -> None:
-    """Pass the body of a reply back as it comes."""
-    async for piece in reply.content.iter_any():
-        await write(piece)
-    await write(b"", more=False)
-
-
-def _without_hops(headers: Headers) -> Headers:
-    """Return the headers that are for the other end."""
-    named = {part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")}
-    gone = _HOPS | named
-    return [(name, value) for name, value in headers if name not in gone]
 
 
 def _text(value: bytes) -> str:
@@ -408,18 +338,3 @@ def _open_client(timing: Timing) -> aiohttp.ClientSession:
 def _proxy_for(scheme: str, host: str) -> str | None:
     """Return the proxy that the environment names for an upstream."""
     return None if proxy_bypass(host) else getproxies().get(scheme)
-
-
-# --- replies of our own ---------------------------------------------------------------------------
-
-
-async def _refuse(send: Send, status: int, reason: str) -> None:
-    """Answer with an error in the form that all SDKs read."""
-    told = {"type": "error", "error": {"type": "suture_proxy_error", "message": f"suture proxy: {reason}"}}
-    await _say(send, status, msgspec.json.encode(told), b"application/json")
-
-
-async def _say(send: Send, status: int, body: bytes, kind: bytes) -> None:
-    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

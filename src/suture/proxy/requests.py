@@ -84,6 +84,11 @@ class Reading(NamedTuple):
     overflows: bool = False
     """Whether it could not be made as short as it must be."""
 
+    @property
+    def repaired(self) -> int:
+        """How many findings were repaired in what is sent."""
+        return sum(finding.mended for each in self.reports for finding in each.findings) if self.body else 0
+
 
 Choose = Callable[[str], Rules]
 """Given the name of a model, the rules for it."""
