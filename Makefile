@@ -45,7 +45,7 @@ bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ##
 guests: $(GUESTS)/installed $(BENCH)-proxies/installed ## the seven broken histories through each framework's agent, and through proxies
 	$(GUESTS)/bin/python benchmarks/guests/table.py > $(GUESTS)/page.md
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
-	$(BENCH)-proxies/bin/python benchmarks/proxies/table.py > $(BENCH)-proxies/page.md
+	$(BENCH)-proxies/bin/python benchmarks/guests/proxies.py > $(BENCH)-proxies/page.md
 	@cp $(BENCH)-proxies/page.md docs/proxy-measured.md && cat docs/proxy-measured.md
 
 soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others

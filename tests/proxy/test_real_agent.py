@@ -60,7 +60,7 @@ def test_an_agent_that_was_killed_in_a_tool_call_goes_on(tmp_path: Path):
         environment = {**os.environ, "HOME": str(tmp_path), "PI_CODING_AGENT_DIR": str(agent), "PI_OFFLINE": "1"}
         command = [PI, "--provider", "loopback", "--model", "fake", "-p"]
         shared = {"env": environment, "cwd": tmp_path, "stdin": subprocess.DEVNULL}
-        with subprocess.Popen([*command, "Go."], start_new_session=True, **shared) as killed:  # pyright: ignore[reportCallIssue,reportArgumentType]
+        with subprocess.Popen([*command, "Go."], start_new_session=True, **shared) as killed:
             while session_of(agent) is None:
                 assert killed.poll() is None
                 threading.Event().wait(0.05)
@@ -72,7 +72,7 @@ def test_an_agent_that_was_killed_in_a_tool_call_goes_on(tmp_path: Path):
         shutil.move(f"{session}.repaired", session)
         ran = subprocess.run(
             [*command, "--continue", "Go on."], capture_output=True, text=True, timeout=300, check=False, **shared
-        )  # pyright: ignore[reportCallIssue,reportArgumentType]
+        )
         assert "It is done." in ran.stdout, ran.stderr
     roles = [message["role"] for message in json.loads(provider.requests[-1].body)["messages"]]
     assert roles[-4:] == ["user", "assistant", "tool", "user"]

@@ -14,11 +14,11 @@ from suture.proxy import Proxy, Route
 from tests.docs.pages import ROOT
 from tests.proxy.serving import Reply, Request, Upstream, proxy, upstream
 
-FOLDER = ROOT / "benchmarks" / "proxies"
+FOLDER = ROOT / "benchmarks" / "guests"
 SDKS = os.environ.get("SUTURE_NODE_SDKS", str(ROOT / ".venv-bench-proxies" / "node"))
 sys.path.append(str(FOLDER))
 
-import _traffic as traffic  # pyright: ignore[reportMissingImports]
+import _traffic as traffic  # noqa: E402 # pyright: ignore[reportMissingImports]
 
 has_node = shutil.which("node") is not None and Path(SDKS, "node_modules", "openai").is_dir()
 

@@ -19,9 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
-from _traffic import APIS, CASES, RIGHT, SAYS, find_interface, judged, write_history
+from _traffic import APIS, CASES, RIGHT, SAYS, Interface, find_interface, judged, write_history
 
 _HERE = Path(__file__).parent
 _SDKS = os.environ.get("SUTURE_NODE_SDKS", str(Path(sys.prefix) / "node"))
@@ -35,8 +35,10 @@ _MODELS = {"chat": "openai/fake", "responses": "openai/fake", "messages": "anthr
 _NOTHING, _LITELLM, _HOOK, _SUTURE = "nothing", "LiteLLM", "LiteLLM with our callback", "`suture proxy`"
 _ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
 """LiteLLM is to run without the network, and without a key: only this machine can reach it."""
+_SECONDS = 0.5
+"""How much CPU a round takes, about."""
 _HEAD = """\
-<!-- Made by benchmarks/proxies/table.py. Change that, not this page. -->
+<!-- Made by benchmarks/guests/proxies.py. Change that, not this page. -->
 
 # Proxies, measured
 
@@ -51,10 +53,13 @@ CPU of the proxy's process for one request that needs no repair, in milliseconds
 
 
 class Upstream(ThreadingHTTPServer):
-    """Notes the last body, and replies."""
+    """Notes what comes, and replies."""
 
     daemon_threads = True
-    last: Any = None
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.bodies: list[Any] = []
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -63,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.last = body  # pyright: ignore[reportAttributeAccessIssue]
+        cast("Upstream", self.server).bodies.append(body)
         streamed = "stream" in self.path or body.get("stream", False)
         kind, reply = find_interface(self.path).reply(stream=streamed)
         self.send_response(200)
@@ -77,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Upstream]:
-    with Upstream(("127.0.0.1", 0), _Handler) as server:
+    with Upstream() as server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield server
         server.shutdown()
@@ -138,21 +143,27 @@ def proxied(kind: str, api: str, upstream: str) -> Iterator[tuple[str, int]]:
 
 
 def count_right(server: Upstream, api: str, url: str, sdk: str, *, stream: bool) -> str:
-    """Return how many of the histories arrive as they must."""
-    interface, right = APIS[api], 0
-    for case in CASES:
-        server.last = None
-        history = write_history(interface, case)
-        try:
-            if sdk == "Python":
-                said = interface.ask(url, history, stream=stream)
-            else:
-                command = ["node", str(_HERE / "ask.mjs"), _SDKS, api, url, "streamed" if stream else "whole"]
-                said = json.loads(subprocess.check_output(command, input=json.dumps([history]).encode()))[0]
-        except Exception as error:  # noqa: BLE001
-            said = type(error).__name__
-        right += said == SAYS and server.last is not None and judged(interface, case, server.last) == RIGHT
-    return f"{right}/{len(CASES)}"
+    """Return how many of the histories arrive as they must, and are answered."""
+    interface = APIS[api]
+    histories = [write_history(interface, case) for case in CASES]
+    server.bodies.clear()
+    if sdk == "Python":
+        said = [_ask(interface, url, history, stream=stream) for history in histories]
+    else:
+        command = ["node", str(_HERE / "ask.mjs"), _SDKS, api, url, "streamed" if stream else "whole"]
+        said = json.loads(subprocess.check_output(command, input=json.dumps(histories).encode()))
+    answered = [case for case, text in zip(CASES, said, strict=True) if text == SAYS]
+    if len(answered) != len(server.bodies):
+        raise RuntimeError(f"{len(answered)} replies, but {len(server.bodies)} requests")
+    right = [judged(interface, case, body) == RIGHT for case, body in zip(answered, server.bodies, strict=True)]
+    return f"{sum(right)}/{len(CASES)}"
+
+
+def _ask(interface: Interface, url: str, history: list[Any], *, stream: bool) -> str:
+    try:
+        return interface.ask(url, history, stream=stream)
+    except Exception as error:  # noqa: BLE001 - whatever the SDK says, it was no answer
+        return f"raises {type(error).__name__}"
 
 
 def history_of(api: str, size: int) -> bytes:
@@ -181,8 +192,11 @@ def cost(api: str, url: str, process: int, size: int) -> float:
             client.request("POST", path, body, headers)
             client.getresponse().read()
 
+    ask(5)
+    before = cpu_of(process)
     ask(10)
-    count, rounds = (200 if size < 50_000 else 40), list[float]()
+    count = int(min(400, max(5, _SECONDS / max(0.001, (cpu_of(process) - before) / 10))))
+    rounds: list[float] = []
     for _ in range(5):
         before = cpu_of(process)
         ask(count)

@@ -1,12 +1,8 @@
 """What goes through a proxy: the histories as each provider's own SDK sends them, and replies, whole and streamed."""
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.append(str(Path(__file__).parents[1] / "guests"))
 
 from _apis import Api, Chat, Gemini, Messages, Responses
 from _cases import CASES, PROMPT, Case
