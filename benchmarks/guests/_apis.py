@@ -150,7 +150,7 @@ class Gemini:
     """Here calls go by their names, so each history's ids are the ends of those."""
 
     def make(self, **given: Any) -> Any:
-        from google import genai
+        from google.genai import Client
 
         return Client(api_key="none", http_options={"base_url": given["base_url"]})
 

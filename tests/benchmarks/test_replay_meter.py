@@ -158,6 +158,7 @@ def test_the_goal_holds_in_the_committed_table():
         assert costs[limit, "ours"] == min(costs[limit, name] for name in POLICIES)
 
 
+@pytest.mark.soak
 def test_the_page_and_the_picture_are_what_the_recordings_come_to():
     file = corpus_file()
     if file is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -85,9 +85,7 @@ histories = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40).map(
 )
 
 
-@pytest.mark.properties
 @pytest.mark.parametrize("wire", WIRES)
-@settings(deadline=None)
 @given(
     steps=histories,
     limit=st.sampled_from((300, 700, 2_000)),
@@ -101,8 +99,6 @@ def test_every_longer_history_comes_under_the_limit(
     check(wire, steps, limit, summarizer, keep_recent_rounds=rounds, keep_user_tokens=words, repaired=True)
 
 
-@pytest.mark.properties
-@settings(deadline=None)
 @given(steps=histories, limit=st.sampled_from((300, 700, 2_000)))
 def test_without_anything_to_save_to_all_that_a_user_said_stays(steps: list[Step], limit: int):
     plan = check("openai-chat", steps, limit, SUMMARIZERS["sound"], offload=False)
@@ -110,9 +106,7 @@ def test_without_anything_to_save_to_all_that_a_user_said_stays(steps: list[Step
         assert plan.saves == ()
 
 
-@pytest.mark.properties
 @pytest.mark.parametrize("wire", ["message", "anthropic"])
-@settings(deadline=None)
 @given(steps=histories, more=st.lists(st.sampled_from(KINDS), min_size=3, max_size=20))
 def test_nothing_is_summarised_twice(wire: str, steps: list[Step], more: list[str]):
     shown: list[set[str]] = []
