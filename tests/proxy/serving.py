@@ -150,10 +150,10 @@ def proxy(target: str | Proxy) -> Iterator[str]:
     found = bind("127.0.0.1", 0)
 
     async def main(ready: Callable[[], object], stop: asyncio.Event) -> None:
-        server = _Server(app, ready, alone=False)
+        server = _Server(app, ready)
         serving = asyncio.ensure_future(server.serve(sockets=[found]))
         await stop.wait()
-        server.should_exit = True
+        server.stop()
         await serving
 
     with in_thread(main):

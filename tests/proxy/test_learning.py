@@ -95,6 +95,21 @@ def test_what_is_refused_is_repaired_by_the_stricter_rule_and_sent_again(lesson:
         assert any(rule["id"].startswith("learned.") for rule in known["profile"]["rules"]) or known["profile"]["ids"]
 
 
+def test_a_lesson_that_cannot_be_kept_still_helps(tmp_path: Path):
+    _, history, accepts, reason = HIDDEN["id-nine"]
+
+    def script(request: Request) -> Reply:
+        taken = accepts(json.loads(request.body))
+        return Reply([b"fine"]) if taken else Reply([reason.encode()], status=b"400 Bad Request")
+
+    body = json.dumps({"model": "odd", "messages": history}).encode()
+    with upstream(script) as provider:
+        app = Proxy([Route(upstream=provider.url)], lessons=Lessons(str(tmp_path / "nowhere" / "l.json")))
+        with proxy(app) as url:
+            assert [send(url, PATHS["openai-chat"], body)[1] for _ in range(2)] == [b"fine", b"fine"]
+    assert len(provider.requests) == 3
+
+
 def test_a_request_that_is_too_long_is_shortened_to_what_the_provider_says(tmp_path: Path):
     sizes = {"user": 3, "assistant": 300}
     long = [{"role": role, "content": f"{n} " * sizes[role]} for n in range(30) for role in sizes]

@@ -274,7 +274,10 @@ class Proxy:
             except (aiohttp.ClientError, OSError):
                 return refusal, reading, said
             if reply.status < 400:
-                lessons.keep(lesson, *named)
+                try:
+                    lessons.keep(lesson, *named)
+                except OSError as error:
+                    self.records.failed("learning", error)
                 return reply, again, b""
         return refusal, reading, said
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -33,9 +33,9 @@ _GRACE = 5
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it is ready, and takes signals only if it is `alone`."""
+    """A server that says when it is ready, and leaves signals to whoever runs it."""
 
-    def __init__(self, app: Proxy, ready: Callable[[], object], *, alone: bool) -> None:
+    def __init__(self, app: Proxy, ready: Callable[[], object]) -> None:
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -52,7 +52,7 @@ class _Server(uvicorn.Server):
             backlog=2048,
         )
         super().__init__(config)
-        self._ready, self._alone = ready, alone
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -61,9 +61,13 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """End at signals, unless they are somebody else's."""
-        with super().capture_signals() if self._alone else nullcontext():
-            yield
+        """Leave signals alone."""
+        yield
+
+    def stop(self) -> None:
+        """End when the requests at hand are answered, or at once if this is said again."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -88,8 +92,14 @@ def bind(host: str, port: int) -> socket.socket:
 def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Callable[[str], object] = print) -> None:
     """Serve the proxy until Ctrl-C or SIGTERM; say its address when it can be reached."""
     found = bind(host, port)
-    server = _Server(app, lambda: ready(address_of(found)), alone=True)
-    _run(server.serve(sockets=[found]))
+    _run(_serve(_Server(app, lambda: ready(address_of(found))), found))
+
+
+async def _serve(server: _Server, found: socket.socket) -> None:
+    with suppress(NotImplementedError):  # Windows: Ctrl-C ends it there
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    await server.serve(sockets=[found])
 
 
 def address_of(found: socket.socket) -> str:
@@ -131,7 +141,7 @@ def run_command(app: Proxy, command: Sequence[str], environment: Mapping[str, st
 async def _run_beside(app: Proxy, command: Sequence[str], environment: Mapping[str, str]) -> int:
     found = bind("127.0.0.1", 0)
     ready = asyncio.Event()
-    server = _Server(app, ready.set, alone=False)
+    server = _Server(app, ready.set)
     serving = asyncio.ensure_future(server.serve(sockets=[found]))
     waiting = asyncio.ensure_future(ready.wait())
     try:
@@ -145,7 +155,7 @@ async def _run_beside(app: Proxy, command: Sequence[str], environment: Mapping[s
         status = await child.wait()
     finally:
         waiting.cancel()
-        server.should_exit = True
+        server.stop()
         await serving
     return 128 - status if status < 0 else status
 
