@@ -269,3 +269,31 @@ def test_the_report_says_what_was_done_and_nothing_of_what_was_said(tmp_path: An
     assert oct(report.stat().st_mode)[-3:] == "600"
     assert b'suture_findings_total{rule="openai-chat.answered"} 1' in told
     assert b'suture_requests_total{wire="openai-chat",status="2xx"} 2' in told
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET", "DELETE"])
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [("200 OK\r\ncontent-length: 5", 200), ("204 No Content", 204), ("304 X\r\ncontent-length: 5", 304)],
+)
+def test_replies_without_a_body_end(method: str, head: str, status: int):
+    body = b"hello" if status == 200 and method != "HEAD" else b""
+    reply = Reply([f"HTTP/1.1 {head}\r\n\r\n".encode() + body], framing="raw")
+    with upstream(reply) as provider, proxy(provider.url) as url:
+        answers = [send(url, "/v1/x", method=method) for _ in range(2)]
+    assert [(answer.status, read) for answer, read in answers] == [(status, body)] * 2
+
+
+def test_a_compressed_reply_is_passed_back_as_it_is():
+    data = gzip.compress(b"data: a\n\n")
+    reply = Reply([data[:7], data[7:]], headers=[(b"content-encoding", b"gzip")], framing="chunked")
+    with upstream(reply) as provider, proxy(provider.url) as url:
+        answer, read = send(url, PATHS["anthropic"], b'{"messages": []}', accept_encoding="gzip")
+    assert (read, answer.getheader("content-encoding")) == (data, "gzip")
+    assert provider.requests[0].header("accept-encoding") == b"gzip"
+
+
+def test_a_websocket_is_told_to_use_http():
+    with upstream() as provider, proxy(provider.url) as url:
+        answer, _ = send(url, "/v1/responses", method="GET", connection="upgrade", upgrade="websocket")
+    assert (answer.status, provider.requests) == (426, [])
