@@ -171,6 +171,7 @@ def spend(count: int) -> tuple[int, int, int]:
             for number in range(count):
                 with suppress(http.client.HTTPException, ConnectionError):
                     send(url, CHAT, BROKEN, x_kind=str(number % 7))
+                provider.requests.clear()
             gc.collect()
             left = [len([*Path("/proc/self/fd").iterdir()]), app.records.in_flight, len(gc.get_objects())]
     return left[0], left[1], left[2]

@@ -142,7 +142,7 @@ class Proxy:
                 client.watch()
                 reading = await self._look(exchange, body)
                 content = body if reading is None or reading.body is None else reading.body
-            status = await self._exchange(exchange, content, reading, client)
+            status, reading = await self._exchange(exchange, content, reading, client)
         except asyncio.CancelledError:
             if not client.gone:
                 raise
@@ -151,8 +151,10 @@ class Proxy:
             client.stop()
             self._note(exchange, reading, status)
 
-    async def _exchange(self, exchange: Exchange, content: Any, reading: Reading | None, client: Client) -> int:
-        """Send a request and pass its reply back; return its status."""
+    async def _exchange(
+        self, exchange: Exchange, content: Any, reading: Reading | None, client: Client
+    ) -> tuple[int, Reading | None]:
+        """Send a request and pass its reply back; return its status, and what was done for it."""
         async with AsyncExitStack() as stack:
             try:
                 reply = await stack.enter_async_context(self._request(exchange, content))
@@ -165,13 +167,13 @@ class Proxy:
                 async for piece in reply.content.iter_any():
                     await client.write(piece)
                 await client.write(b"", more=False)
-                return reply.status
+                return reply.status, reading
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 slow = isinstance(error, TimeoutError)
                 self.records.failed("upstream-timeout" if slow else "upstream", error)
                 if not client.begun:
                     await client.refuse(504 if slow else 502, f"the upstream failed: {type(error).__name__}")
-                return 0  # a reply that has begun is left unfinished, so that the client sees that it is
+                return 0, reading  # a reply that has begun is left unfinished, so that the client sees that it is
 
     def _request(self, exchange: Exchange, content: Any) -> Any:
         client = self._client
@@ -297,7 +299,7 @@ class Proxy:
         if reading.reports or reading.body is not None:
             self.records.write(
                 upstream=exchange.route.host,
-                path=exchange.path,
+                route=exchange.route.prefix,
                 model=reading.model,
                 status=status,
                 seconds=round(time.perf_counter() - exchange.started, 3),

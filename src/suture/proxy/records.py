@@ -82,7 +82,7 @@ class Records:
     def failed(self, kind: str, error: BaseException | None = None) -> None:
         """Count a failure, and log what kind of error it was; never what it says, which may quote the request."""
         self.count("failures_total", kind=kind)
-        _LOG.warning("%s failed: %s", kind, type(error).__name__ if error is not None else "too slow")
+        _LOG.warning("failure: %s%s", kind, "" if error is None else f" ({type(error).__name__})")
 
     def text(self) -> str:
         """Return the counts in Prometheus' format."""
