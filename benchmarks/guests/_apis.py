@@ -134,7 +134,7 @@ class Messages:
         return "text", block["text"]
 
     def ask(self, client: Any, history: list[Any]) -> Heard:
-        message = client.messages.create(model="fake", max_tokens=100, messages=history)
+        message = client.messages.create(model="fake-claude", max_tokens=100, messages=history)
         calls = [(block.id, block.input["city"]) for block in message.content if block.type == "tool_use"]
         said = [block.text for block in message.content if block.type == "text"]
         return Heard([{"role": "assistant", "content": message.content}], calls, "".join(said))
@@ -184,7 +184,7 @@ class Gemini:
         return "text", part["text"]
 
     def ask(self, client: Any, history: list[Any]) -> Heard:
-        return Heard([], [], client.models.generate_content(model="fake", contents=history).text)
+        return Heard([], [], client.models.generate_content(model="fake-gemini", contents=history).text)
 
     def reply(self, text: str = "", call: Call | None = None) -> Body:
         parts = self._parts(("calls", call) if call else ("say", text))

@@ -86,12 +86,12 @@ def _ask_responses(client: Any, history: list[Any]) -> Iterator[str]:
 
 
 def _ask_messages(client: Any, history: list[Any]) -> Iterator[str]:
-    with client.messages.stream(model="fake", max_tokens=100, messages=history) as stream:
+    with client.messages.stream(model="fake-claude", max_tokens=100, messages=history) as stream:
         yield from stream.text_stream
 
 
 def _ask_contents(client: Any, history: list[Any]) -> Iterator[str]:
-    for chunk in client.models.generate_content_stream(model="fake", contents=history):
+    for chunk in client.models.generate_content_stream(model="fake-gemini", contents=history):
         yield chunk.text or ""
 
 

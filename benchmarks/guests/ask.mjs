@@ -34,7 +34,7 @@ const asks = {
     const Anthropic = require("@anthropic-ai/sdk").default;
     const client = new Anthropic({ apiKey: "none", baseURL: url, maxRetries: 0 });
     return async (messages) => {
-      const reply = await client.messages.create({ model: "fake", max_tokens: 100, messages, stream });
+      const reply = await client.messages.create({ model: "fake-claude", max_tokens: 100, messages, stream });
       return stream ? join(reply, (each) => each.delta?.text) : reply.content[0].text;
     };
   },
@@ -42,7 +42,7 @@ const asks = {
     const { GoogleGenAI } = require("@google/genai");
     const client = new GoogleGenAI({ apiKey: "none", httpOptions: { baseUrl: url } });
     return async (contents) => {
-      const asked = { model: "fake", contents };
+      const asked = { model: "fake-gemini", contents };
       if (stream) return join(await client.models.generateContentStream(asked), (each) => each.text);
       return (await client.models.generateContent(asked)).text;
     };

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from threading import Thread
 from typing import Any, cast
@@ -31,10 +32,12 @@ _TITLES = {
     "messages": "Messages",
     "contents": "generateContent",
 }
-_MODELS = {"chat": "openai/fake", "responses": "openai/fake", "messages": "anthropic/fake", "contents": "gemini/fake"}
+_MODELS = {"fake": ("openai/fake", "/v1"), "fake-claude": ("anthropic/fake", ""), "fake-gemini": ("gemini/fake", "")}
+"""Where LiteLLM sends what is asked of each model: to whose interface, and below which path."""
 _NOTHING, _LITELLM, _HOOK, _SUTURE = "nothing", "LiteLLM", "LiteLLM with our callback", "`suture proxy`"
 _ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
 """LiteLLM is to run without the network, and without a key: only this machine can reach it."""
+_MEASURED, _SIZES = ("chat", "messages"), (4_000, 460_000)
 _SECONDS = 0.5
 """How much CPU a round takes, about."""
 _HEAD = """\
@@ -48,7 +51,7 @@ A cell says how many of the seven the provider takes, with nothing lost. LiteLLM
 _COST = """
 ## What a proxy costs
 
-CPU of the proxy's process for one request that needs no repair, in milliseconds; the least of five rounds.
+CPU of the proxy's process for one request that needs no repair, in milliseconds; the least of three rounds.
 """
 
 
@@ -114,7 +117,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def proxied(kind: str, api: str, upstream: str) -> Iterator[tuple[str, int]]:
+def proxied(kind: str, upstream: str) -> Iterator[tuple[str, int]]:
     """Start a proxy; yield its address, and its process id."""
     if kind == _NOTHING:
         yield upstream, 0
@@ -126,15 +129,14 @@ def proxied(kind: str, api: str, upstream: str) -> Iterator[tuple[str, int]]:
             program = stack.enter_context(started(command, port))
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            base = upstream + ("/v1" if api in {"chat", "responses"} else "")
-            parameters = {"model": _MODELS[api], "api_base": base, "api_key": "none"}
+            models = [
+                {"model_name": name, "litellm_params": {"model": model, "api_base": upstream + base, "api_key": "none"}}
+                for name, (model, base) in _MODELS.items()
+            ]
             settings: dict[str, Any] = {"modify_params": True}
             if kind == _HOOK:
                 settings["callbacks"] = "suture.integrations.litellm.handler"
-            config = {
-                "model_list": [{"model_name": "fake", "litellm_params": parameters}],
-                "litellm_settings": settings,
-            }
+            config = {"model_list": models, "litellm_settings": settings}
             (folder / "config.yaml").write_text(json.dumps(config))
             command = [str(Path(sys.executable).with_name("litellm")), "--config", str(folder / "config.yaml")]
             command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -173,7 +175,8 @@ def history_of(api: str, size: int) -> bytes:
         steps += [("calls", (name, "Rome")), ("result", name, "line of text\n" * 60)]
     steps += [("user", "on")] if api == "chat" else []
     field = {"responses": "input", "contents": "contents"}.get(api, "messages")
-    return json.dumps({"model": "fake", "max_tokens": 5, field: APIS[api].api.write(steps)}).encode()
+    model = "fake-claude" if api == "messages" else "fake"
+    return json.dumps({"model": model, "max_tokens": 5, field: APIS[api].api.write(steps)}).encode()
 
 
 def cpu_of(process: int) -> float:
@@ -181,7 +184,7 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def cost(api: str, url: str, process: int, size: int) -> float:
+def cost(api: str, size: int, url: str, process: int) -> float:
     """Return the CPU of one request, in milliseconds."""
     body, path = history_of(api, size), {"chat": "/v1/chat/completions", "messages": "/v1/messages"}[api]
     client = http.client.HTTPConnection(url.removeprefix("http://"))
@@ -197,7 +200,7 @@ def cost(api: str, url: str, process: int, size: int) -> float:
     ask(10)
     count = int(min(400, max(5, _SECONDS / max(0.001, (cpu_of(process) - before) / 10))))
     rounds: list[float] = []
-    for _ in range(5):
+    for _ in range(3):
         before = cpu_of(process)
         ask(count)
         rounds.append((cpu_of(process) - before) / count * 1000)
@@ -207,28 +210,25 @@ def cost(api: str, url: str, process: int, size: int) -> float:
 
 def page() -> Iterator[str]:
     peers = [_LITELLM, _HOOK] if Path(sys.executable).with_name("litellm").exists() else []
-    kinds = [_NOTHING, *peers, _SUTURE]
+    kinds = [_NOTHING, _SUTURE, *peers]
     sdks = ["Python", "Node"] if shutil.which("node") and Path(_SDKS, "node_modules", "openai").is_dir() else ["Python"]
     yield _HEAD
     yield f"| interface | SDK | reply | {' | '.join(kinds)} |"
     yield "|---" * (3 + len(kinds)) + "|"
     costs: dict[tuple[str, str, int], float] = {}
+    cells: dict[tuple[str, str, bool], list[str]] = {}
     with serving() as server:
-        upstream = f"http://127.0.0.1:{server.server_port}"
-        for api, title in _TITLES.items():
-            cells: dict[tuple[str, bool], list[str]] = {}
-            for kind in kinds:
-                with proxied(kind, api, upstream) as (url, process):
-                    for sdk in sdks:
-                        for stream in (False, True):
-                            found = count_right(server, api, url, sdk, stream=stream)
-                            cells.setdefault((sdk, stream), []).append(found)
-                    if process and api in {"chat", "messages"}:
-                        costs |= {(kind, api, size): cost(api, url, process, size) for size in (4_000, 460_000)}
-            for (sdk, stream), row in cells.items():
-                yield f"| {title} | {sdk} | {'streamed' if stream else 'whole'} | {' | '.join(row)} |"
+        for kind in kinds:
+            with proxied(kind, f"http://127.0.0.1:{server.server_port}") as (url, process):
+                for row in product(_TITLES, sdks, (False, True)):
+                    cells.setdefault(row, []).append(count_right(server, row[0], url, row[1], stream=row[2]))
+                    print(kind, row, cells[row][-1], file=sys.stderr, flush=True)
+                if process:
+                    costs |= {(kind, *what): cost(*what, url, process) for what in product(_MEASURED, _SIZES)}
+    for (api, sdk, stream), row in cells.items():
+        yield f"| {_TITLES[api]} | {sdk} | {'streamed' if stream else 'whole'} | {' | '.join(row)} |"
     yield _COST
-    sizes = [(api, size) for api in ("chat", "messages") for size in (4_000, 460_000)]
+    sizes = [*product(_MEASURED, _SIZES)]
     yield f"| proxy | {' | '.join(f'{_TITLES[api]}, {size // 1000} kB' for api, size in sizes)} |"
     yield "|---" * (1 + len(sizes)) + "|"
     for kind in kinds[1:]:
