@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +23,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, cast
 
-from _traffic import APIS, CASES, RIGHT, SAYS, Interface, find_interface, judged, write_history
+from _traffic import APIS, CASES, RIGHT, SAYS, find_interface, judged, write_history
 
 _HERE = Path(__file__).parent
 _SDKS = os.environ.get("SUTURE_NODE_SDKS", str(Path(sys.prefix) / "node"))
@@ -146,26 +147,40 @@ def proxied(kind: str, upstream: str) -> Iterator[tuple[str, int]]:
 
 def count_right(server: Upstream, api: str, url: str, sdk: str, *, stream: bool) -> str:
     """Return how many of the histories arrive as they must, and are answered."""
-    interface = APIS[api]
-    histories = [write_history(interface, case) for case in CASES]
-    server.bodies.clear()
-    if sdk == "Python":
-        said = [_ask(interface, url, history, stream=stream) for history in histories]
-    else:
-        command = ["node", str(_HERE / "ask.mjs"), _SDKS, api, url, "streamed" if stream else "whole"]
-        said = json.loads(subprocess.check_output(command, input=json.dumps(histories).encode()))
-    answered = [case for case, text in zip(CASES, said, strict=True) if text == SAYS]
-    if len(answered) != len(server.bodies):
-        raise RuntimeError(f"{len(answered)} replies, but {len(server.bodies)} requests")
-    right = [judged(interface, case, body) == RIGHT for case, body in zip(answered, server.bodies, strict=True)]
-    return f"{sum(right)}/{len(CASES)}"
+    interface, right = APIS[api], 0
+    for case, (said, body) in zip(CASES, _ask_all(server, api, url, sdk, stream=stream), strict=True):
+        right += said == SAYS and body is not None and judged(interface, case, body) == RIGHT
+    return f"{right}/{len(CASES)}"
 
 
-def _ask(interface: Interface, url: str, history: list[Any], *, stream: bool) -> str:
+def _ask_all(server: Upstream, api: str, url: str, sdk: str, *, stream: bool) -> list[tuple[str, Any]]:
+    """Return what each history was answered, and what was sent of it last."""
+    histories = [write_history(APIS[api], case) for case in CASES]
+    if sdk == "Node":
+        server.bodies.clear()
+        said = _ask_node(api, url, histories, stream=stream)
+        if len(server.bodies) == len(histories):  # one request each, in their order
+            return [*zip(said, server.bodies, strict=True)]
+    told: list[tuple[str, Any]] = []
+    for history in histories:
+        server.bodies.clear()
+        said = (
+            _ask_node(api, url, [history], stream=stream) if sdk == "Node" else [_ask(api, url, history, stream=stream)]
+        )
+        told.append((said[0], server.bodies[-1] if server.bodies else None))
+    return told
+
+
+def _ask(api: str, url: str, history: list[Any], *, stream: bool) -> str:
     try:
-        return interface.ask(url, history, stream=stream)
+        return APIS[api].ask(url, history, stream=stream)
     except Exception as error:  # noqa: BLE001 - whatever the SDK says, it was no answer
         return f"raises {type(error).__name__}"
+
+
+def _ask_node(api: str, url: str, histories: list[Any], *, stream: bool) -> list[str]:
+    command = ["node", str(_HERE / "ask.mjs"), _SDKS, api, url, "streamed" if stream else "whole"]
+    return json.loads(subprocess.check_output(command, input=json.dumps(histories).encode()))
 
 
 def history_of(api: str, size: int) -> bytes:
@@ -208,31 +223,35 @@ def cost(api: str, size: int, url: str, process: int) -> float:
     return min(rounds)
 
 
+Row = tuple[str, str, bool]
+
+
+def measure(kind: str, sdks: Sequence[str]) -> tuple[dict[Row, str], dict[tuple[str, int], float]]:
+    """Put the histories through one kind of proxy, and return how many are right, and what a request costs."""
+    with serving() as server, proxied(kind, f"http://127.0.0.1:{server.server_port}") as (url, process):
+        rows = product(_TITLES, sdks, (False, True))
+        right = {row: count_right(server, row[0], url, row[1], stream=row[2]) for row in rows}
+        return right, {what: cost(*what, url, process) for what in product(_MEASURED, _SIZES)} if process else {}
+
+
 def page() -> Iterator[str]:
     peers = [_LITELLM, _HOOK] if Path(sys.executable).with_name("litellm").exists() else []
     kinds = [_NOTHING, _SUTURE, *peers]
     sdks = ["Python", "Node"] if shutil.which("node") and Path(_SDKS, "node_modules", "openai").is_dir() else ["Python"]
+    with ThreadPoolExecutor() as pool:  # each kind has an upstream of its own
+        found = dict(zip(kinds, pool.map(measure, kinds, [sdks] * len(kinds)), strict=True))
     yield _HEAD
     yield f"| interface | SDK | reply | {' | '.join(kinds)} |"
     yield "|---" * (3 + len(kinds)) + "|"
-    costs: dict[tuple[str, str, int], float] = {}
-    cells: dict[tuple[str, str, bool], list[str]] = {}
-    with serving() as server:
-        for kind in kinds:
-            with proxied(kind, f"http://127.0.0.1:{server.server_port}") as (url, process):
-                for row in product(_TITLES, sdks, (False, True)):
-                    cells.setdefault(row, []).append(count_right(server, row[0], url, row[1], stream=row[2]))
-                    print(kind, row, cells[row][-1], file=sys.stderr, flush=True)
-                if process:
-                    costs |= {(kind, *what): cost(*what, url, process) for what in product(_MEASURED, _SIZES)}
-    for (api, sdk, stream), row in cells.items():
-        yield f"| {_TITLES[api]} | {sdk} | {'streamed' if stream else 'whole'} | {' | '.join(row)} |"
+    for row in product(_TITLES, sdks, (False, True)):
+        cells = " | ".join(found[kind][0][row] for kind in kinds)
+        yield f"| {_TITLES[row[0]]} | {row[1]} | {'streamed' if row[2] else 'whole'} | {cells} |"
     yield _COST
     sizes = [*product(_MEASURED, _SIZES)]
     yield f"| proxy | {' | '.join(f'{_TITLES[api]}, {size // 1000} kB' for api, size in sizes)} |"
     yield "|---" * (1 + len(sizes)) + "|"
     for kind in kinds[1:]:
-        yield f"| {kind} | {' | '.join(f'{costs[kind, api, size]:.2f}' for api, size in sizes)} |"
+        yield f"| {kind} | {' | '.join(f'{found[kind][1][api, size]:.2f}' for api, size in sizes)} |"
     yield "\n## Releases\n"
     for package in ("aiohttp", "anthropic", "google-genai", "litellm", "openai", "uvicorn"):
         try:
