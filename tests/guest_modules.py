@@ -1,6 +1,6 @@
 """Which modules stand in other frameworks: they are tested where these are installed."""
 
-FRAMEWORKS = ("langchain", "pydantic_ai", "openai_agents", "google_adk", "strands", "agent_framework")
+FRAMEWORKS = ("langchain", "pydantic_ai", "openai_agents", "google_adk", "strands", "agent_framework", "litellm")
 
 
 def is_guest(module: str) -> bool:

@@ -1,4 +1,4 @@
-"""Three providers' interfaces, as a program without a framework uses them: histories, requests and replies."""
+"""Four providers' interfaces, as a program without a framework uses them: histories, requests and replies."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from _responses import read_item, write_items
 from anthropic import Anthropic
 from openai import OpenAI
 
-__all__ = ["Api", "Chat", "Messages", "Responses"]
+__all__ = ["Api", "Chat", "Gemini", "Messages", "Responses"]
 
 Body = dict[str, Any]
 Call = tuple[str, str]
@@ -134,7 +134,7 @@ class Messages:
         return "text", block["text"]
 
     def ask(self, client: Any, history: list[Any]) -> Heard:
-        message = client.messages.create(model="fake", max_tokens=100, messages=history)
+        message = client.messages.create(model="fake-claude", max_tokens=100, messages=history)
         calls = [(block.id, block.input["city"]) for block in message.content if block.type == "tool_use"]
         said = [block.text for block in message.content if block.type == "text"]
         return Heard([{"role": "assistant", "content": message.content}], calls, "".join(said))
@@ -144,3 +144,48 @@ class Messages:
         told = {"id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "stop_sequence": None}
         usage = {"input_tokens": 1, "output_tokens": 1}
         return {**told, "content": content, "stop_reason": "tool_use" if call else "end_turn", "usage": usage}
+
+
+class Gemini:
+    """Here calls go by their names, so each history's ids are the ends of those."""
+
+    def make(self, **given: Any) -> Any:
+        from google.genai import Client
+
+        return Client(api_key="none", http_options={"base_url": given["base_url"]})
+
+    def write(self, steps: Sequence[Step]) -> list[Any]:
+        roles = {"user": "user", "assistant": "model"}
+        return [
+            {"role": roles[role], "parts": [part for step in said for part in self._parts(step)]}
+            for role, said in turns(steps)
+        ]
+
+    def _parts(self, step: Step) -> list[Body]:
+        match step:
+            case ("user" | "say", text):
+                return [{"text": text}]
+            case ("result", name, text):
+                return [{"functionResponse": {"id": name, "name": TOOL, "response": {"output": text}}}]
+            case (_, *calls):
+                return [{"functionCall": {"id": name, "name": TOOL, "args": {"city": city}}} for name, city in calls]
+        raise AssertionError(step)
+
+    def read(self, body: Body) -> list[Message]:
+        roles = {"user": "user", "model": "assistant"}
+        return [(roles[content["role"]], [*map(self._atom, content["parts"])]) for content in body["contents"]]
+
+    def _atom(self, part: Body) -> Atom:
+        if "functionCall" in part:
+            return "call", part["functionCall"]["id"], part["functionCall"]["name"]
+        if "functionResponse" in part:
+            response = part["functionResponse"]["response"]
+            return "result", part["functionResponse"]["id"], next(iter(response.values()), "")
+        return "text", part["text"]
+
+    def ask(self, client: Any, history: list[Any]) -> Heard:
+        return Heard([], [], client.models.generate_content(model="fake-gemini", contents=history).text)
+
+    def reply(self, text: str = "", call: Call | None = None) -> Body:
+        parts = self._parts(("calls", call) if call else ("say", text))
+        return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]}

@@ -6,7 +6,7 @@ Code that acts on it lives in `suture.repair`; each provider's own profile stand
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 import msgspec
@@ -28,6 +28,8 @@ __all__ = [
     "Rule",
     "default_profile",
     "get_profile",
+    "profile_for",
+    "profile_of",
     "rules",
 ]
 
@@ -397,3 +399,63 @@ def default_profile(wire: str) -> Profile:
     ('anthropic', 'pairing')
     """
     return get_profile(wire) if wire in _HOMES else PAIRING
+
+
+# Whose rules hold
+
+_NAMES = (
+    *(("anthropic", "anthropic"), ("claude", "anthropic"), ("bedrock", "bedrock")),
+    *(("gemini", "gemini"), ("google", "gemini"), ("vertex", "gemini")),
+    *(("mistral", "mistral"), ("deepseek", "deepseek"), ("moonshot", "kimi"), ("kimi", "kimi"), ("minimax", "minimax")),
+    *[
+        (name, "openai-chat")
+        for name in (
+            *("openai", "azure", "openrouter", "fireworks", "together", "cerebras", "nvidia"),
+            *("litellm", "ollama", "groq", "grok", "xai", "vllm"),
+        )
+    ],
+)
+"""What a provider's name holds, and its profile. The first that fits counts: a Claude at Google's is Anthropic's."""
+
+_OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
+
+
+def profile_of(provider: str) -> Profile:
+    """Return the profile of a provider by any of its names; for one that nobody knows, the strictest rules.
+
+    The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
+
+    >>> profile_of("openai").name, profile_of("google_genai").name, profile_of("ChatMistralAI").name
+    ('openai-chat', 'gemini', 'mistral')
+    >>> profile_of("somebody else's").name
+    'strictest'
+    """
+    name = provider.lower()
+    known = next((profile for part, profile in _NAMES if part in name), None)
+    return _strictest() if known is None else get_profile(known)
+
+
+@cache
+def _strictest() -> Profile:
+    """Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
+    base = get_profile("anthropic")
+    ids = IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30)
+    own = rules("strictest", own_results="as Chat Completions")
+    return replace(base, name="strictest", rules=(*base.rules, *own), ids=ids)
+
+
+@lru_cache(maxsize=256)
+def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
+    """Return the rules for messages that a framework keeps on one `wire` and sends to whatever model it has.
+
+    A profile that speaks of the wire holds as it is. Of another provider's the ids hold, beside the rules of `base`:
+    the framework makes the rest of the messages what that provider takes.
+
+    >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
+    True
+    """
+    if model.speaks_of(wire):
+        return model
+    kept = [rule for rule in base.rules if not _OF_IDS.issuperset(rule.problems)]
+    taken = [rule for rule in model.rules if _OF_IDS.issuperset(rule.problems)]
+    return replace(base, name=f"{base.name}, ids of {model.name}", ids=model.ids, rules=(*kept, *taken))

@@ -15,4 +15,6 @@ MODULES = [name for path in PATHS if is_guest(name := ".".join(path.parts).remov
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_a_module_run(name: str):
+    if name.endswith(".litellm"):
+        pytest.importorskip("litellm", reason="its releases do not go with the newest SDKs")
     assert doctest.testmod(importlib.import_module(name)).failed == 0

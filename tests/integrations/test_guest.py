@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from suture import ConfigError
-from suture.integrations.guest import GuestOptions, Options, profile_for, profile_of, repair_request
-from suture.profiles import Profile, get_profile
+from suture.integrations.guest import GuestOptions, Options, repair_request
+from suture.profiles import Profile, get_profile, profile_for, profile_of
 from suture.repair import Report
 
 SECRET = "the harbour master's own words"

@@ -89,6 +89,27 @@ _COMMANDS = {
         ("0 all that were left have ended or wait", "1 one failed"),
         ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
     ),
+    "proxy": (
+        "proxy:run_proxy",
+        "Pass requests on to a provider, with the histories in them repaired, for programs in any language.",
+        ("0 it was stopped",),
+        (
+            "proxy --upstream https://api.openai.com",
+            "proxy --upstream /claude=https://api.anthropic.com --upstream /ds=https://api.deepseek.com --port 9000",
+        ),
+    ),
+    "run": (
+        "proxy:run_command",
+        "Run a command whose requests to a provider go through a proxy of its own.",
+        ("that of the command",),
+        ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
+    ),
+    "doctor": (
+        "doctor:run",
+        "Read the sessions that coding agents left, torn or not, and say what is broken in them.",
+        ("0 all are sound", "1 something is broken"),
+        ("doctor", "doctor --fix ~/.claude/projects/-home-me-project/session.jsonl"),
+    ),
 }
 """Each command: what runs it, what it does, what its exit status means, and examples."""
 
@@ -230,6 +251,10 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
     }
 
 
+def _seconds(text: str) -> float:
+    return float(_integer(text, 1, "a number of seconds above 0"))
+
+
 def _size(text: str) -> int:
     return _integer(text, 1, "a number of bytes above 0")
 
@@ -278,6 +303,13 @@ _MODEL = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, 
 _SERVER = "the Temporal server (default localhost:7233)"
 _TOOLS = "a tool, a function, or a list of them; may be given again"
 
+_UPSTREAM = "where requests go, or those below PATH; may be given again (default: /openai, /anthropic and /gemini)"
+_WHOSE = f"whose rules hold, if not those of the upstream and the model: {', '.join(PROFILES)}"
+_LEARN = "repair what is refused by a stricter rule, send it again, and remember that"
+_SILENCE = "how long an upstream may be silent (default 600)"
+_PASSED = "pass a body above N bytes on without a look (default 67108864)"
+_SESSIONS = "session files, or folders of them (default: those of Claude Code, Codex, pi and opencode)"
+
 _FILE = (
     _option("file", metavar="FILE", help="the history; - for standard input"),
     _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
@@ -290,6 +322,20 @@ _RULES = (
 )
 _LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that are put in")
 _OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
+
+_MANY_PATHS = {"metavar": "[PATH=]N", "action": "append", "default": []}
+_ROUTES = (
+    _option("--upstream", **{**_MANY_PATHS, "metavar": "[PATH=]URL"}, help=_UPSTREAM),
+    _option("--profile", **{**_MANY_PATHS, "metavar": "[PATH=]P"}, help=_WHOSE),
+    _option("--clear", **_MANY_PATHS, help="clear old tool results above so many tokens"),
+    _option("--compact", **_MANY_PATHS, help="send no more than so many tokens"),
+    _option("--learn", metavar="FILE", help=_LEARN),
+    _option("--report", metavar="FILE", help="add a line of JSON for each repair, without contents"),
+    _LANGUAGE,
+    _option("--timeout", metavar="S", type=_seconds, default=600.0, help=_SILENCE),
+    _option("--max-bytes", metavar="N", type=_size, default=64 * 1024 * 1024, help=_PASSED),
+)
+"""What a command is asked that passes requests on."""
 
 _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "check": (
@@ -357,6 +403,21 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "recover": (
         _option("agents", metavar="MODULE:AGENT", nargs="+", help="the agents, each with the store of its runs"),
         _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
+    ),
+    "proxy": (
+        _option(
+            "--host", metavar="H", default="127.0.0.1", help="where to listen (default 127.0.0.1: this machine alone)"
+        ),
+        _option("--port", metavar="N", type=_count, default=8787, help="the port (default 8787; 0 takes any)"),
+        *_ROUTES,
+    ),
+    "run": (*_ROUTES, _option("arguments", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command")),
+    "doctor": (
+        _option("paths", metavar="PATH", nargs="*", help=_SESSIONS),
+        _option("--fix", action="store_true", help="write a repaired copy beside each broken file, as FILE.repaired"),
+        _option("--json", action="store_true", help="print one JSON object per session"),
+        _LANGUAGE,
+        _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
     ),
 }
 """What may be said to each command."""

@@ -5,12 +5,13 @@ from typing import Any, Unpack
 
 from suture.integrations.clients import Body, ClientT, Histories, Rewrite, wrap_client
 from suture.integrations.guest import GuestOptions, Options
+from suture.providers.places import BATCHES, PLACES, continues
 from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]
 
-_PLACES = frozenset(("v1/messages", "v1/messages/count_tokens"))
-_BATCHES = "v1/messages/batches"
+_ROOT = "v1/"
+_MESSAGES = PLACES["messages"]
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -31,18 +32,14 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     histories = Histories(GuestOptions.of(__name__, **options), "anthropic")
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
-        if path == _BATCHES:
+        place = path.removeprefix(_ROOT)
+        if place == BATCHES:
             return _each(body, rewrite)
-        if path not in _PLACES or _continues(added.get("thread", body.get("thread"))):
+        if PLACES.get(place) is not _MESSAGES or continues({**body, **added}):
             return body
-        return histories.repair(body, "messages", "anthropic")
+        return histories.repair(body, _MESSAGES)
 
     return wrap_client(client, "anthropic>=0.125", rewrite)
-
-
-def _continues(thread: Any) -> bool:
-    """Tell whether the service keeps what came before: then the list alone does not say what is answered."""
-    return is_map(thread) and thread.get("type") != "create"
 
 
 def _each(body: Body, rewrite: Rewrite) -> Body:

@@ -18,8 +18,11 @@ from suture._extras import check_version
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, default_profile, get_profile
+from suture.providers.places import Place
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
+
+__all__ = ["Body", "ClientT", "Histories", "OpenCalls", "Rewrite", "wrap_client"]
 
 Body = Mapping[str, Any]
 Rewrite = Callable[[str, Body, Body], Body]
@@ -52,14 +55,14 @@ class Histories:
                 raise ConfigError(f"the profile {profile.name!r} says nothing of what this client sends; {known}")
             self._profiles |= dict.fromkeys(spoken, profile)
 
-    def repair(self, body: Body, field: str, wire: str, kept: Sequence[Any] = ()) -> Body:
+    def repair(self, body: Body, place: Place, kept: Sequence[Any] = ()) -> Body:
         """Return `body` with an acceptable history, the very same if it has one; `kept` is what the service keeps."""
-        given: Any = body.get(field)
+        given: Any = body.get(place.field)
         messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
         if not is_list(messages):
             return body
-        messages = repair_request(messages, wire, self._options, profile=self._profiles[wire], kept=kept)
-        return body if messages is given else {**body, field: messages}
+        messages = repair_request(messages, place.wire, self._options, profile=self._profiles[place.wire], kept=kept)
+        return body if messages is given else {**body, place.field: messages}
 
 
 class OpenCalls:

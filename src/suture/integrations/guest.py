@@ -7,7 +7,6 @@ sent as it is, for the provider to say what is wrong with it.
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -15,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from suture.errors import ConfigError, InputError
-from suture.profiles import IdForm, Profile, get_profile, rules
+from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Finding, Generator, PairOptions, Repaired, Report, make_options, run_repair, visible
 from suture.wires import Wire
 
-__all__ = ["GuestOptions", "Options", "announce", "profile_for", "profile_of", "repair_history", "repair_request"]
+__all__ = ["GuestOptions", "Options", "announce", "repair_history", "repair_request"]
 
 _LOG = logging.getLogger("suture.integrations")
 _LISTED = 20
@@ -211,62 +210,3 @@ def _trace_span(name: str, attributes: Mapping[str, Any]) -> None:
         span = tracing.get_current_span()
         if span.is_recording():
             span.add_event(name, attributes)
-
-
-# Whose rules hold
-
-_PROFILES = (
-    *(("anthropic", "anthropic"), ("claude", "anthropic"), ("bedrock", "bedrock")),
-    *(("gemini", "gemini"), ("google", "gemini"), ("vertex", "gemini")),
-    *(("mistral", "mistral"), ("deepseek", "deepseek"), ("moonshot", "kimi"), ("kimi", "kimi"), ("minimax", "minimax")),
-    *[
-        (name, "openai-chat")
-        for name in (
-            *("openai", "azure", "openrouter", "fireworks", "together", "cerebras", "nvidia"),
-            *("litellm", "ollama", "groq", "grok", "xai", "vllm"),
-        )
-    ],
-)
-"""What a provider's name holds, and its profile. The first that fits counts: a Claude at Google's is Anthropic's."""
-
-_STRICTEST = replace(
-    get_profile("anthropic"),
-    name="strictest",
-    rules=(*get_profile("anthropic").rules, *rules("strictest", own_results="as Chat Completions")),
-    ids=IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30),
-)
-"""Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
-
-_OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
-
-
-def profile_of(provider: str) -> Profile:
-    """Return the profile of a provider by any of its names; for one that nobody knows, the strictest rules.
-
-    The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
-
-    >>> profile_of("openai").name, profile_of("google_genai").name, profile_of("ChatMistralAI").name
-    ('openai-chat', 'gemini', 'mistral')
-    >>> profile_of("somebody else's").name
-    'strictest'
-    """
-    name = provider.lower()
-    known = next((profile for part, profile in _PROFILES if part in name), None)
-    return _STRICTEST if known is None else get_profile(known)
-
-
-@lru_cache(maxsize=32)
-def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
-    """Return the rules for messages that a framework keeps on one `wire` and sends to whatever model it has.
-
-    A profile that speaks of the wire holds as it is. Of another provider's the ids hold, beside the rules of `base`:
-    the framework makes the rest of the messages what that provider takes.
-
-    >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
-    True
-    """
-    if model.speaks_of(wire):
-        return model
-    kept = [rule for rule in base.rules if not _OF_IDS.issuperset(rule.problems)]
-    taken = [rule for rule in model.rules if _OF_IDS.issuperset(rule.problems)]
-    return replace(base, name=f"{base.name}, ids of {model.name}", ids=model.ids, rules=(*kept, *taken))

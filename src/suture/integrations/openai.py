@@ -1,19 +1,14 @@
 """A client of the `openai` package whose requests never carry a broken history."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from suture.integrations.clients import Body, ClientT, Histories, OpenCalls, conversation_id, wrap_client
 from suture.integrations.guest import GuestOptions, Options
+from suture.providers.places import KEPT, PLACES
 
 __all__ = ["wrap"]
 
-_CHAT, _RESPONSES = ("messages", "openai-chat"), ("input", "openai-responses")
-_PLACES = {
-    "chat/completions": _CHAT,
-    **dict.fromkeys(("responses", "responses/compact", "responses/input_tokens"), _RESPONSES),
-}
-"""Where a request carries a history: the field of the body, and the wire of what stands there."""
-_KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
+_RESPONSES = PLACES["responses"]
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -34,19 +29,19 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is OpenAI
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), _CHAT[1], _RESPONSES[1])
+    histories = Histories(GuestOptions.of(__name__, **options), "openai-chat", _RESPONSES.wire)
     calls = OpenCalls()
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
-        place = _PLACES.get(path)
+        place = PLACES.get(path)
         if place is None:
             return body
-        (field, wire), sent = place, {**body, **added}
+        sent = {**body, **added}
         response, conversation = sent.get("previous_response_id"), conversation_id(sent.get("conversation"))
-        kept = calls.before(_KEPT, response, conversation) if place is _RESPONSES else []
-        said = body.get(field)
-        if kept and kept[-1] is not _KEPT and (said is None or isinstance(said, str)):
-            body = {**body, field: [{"role": "user", "content": said}] if said else []}
-        return histories.repair(body, field, wire, kept)
+        kept = calls.before(KEPT, response, conversation) if place is _RESPONSES else []
+        said = body.get(place.field)
+        if kept and kept[-1] is not KEPT and (said is None or isinstance(said, str)):
+            body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
+        return histories.repair(body, place, kept)
 
     return wrap_client(client, "openai>=2.54", rewrite, calls.hear)

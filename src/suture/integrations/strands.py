@@ -13,8 +13,8 @@ from strands.middleware import InvokeModelContext, InvokeModelStage, MiddlewareN
 from strands.session.repository_session_manager import RepositorySessionManager
 from strands.types.content import Message
 
-from suture.integrations.guest import GuestOptions, Options, profile_for, profile_of, repair_history, repair_request
-from suture.profiles import Profile, get_profile
+from suture.integrations.guest import GuestOptions, Options, repair_history, repair_request
+from suture.profiles import Profile, get_profile, profile_for, profile_of
 
 __all__ = ["PatchToolCalls"]
 

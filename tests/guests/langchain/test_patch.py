@@ -19,9 +19,9 @@ from pydantic import SecretStr
 
 from suture import set_language
 from suture.errors import ConfigError
-from suture.integrations.guest import profile_of
 from suture.integrations.langchain import PatchToolCallsMiddleware
 from suture.integrations.langchain.patch import ModelProfiles, is_known_placeholder
+from suture.profiles import profile_of
 from suture.repair import Cause, placeholder_text
 from tests.guests.langchain.recording import asks, call
 

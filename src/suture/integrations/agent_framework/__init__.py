@@ -10,8 +10,8 @@ from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Co
 from suture.errors import ConfigError
 from suture.integrations.agent_framework.wire import HELD, TEXT_WIRE, WIRE
 from suture.integrations.clients import OpenCalls
-from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
-from suture.profiles import Profile, get_profile
+from suture.integrations.guest import GuestOptions, Options, repair_request
+from suture.profiles import Profile, get_profile, profile_of
 
 __all__ = ["wrap"]
 

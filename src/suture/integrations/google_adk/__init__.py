@@ -14,8 +14,8 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai.types import Content, Part
 
 from suture.integrations.google_adk.view import Missing, seen_whole
-from suture.integrations.guest import GuestOptions, Options, announce, profile_for, profile_of, repair_request
-from suture.profiles import get_profile
+from suture.integrations.guest import GuestOptions, Options, announce, repair_request
+from suture.profiles import get_profile, profile_for, profile_of
 from suture.repair import Cause, Finding, Report, placeholder_text, run_repair
 
 __all__ = ["PatchToolCallsPlugin"]

@@ -17,10 +17,10 @@ from langchain_core.messages import AIMessage
 from msgspec.structs import replace
 
 from suture.errors import ConfigError
-from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
+from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.integrations.langchain.thread import ThreadRepair
 from suture.integrations.langchain.wire import WIRE
-from suture.profiles import Profile, get_profile
+from suture.profiles import Profile, get_profile, profile_of
 from suture.reduction.plan import complete
 from suture.repair import Cause, label
 

@@ -11,8 +11,8 @@ from typing import Any, Unpack, cast
 from agents.tracing import custom_span, get_current_trace
 from msgspec.structs import replace
 
-from suture.integrations.guest import GuestOptions, Options, profile_for, profile_of, repair_request
-from suture.profiles import Profile, get_profile
+from suture.integrations.guest import GuestOptions, Options, repair_request
+from suture.profiles import Profile, get_profile, profile_for, profile_of
 from suture.providers.openai_responses.wire import OpenAIResponsesWire
 from suture.wires import Call
 from suture.wires.fields import get, put, word

@@ -16,10 +16,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 
-from suture.integrations.guest import GuestOptions, Options, profile_of, repair_request
+from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.integrations.pydantic_ai.compaction import Compaction
 from suture.integrations.pydantic_ai.wire import WIRE
-from suture.profiles import Profile, get_profile
+from suture.profiles import Profile, get_profile, profile_of
 
 __all__ = ["Compaction", "PatchToolCalls"]
 

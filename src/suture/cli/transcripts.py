@@ -1,0 +1,366 @@
+"""Session files of coding agents: where they are, and what surrounds the messages in them.
+
+A file is read line by line, torn or not. Each agent's format says which lines are the conversation that the model would
+be sent, how a message stands in a line, and how lines refer to each other.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from suture.profiles import Profile, get_profile
+from suture.wires.fields import is_list, is_map
+
+Record = dict[str, Any]
+_decode = msgspec.json.Decoder().decode
+_MOST_JOINED = 64
+"""How many lines a record may have been torn into."""
+
+
+@dataclass(eq=False)
+class Line:
+    """A line of a file: its number, the record that it holds, if it can be read, and its bytes, if it is as it was."""
+
+    number: int
+    record: Record
+    raw: bytes | None = None
+    torn: bool = False
+
+    def change(self, **fields: Any) -> None:
+        """Give the record other fields."""
+        self.record, self.raw = {**self.record, **fields}, None
+
+
+class Member(NamedTuple):
+    """A message of the conversation, and its line; none where it stands in another's."""
+
+    line: Line | None
+    message: Any
+
+
+class Format(NamedTuple):
+    """How one agent writes its sessions."""
+
+    name: str
+    folder: Callable[[], Path]
+    pattern: str
+    wire: str
+    profile: Profile
+    claims: Callable[[Record], bool]
+    """Tells whether a record is one of this agent's."""
+    select: Callable[[Sequence[Line]], list[Member]]
+    """Returns the conversation, in order."""
+    dress: Callable[[Any, Record, str], Record]
+    """Makes the record of a message, like another record, with an id."""
+    links: tuple[str, str] | None = None
+    """The fields with a record's id and its parent's."""
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+def read_lines(data: bytes) -> list[Line]:
+    r"""Return the lines of a file; a record that stands in several lines, or beside another in one, is found.
+
+    >>> [line.record for line in read_lines(b'{"a": 1}{"a": 2}\n{"a": "x\ny"}\n{"a": ')]
+    [{'a': 1}, {'a': 2}, {'a': 'x\ny'}, {}]
+    """
+    rows = data.replace(b"\r\n", b"\n").split(b"\n")
+    lines: list[Line] = []
+    at = 0
+    while at < len(rows):
+        row = rows[at].strip(b"\x00 \t\xef\xbb\xbf")
+        used = 1
+        if row:
+            records = _read_row(row)
+            if records is None:
+                used, records = _join_rows(rows, at)
+            lines += [Line(at + 1, record, row if len(records) == 1 and used == 1 else None) for record in records]
+            lines += [] if records else [Line(at + 1, {}, row, torn=True)]
+        at += used
+    return lines
+
+
+def _read_row(row: bytes) -> list[Record] | None:
+    """Return the records in a row, of which there should be one; nothing where there is something else in it."""
+    try:
+        value = _decode(row)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _read_several(row)
+    return [dict(value)] if is_map(value) else None
+
+
+def _read_several(row: bytes) -> list[Record] | None:
+    text, reader = row.decode(errors="replace"), json.JSONDecoder()
+    found: list[Record] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = reader.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        if not is_map(value):
+            return None
+        found.append(dict(value))
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found
+
+
+def _join_rows(rows: Sequence[bytes], at: int) -> tuple[int, list[Record]]:
+    """Return how many rows from `at` on are one record, torn by newlines in a text, and that record."""
+    text = rows[at]
+    if not text.lstrip().startswith(b"{"):
+        return 1, []
+    for more in range(at + 1, min(len(rows), at + _MOST_JOINED)):
+        if rows[more].startswith((b'{"type"', b'{"parentUuid"', b'{"timestamp"')):
+            break
+        text += b"\\n" + rows[more]
+        try:
+            return more + 1 - at, [_decode(text)]
+        except (msgspec.MsgspecError, UnicodeError):
+            continue
+    return 1, []
+
+
+def interleave(slots: Iterable[Any], members: Sequence[Any], is_member: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield `slots` in their order, with `members` in theirs in the place of those that are members.
+
+    >>> "".join(interleave("a1b2c", "2x1", str.isdigit))
+    'a2x1bc'
+    """
+    emitted = 0
+    places = {id(member): place for place, member in enumerate(members)}
+    for slot in slots:
+        if not is_member(slot):
+            yield slot
+            continue
+        place = places.get(id(slot), -1)
+        if place >= emitted:
+            yield from members[emitted : place + 1]
+            emitted = place + 1
+    yield from members[emitted:]
+
+
+# --- what the formats share -----------------------------------------------------------------------
+
+
+def path_to_leaf(lines: Sequence[Line], links: tuple[str, str], leaf: Line | None) -> list[Line]:
+    """Return the lines from the root to a leaf, as each names its parent."""
+    own, parent = links
+    known = {line.record[own]: line for line in lines if line.record.get(own)}
+    path: list[Line] = []
+    while leaf is not None:
+        path.append(leaf)
+        known.pop(leaf.record.get(own), None)  # a circle ends where it began
+        leaf = known.get(leaf.record.get(parent))
+    return path[::-1]
+
+
+def _home(variable: str, *parts: str) -> Callable[[], Path]:
+    def find() -> Path:
+        given = os.environ.get(variable)
+        return Path(given, *parts[1:]) if given else Path.home().joinpath(*parts)
+
+    return find
+
+
+def _blocks(message: Mapping[str, Any], kind: str) -> list[Any]:
+    content: Any = message.get("content")
+    found = content if is_list(content) else ()
+    return [block for block in found if is_map(block) and block.get("type") == kind]
+
+
+# --- Claude Code ----------------------------------------------------------------------------------
+
+_CLAUDE_LINKS = ("uuid", "parentUuid")
+_CLAUDE = Profile.extend(
+    "anthropic",
+    name="claude-code",
+    without=[f"anthropic.{rule}" for rule in ("one-result-message", "results-first", "thinking-not-last", "not-empty")],
+)
+"""Anthropic's rules but for those that Claude Code keeps by itself: it joins, sorts and drops blocks when it sends."""
+
+
+def _is_claude(record: Record) -> bool:
+    return "parentUuid" in record and "sessionId" in record
+
+
+def _said(record: Record) -> Any:
+    """Return the message of a record that the model would be sent."""
+    if record.get("type") not in {"user", "assistant"} or record.get("isApiErrorMessage"):
+        return None
+    message: Any = record.get("message")
+    return message if is_map(message) and message.get("model") != "<synthetic>" else None
+
+
+def _select_claude(lines: Sequence[Line]) -> list[Member]:
+    """Return the branch of the last message, the other blocks of its replies, and the results of its calls.
+
+    Each block of a reply is a record of its own, and the results of parallel calls have different parents.
+    """
+    said = [Member(line, message) for line in lines if (message := _said(line.record))]
+    main = [member for member in said if member.line and not member.line.record.get("isSidechain")] or said
+    path = {*path_to_leaf(lines, _CLAUDE_LINKS, main[-1].line if main else None)}
+    replies = {message.get("id") for line, message in main if line in path and message.get("id")}
+    kept = [member for member in main if member.line in path or member.message.get("id") in replies]
+    calls = {block.get("id") for member in kept for block in _blocks(member.message, "tool_use")}
+    start = main.index(kept[0]) if kept else 0
+    return [
+        member
+        for member in main[start:]
+        if member in kept or any(block.get("tool_use_id") in calls for block in _blocks(member.message, "tool_result"))
+    ]
+
+
+def _dress_claude(message: Any, like: Record, identity: str) -> Record:
+    kept = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "agentId", "slug", "timestamp")
+    envelope = {name: like[name] for name in kept if name in like}
+    return {"parentUuid": like.get("uuid"), **envelope, "type": message["role"], "message": message, "uuid": identity}
+
+
+# --- Codex ----------------------------------------------------------------------------------------
+
+_ITEMS = ("message", "reasoning", "web_search_call", "compaction", "tool_search_output")
+
+
+def _is_item(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_call_output", "_output")))
+
+
+def _is_codex(record: Record) -> bool:
+    kind, payload = record.get("type"), record.get("payload")
+    old = "instructions" in record and "id" in record and "timestamp" in record
+    return old or (kind in {"session_meta", "response_item", "turn_context"} and is_map(payload))
+
+
+def _select_codex(lines: Sequence[Line]) -> list[Member]:
+    """Return the items since the last compaction, after what that one left; early releases wrote bare items."""
+    members: list[Member] = []
+    for line in lines:
+        record = line.record
+        payload: Any = record.get("payload")
+        if record.get("type") == "compacted" and is_map(payload):
+            members = [Member(None, item) for item in payload.get("replacement_history") or ()]
+        elif record.get("type") == "response_item" and is_map(payload):
+            members.append(Member(line, payload))
+        elif "payload" not in record and _is_item(record.get("type")):
+            members.append(Member(line, record))
+    return [member for member in members if _is_item(member.message.get("type") or "message")]
+
+
+def _dress_codex(message: Any, like: Record, identity: str) -> Record:
+    del identity
+    if "payload" not in like:
+        return message
+    return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": message}
+
+
+# --- pi -------------------------------------------------------------------------------------------
+
+_PI_LINKS = ("id", "parentId")
+_GIVEN_UP = ("error", "aborted")
+"""Why a reply ended that pi does not send again."""
+
+
+def _is_pi(record: Record) -> bool:
+    return record.get("type") == "session" and "cwd" in record and "version" in record
+
+
+def _select_pi(lines: Sequence[Line]) -> list[Member]:
+    """Return the branch of the last entry, since the entry that its last compaction kept first."""
+    entries = [line for line in lines if line.record.get("type") != "session"]
+    linked = [line for line in entries if line.record.get("id")]
+    path = path_to_leaf(entries, _PI_LINKS, linked[-1]) if linked else entries  # early releases wrote no ids
+    folded = [at for at, line in enumerate(path) if line.record.get("type") == "compaction"]
+    if folded:
+        first = path[folded[-1]].record.get("firstKeptEntryId")
+        path = path[next((at for at, line in enumerate(path) if line.record.get("id") == first), folded[-1]) :]
+    return [Member(line, message) for line in path if (message := _from_pi(line.record))]
+
+
+def _from_pi(record: Record) -> Any:
+    """Return an entry as a message of Chat Completions, which has pi's form; nothing if it is none."""
+    message: Any = record.get("message")
+    if record.get("type") != "message" or not is_map(message) or message.get("stopReason") in _GIVEN_UP:
+        return None
+    texts = [block.get("text", "") for block in _blocks(message, "text")]
+    text = message["content"] if isinstance(message.get("content"), str) else "\n".join(texts)
+    if message.get("role") == "toolResult":
+        named = {"tool_call_id": message.get("toolCallId"), "name": message.get("toolName")}
+        return {"role": "tool", **named, "content": text}
+    if message.get("role") != "assistant":
+        return {"role": "user", "content": text}
+    calls = [
+        {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": "{}"}}
+        for block in _blocks(message, "toolCall")
+    ]
+    return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+
+
+def _dress_pi(message: Any, like: Record, identity: str) -> Record:
+    told: Any = like.get("message")
+    when: Any = told.get("timestamp", 0) if is_map(told) else 0
+    made: Record = {"role": "user", "content": message.get("content") or "", "timestamp": when}
+    if message["role"] == "tool":
+        text = [{"type": "text", "text": message.get("content") or ""}]
+        named = {"toolCallId": message["tool_call_id"], "toolName": message.get("name") or "unknown_tool"}
+        made = {"role": "toolResult", **named, "content": text, "isError": True, "timestamp": when}
+    envelope = {"id": identity[:8], "parentId": like.get("id"), "timestamp": like.get("timestamp")}
+    return {"type": "message", **envelope, "message": made}
+
+
+FORMATS = (
+    Format(
+        name="Claude Code",
+        folder=_home("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+        pattern="**/*.jsonl",
+        wire="anthropic",
+        profile=_CLAUDE,
+        claims=_is_claude,
+        select=_select_claude,
+        dress=_dress_claude,
+        links=_CLAUDE_LINKS,
+    ),
+    Format(
+        name="Codex",
+        folder=_home("CODEX_HOME", ".codex", "sessions"),
+        pattern="**/rollout-*.jsonl",
+        wire="openai-responses",
+        profile=get_profile("openai-responses"),
+        claims=_is_codex,
+        select=_select_codex,
+        dress=_dress_codex,
+    ),
+    Format(
+        name="pi",
+        folder=_home("PI_CODING_AGENT_DIR", ".pi", "agent", "sessions"),
+        pattern="**/*.jsonl",
+        wire="openai-chat",
+        profile=get_profile("pairing"),
+        claims=_is_pi,
+        select=_select_pi,
+        dress=_dress_pi,
+        links=_PI_LINKS,
+    ),
+)
+"""The agents whose sessions are files of lines. opencode's are in a database, see `suture.cli.doctor`."""
+
+
+def recognise_format(lines: Sequence[Line]) -> Format | None:
+    """Return whose file it is, by the first record that tells.
+
+    >>> recognise_format(read_lines(b'{"type": "session_meta", "payload": {}}')).name
+    'Codex'
+    """
+    return next((known for line in lines for known in FORMATS if known.claims(line.record)), None)
+
+
+def make_identity(seed: str) -> str:
+    """Return an id that is always the same for the same seed."""
+    return str(uuid5(NAMESPACE_URL, f"suture:{seed}"))

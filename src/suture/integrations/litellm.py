@@ -1,0 +1,68 @@
+"""LiteLLM's proxy with histories that never break, on every route: a callback for its configuration.
+
+litellm_settings:
+callbacks: suture.integrations.litellm.handler
+"""
+
+from typing import Any, Unpack
+
+from litellm.integrations.custom_logger import CustomLogger
+
+from suture.integrations.guest import GuestOptions, Options, repair_request
+from suture.profiles import Profile, default_profile, profile_for, profile_of
+from suture.providers.places import KEPT, PLACES, Place, continues, find_place
+
+__all__ = ["PatchToolCalls", "handler"]
+
+
+class PatchToolCalls(CustomLogger):
+    """Repairs the history of each request before LiteLLM sends it anywhere; nothing else of a request is touched.
+
+    LiteLLM makes of a history what its provider takes, but for the ids: these are made to suit the model that a
+    request names. It is not known yet where the request will go, so of a name that says nothing the ids must suit all.
+
+    Args:
+        options: those of every guest, see `suture.integrations.guest.Options`.
+
+    >>> PatchToolCalls(cause="interrupted").__class__.__name__
+    'PatchToolCalls'
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        super().__init__()
+        self._options = GuestOptions.of(__name__, **options)
+
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
+    ) -> Any:
+        """Return what LiteLLM is to send."""
+        place = _place(data, call_type)
+        messages: Any = None if place is None else data.get(place.field)
+        if place is None or not isinstance(messages, list):
+            return data
+        responses = place.wire == "openai-responses"
+        if continues(data) and not responses:
+            return data
+        profile = _profile(place.wire, self._options.profile or profile_of(str(data.get("model") or "")))
+        kept = [KEPT] if continues(data) else []
+        repaired = repair_request(messages, place.wire, self._options, profile=profile, kept=kept)
+        return data if repaired is messages else {**data, place.field: list(repaired)}
+
+
+def _place(data: dict[str, Any], call_type: str) -> Place | None:
+    if "contents" in data:
+        return find_place(":generateContent")
+    if "responses" in call_type:
+        return PLACES["responses"]
+    if "messages" in data:
+        return PLACES["messages" if "anthropic" in call_type else "chat/completions"]
+    return None
+
+
+def _profile(wire: str, wanted: Profile) -> Profile:
+    base = default_profile(wire)
+    return base if wanted.ids is None else profile_for(wire, base, wanted)
+
+
+handler = PatchToolCalls()
+"""What the configuration names; one with options of your own is made in a file beside it."""

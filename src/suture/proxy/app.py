@@ -1,0 +1,345 @@
+"""The ASGI application: takes a request, has its history repaired, passes it on, and the reply back as it comes.
+
+A request that needs no repair goes on byte for byte, and so does one that cannot be read, or whose repair fails or is
+slow. A reply always does.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, MutableMapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cache, partial
+from typing import Any, NamedTuple
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from suture._aio import run_in_thread
+from suture.providers.places import Place, find_place
+from suture.proxy.client import Client, Headers, Receive, Send, without_hops
+from suture.proxy.learning import Lessons
+from suture.proxy.records import Records
+from suture.proxy.requests import Reading, Rules, Unreadable, look_at
+from suture.proxy.routes import Route, find_route, rules_of
+
+__all__ = ["Proxy", "Timing"]
+
+Scope = MutableMapping[str, Any]
+
+_SEALS = frozenset((b"content-md5", b"content-digest", b"digest", b"signature", b"x-amz-content-sha256"))
+"""Headers that vouch for the bytes of a body: then these cannot be changed."""
+_AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""What the client library would add."""
+_MOST_LOOKS = 64
+"""How many bodies may be looked at at once; what comes on top goes on as it is."""
+_PIECE = 1 << 18
+_LONGEST_ERROR = 1 << 18
+
+
+class Timing(NamedTuple):
+    """How long things may take, and how large a body may be that is looked at."""
+
+    connect: float = 30.0
+    idle: float = 600.0
+    """How many seconds an upstream may say nothing."""
+    repair: float = 5.0
+    """How many seconds a look at a request may take; then it goes on as it is."""
+    max_body: int = 64 * 1024 * 1024
+
+
+class Exchange(NamedTuple):
+    """A request on its way."""
+
+    method: str
+    path: str
+    query: bytes
+    route: Route
+    headers: Headers
+    place: Place | None
+    started: float
+
+
+class Proxy:
+    """An ASGI application that repairs the histories in the requests which it passes on.
+
+    >>> app = Proxy([Route(upstream="https://api.openai.com")])
+    >>> app.records.text().splitlines()[-1]
+    'suture_repair_seconds_sum 0.000000'
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        *,
+        records: Records | None = None,
+        lessons: Lessons | None = None,
+        timing: Timing | None = None,
+        language: str | None = None,
+    ) -> None:
+        self.routes, self.lessons, self.language = tuple(routes), lessons, language
+        self.records, self.timing = records or Records(), timing or Timing()
+        self._client: aiohttp.ClientSession | None = None
+        self._looks = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, as ASGI has it."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            self.records.in_flight += 1
+            try:
+                await self._answer(scope, Client(receive, send))
+            finally:
+                self.records.in_flight -= 1
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+            await send({"type": "lifespan.startup.complete"})
+
+    async def close(self) -> None:
+        """Close the connections to the upstreams."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    # --- one request ------------------------------------------------------------------------------
+
+    async def _answer(self, scope: Scope, client: Client) -> None:
+        started = time.perf_counter()
+        path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+        own = {"/health": self._health, "/metrics": self.records.text}.get(path)
+        route = find_route(self.routes, path)
+        headers: Headers = scope["headers"]
+        if own is not None and scope["method"] in {"GET", "HEAD"}:
+            await client.say(200, own().encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        elif route is None:
+            await client.refuse(404, "no upstream takes this path")
+        elif any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
+            await client.refuse(426, "it speaks HTTP only")
+        else:
+            looks = scope["method"] == "POST" and not any(name in _SEALS for name, _ in headers)
+            place = find_place(path) if looks else None
+            await self._forward(
+                Exchange(scope["method"], path, scope["query_string"], route, headers, place, started), client
+            )
+
+    async def _forward(self, exchange: Exchange, client: Client) -> None:
+        """Pass a request on, repaired where that is needed, and its reply back."""
+        body, more = await client.read(self.timing.max_body if exchange.place else 0, exchange.headers)
+        if client.gone:
+            return
+        reading, status = None, 0
+        try:
+            if more:
+                content: Any = client.stream(body)
+            else:
+                client.watch()
+                reading = await self._look(exchange, body)
+                content = body if reading is None or reading.body is None else reading.body
+            status, reading = await self._exchange(exchange, content, reading, client)
+        except asyncio.CancelledError:
+            if not client.gone:
+                raise
+            self.records.count("failures_total", kind="client-gone")
+        finally:
+            client.stop()
+            self._note(exchange, reading, status)
+
+    async def _exchange(
+        self, exchange: Exchange, content: Any, reading: Reading | None, client: Client
+    ) -> tuple[int, Reading | None]:
+        """Send a request and pass its reply back; return its status, and what was done for it."""
+        async with AsyncExitStack() as stack:
+            try:
+                reply = await stack.enter_async_context(self._request(exchange, content))
+                said = b""
+                if reading is not None and self.lessons is not None and reply.status in {400, 413, 422}:
+                    reply, reading, said = await self._learn(exchange, content, reading, reply, self.lessons, stack)
+                await client.begin(reply, reading)
+                if said:
+                    await client.write(said)
+                async for piece in reply.content.iter_any():
+                    await client.write(piece)
+                await client.write(b"", more=False)
+                return reply.status, reading
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                slow = isinstance(error, TimeoutError)
+                self.records.failed("upstream-timeout" if slow else "upstream", error)
+                if not client.begun:
+                    await client.refuse(504 if slow else 502, f"the upstream failed: {type(error).__name__}")
+                return 0, reading  # a reply that has begun is left unfinished, so that the client sees that it is
+
+    def _request(self, exchange: Exchange, content: Any) -> Any:
+        client = self._client
+        if client is None:
+            client = self._client = _open_client(self.timing)
+        headers = [
+            (name.decode("latin-1"), _text(value))
+            for name, value in without_hops(exchange.headers)
+            if name not in {b"host", b"content-length", b"expect"}
+        ]
+        if isinstance(content, bytes):
+            sized = bool(content) or any(name == b"content-length" for name, _ in exchange.headers)
+            length = str(len(content)) if sized else None
+            content = content if len(content) < _PIECE else _pieces(content)
+        else:
+            length = next((_text(value) for name, value in exchange.headers if name == b"content-length"), None)
+        if length is not None:
+            headers.append(("content-length", length))
+        query = f"?{exchange.query.decode('latin-1')}" if exchange.query else ""
+        url = URL(exchange.route.target(exchange.path) + query, encoded=True)
+        return client.request(
+            exchange.method,
+            url,
+            headers=headers,
+            data=content or None,
+            allow_redirects=False,
+            skip_auto_headers=_AUTOMATIC,
+            proxy=_proxy_for(url.scheme, url.host or ""),
+        )
+
+    # --- the repair -------------------------------------------------------------------------------
+
+    async def _look(self, exchange: Exchange, body: bytes, rules: Rules | None = None) -> Reading | None:
+        """Look at a body in a thread; nothing comes of it where that fails, takes too long, or there is none."""
+        place = exchange.place
+        if place is None or not body:
+            return None
+        if self._looks >= _MOST_LOOKS:
+            self.records.failed("busy")
+            return None
+        started, self._looks = time.perf_counter(), self._looks + 1
+
+        def choose(model: str) -> Rules:
+            return self._rules(exchange.route, place, model) if rules is None else rules
+
+        work = partial(look_at, body, exchange.path, place, choose, self.timing.max_body)
+        looking = asyncio.ensure_future(run_in_thread(work))
+        looking.add_done_callback(self._looked)
+        try:
+            async with asyncio.timeout(self.timing.repair):
+                return await asyncio.shield(looking)
+        except TimeoutError as error:
+            self.records.failed("slow-repair", error)
+        except Unreadable as error:
+            self.records.failed("unreadable", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the original goes on
+            self.records.failed("repair", error)
+        finally:
+            self.records.time("repair_seconds", started)
+        return None
+
+    def _looked(self, looking: "asyncio.Future[Reading]") -> None:
+        self._looks -= 1
+        if not looking.cancelled():
+            looking.exception()  # heard by whoever waited, if anybody still did
+
+    def _rules(self, route: Route, place: Place, model: str) -> Rules:
+        profile = route.profile
+        if profile is None or not profile.speaks_of(place.wire):
+            profile = rules_of(route.host, model, place.wire)
+        rules = Rules(profile, route.reduction, language=self.language)
+        return rules if self.lessons is None else self.lessons.apply(rules, route.host, model, place.wire)
+
+    async def _learn(
+        self,
+        exchange: Exchange,
+        content: bytes,
+        reading: Reading,
+        refusal: aiohttp.ClientResponse,
+        lessons: Lessons,
+        stack: AsyncExitStack,
+    ) -> tuple[aiohttp.ClientResponse, Reading, bytes]:
+        """Repair what was refused by the stricter rule, and send it once more.
+
+        Return the reply to pass back, what was done for it, and what was read of it already.
+        """
+        said = b""
+        while len(said) < _LONGEST_ERROR and (piece := await refusal.content.readany()):
+            said += piece
+        place = exchange.place or Place("", "")
+        named = (exchange.route.host, reading.model, place.wire)
+        lesson = lessons.read(
+            said, self._rules(exchange.route, place, reading.model), place.wire, refusal.status, len(content)
+        )
+        again = None if lesson is None else await self._look(exchange, content, lesson.rules)
+        if lesson is not None and again is not None and again.body is not None:
+            self.records.count("retried_requests_total", lesson=lesson.name)
+            try:
+                reply = await stack.enter_async_context(self._request(exchange, again.body))
+            except (aiohttp.ClientError, OSError):
+                return refusal, reading, said
+            if reply.status < 400:
+                try:
+                    lessons.keep(lesson, *named)
+                except OSError as error:
+                    self.records.failed("learning", error)
+                return reply, again, b""
+        return refusal, reading, said
+
+    # --- what is told -----------------------------------------------------------------------------
+
+    def _note(self, exchange: Exchange, reading: Reading | None, status: int) -> None:
+        wire = exchange.place.wire if exchange.place is not None else "other"
+        self.records.time("request_seconds", exchange.started)
+        self.records.count("requests_total", wire=wire, status=f"{status // 100}xx" if status else "none")
+        if reading is None:
+            return
+        if reading.overflows:
+            self.records.failed("overflow")
+        self.records.found(reading.reports)
+        if reading.body is not None:
+            self.records.count("reduced_requests_total" if reading.reduced else "repaired_requests_total", wire=wire)
+        if reading.reports or reading.body is not None:
+            self.records.write(
+                upstream=exchange.route.host,
+                route=exchange.route.prefix,
+                model=reading.model,
+                status=status,
+                seconds=round(time.perf_counter() - exchange.started, 3),
+                changed=reading.body is not None,
+                reduced=reading.reduced or None,
+                reports=[report.to_dict() for report in reading.reports],
+            )
+
+    def _health(self) -> str:
+        return "".join(f"{route.prefix or '/'} -> {route.upstream}\n" for route in self.routes)
+
+
+# --- the upstream -------------------------------------------------------------------------------
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    """Yield a large body in pieces, so that the loop can do other things between them."""
+    for start in range(0, len(data), _PIECE):
+        yield data[start : start + _PIECE]
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _open_client(timing: Timing) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=timing.connect, sock_read=timing.idle),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        max_line_size=1 << 16,
+        max_field_size=1 << 16,
+    )
+
+
+@cache
+def _proxy_for(scheme: str, host: str) -> str | None:
+    """Return the proxy that the environment names for an upstream."""
+    return None if proxy_bypass(host) else getproxies().get(scheme)

@@ -1,0 +1,248 @@
+"""A request's body: read a copy, repair the history in it, and write it with every other byte as it was.
+
+Pure: bytes and rules in, bytes and reports out. What is acceptable, or cannot be read, is not written anew.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+import msgspec
+
+from suture.errors import ContextOverflowError
+from suture.language import resolve_language
+from suture.profiles import Profile
+from suture.providers.places import BATCHES, KEPT, Place, continues
+from suture.reduction import compact, plan
+from suture.repair import Cause, Report, placeholder_text, repair
+from suture.wires import get_wire, sendable
+from suture.wires.fields import is_list, is_map
+
+__all__ = ["Reading", "Reduction", "Rules", "Unreadable", "look_at"]
+
+_read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_pieces = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_read = msgspec.json.Decoder().decode
+_write = msgspec.json.Encoder().encode
+_CHARACTERS = 4
+"""How many bytes of what stands beside the history are counted as one token."""
+_CONTEXT = ("model", "thread", "previous_response_id", "conversation")
+"""What says, beside the history, how it must be."""
+
+
+class Unreadable(Exception):
+    """The body holds no history that can be read."""
+
+
+class Reduction(NamedTuple):
+    """How much may be sent; nothing is shortened where nothing is given. No tool is ever added for it."""
+
+    clear: int | None = None
+    """Above so many tokens, old tool results are cleared."""
+    compact: int | None = None
+    """No request has more tokens than this."""
+
+    def apply(self, messages: Sequence[Any], wire: str, beside: int, language: str | None) -> Sequence[Any]:
+        """Return the messages, shortened if they and the tokens `beside` them are too many; else the very same.
+
+        Nothing is kept elsewhere: the proxy has no tool that could read it.
+        """
+        shared: dict[str, Any] = {"wire": wire, "offload": False, "language": language}
+        if self.clear is not None:
+            limit = max(0, self.clear - beside)
+            made = plan(messages, skip_truncation=True, max_tokens_for_clear=limit, **shared)
+            messages = made.messages if made.changed else messages
+        if self.compact is not None:
+            made = compact(messages, max_tokens=max(0, self.compact - beside), **shared)
+            messages = made.messages if made.changed else messages
+        return messages
+
+
+class Rules(NamedTuple):
+    """What holds for the model that a request names."""
+
+    profile: Profile
+    reduction: Reduction = Reduction()
+    without_thinking: bool = False
+    """Whether thinking goes, signed or not: its signatures were refused."""
+    open_calls: tuple[str, ...] = ()
+    """Calls that the service keeps and waits for."""
+    language: str | None = None
+    """Of the texts that are put in."""
+
+
+class Reading(NamedTuple):
+    """What a look at a body gave."""
+
+    model: str
+    reports: tuple[Report, ...] = ()
+    body: bytes | None = None
+    """What is to be sent in its place; nothing where it may be sent as it is."""
+    reduced: bool = False
+    overflows: bool = False
+    """Whether it could not be made as short as it must be."""
+
+    @property
+    def repaired(self) -> int:
+        """How many findings were repaired in what is sent."""
+        return sum(finding.mended for each in self.reports for finding in each.findings) if self.body else 0
+
+
+Choose = Callable[[str], Rules]
+"""Given the name of a model, the rules for it."""
+
+
+def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1 << 26) -> Reading:
+    """Look at a body, which may be compressed as gzip, and say what to send in its place; raise `Unreadable`.
+
+    >>> from suture.profiles import default_profile
+    >>> body = b'{"n": 1.50, "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}, {"role":"user" }]}'
+    >>> rules = Rules(default_profile("openai-chat"))
+    >>> made = look_at(body, "chat/completions", Place("messages", "openai-chat"), lambda model: rules)
+    >>> made.body[:28], [finding.problem for finding in made.reports[0].findings]
+    (b'{"n":1.50,"messages":[{"role', ['orphan', 'no-content'])
+    """
+    zipped = data[:2] == b"\x1f\x8b"
+    text = _unzip(data, limit) if zipped else data
+    fields = _split(text)
+    named = fields.get("model")
+    model = _value(named) if named is not None else _model_in(path)
+    model = model if isinstance(model, str) else ""
+    looker = _Looker(place, choose)
+    body = looker.batch(fields) if path.rstrip("/").endswith(BATCHES) else looker.one(fields, model)
+    made = None if body is None else _encode(body)
+    if made is not None and zipped:
+        packer = zlib.compressobj(wbits=31)
+        made = packer.compress(made) + packer.flush()
+    return Reading(model, tuple(looker.reports), made, looker.reduced, looker.overflows)
+
+
+class _Looker:
+    """Looks at the requests of one body, of which a batch has many."""
+
+    def __init__(self, place: Place, choose: Choose) -> None:
+        self.place, self.choose = place, choose
+        self.reports: list[Report] = []
+        self.reduced = self.overflows = False
+
+    def one(self, fields: dict[str, Any], model: str) -> dict[str, Any] | None:
+        """Return the fields of a request with an acceptable history; nothing where it has one."""
+        field, wire = self.place
+        raw, rules = fields.get(field), self.choose(model)
+        given: Any = _value(raw)
+        kept, answers = list[Any](), list[Any]()
+        if continues({name: _value(fields[name]) for name in _CONTEXT if name in fields}):
+            if wire != "openai-responses":
+                return None
+            kept, answers = [KEPT], _outputs(rules.open_calls, rules.language)
+        if answers and (given is None or isinstance(given, str)):
+            given = [{"role": "user", "content": given}] if given else []
+            raw = None
+        if not is_list(given) or not (given or answers):
+            return None
+        beside = sum(_length(value) for name, value in fields.items() if name != field) // _CHARACTERS
+        mended = self._mend([*kept, *answers, *given] if kept else given, rules, beside)
+        sent = [message for message in mended if message is not KEPT]
+        if len(sent) == len(given) and all(map(is_, sent, given)):
+            return None
+        pieces = _read_pieces(raw) if isinstance(raw, msgspec.Raw) else given
+        stood = {id(message): piece for message, piece in zip(given, pieces, strict=True)}
+        return {**fields, field: [stood.get(id(each), each) for each in sent]}
+
+    def _mend(self, messages: Sequence[Any], rules: Rules, beside: int) -> Sequence[Any]:
+        wire = self.place.wire
+        if rules.without_thinking:
+            thoughtless = map(get_wire(wire).without_thinking, messages)
+            messages = [message for message in thoughtless if message is not None]
+        repaired = repair(messages, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
+        if not repaired.report.acceptable:
+            self.reports.append(repaired.report)
+        messages = repaired.messages if repaired.changed else messages
+        try:
+            shorter = rules.reduction.apply(messages, wire, beside, rules.language)
+        except ContextOverflowError:
+            self.overflows = True
+            return messages
+        self.reduced |= shorter is not messages
+        return shorter
+
+    def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the fields of a batch with acceptable histories in all its requests; nothing where all have one."""
+        given: Any = _value(fields["requests"]) if "requests" in fields else None
+        if not is_list(given):
+            return None
+        made: list[Any] = []
+        for request in given:
+            params: Any = request.get("params") if is_map(request) else None
+            model: Any = params.get("model") if is_map(params) else None
+            changed = self.one(dict(params), model if isinstance(model, str) else "") if is_map(params) else None
+            made.append(request if changed is None else {**request, "params": changed})
+        return (
+            {**fields, "requests": made} if any(new is not old for new, old in zip(made, given, strict=True)) else None
+        )
+
+
+def _length(value: Any) -> int:
+    return len(memoryview(value)) if isinstance(value, msgspec.Raw) else len(_encode(value))
+
+
+def _outputs(calls: Sequence[str], language: str | None) -> list[Any]:
+    """Return placeholders for calls that the service keeps."""
+    spoken = resolve_language(language)
+    return [
+        {"type": "function_call_output", "call_id": call, "output": placeholder_text(Cause.UNKNOWN, "", call, spoken)}
+        for call in calls
+    ]
+
+
+def _split(text: bytes) -> dict[str, Any]:
+    """Return the fields of a JSON object, unread; read, where half a character stands in it, which is none in UTF-8."""
+    try:
+        return _read_fields(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        pass
+    try:
+        value: Any = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("no JSON") from error
+    if not is_map(value):
+        raise Unreadable("no object")
+    return dict(value)
+
+
+def _value(raw: Any) -> Any:
+    try:
+        return _read(raw) if isinstance(raw, msgspec.Raw) else raw
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Unreadable("no JSON") from error
+
+
+def _encode(body: Any) -> bytes:
+    try:
+        return _write(body)
+    except UnicodeEncodeError:  # half a character beside the history
+        return _write(sendable(body))
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _model_in(path: str) -> str:
+    """Return the model that a path names, as Gemini's do."""
+    last = path.rstrip("/").rpartition("/")[2]
+    return last.rpartition(":")[0]
+
+
+def _unzip(data: bytes, limit: int) -> bytes:
+    """Return the text of a gzip file that has one part."""
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        text = reader.decompress(data, limit)
+    except zlib.error as error:
+        raise Unreadable("no gzip") from error
+    if not reader.eof or reader.unused_data:
+        raise Unreadable("too long, or cut")
+    return text

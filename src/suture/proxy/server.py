@@ -1,0 +1,189 @@
+"""Serving the proxy: for good, or for one command."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import uvicorn
+from msgspec.structs import replace
+
+from suture.errors import ConfigError
+from suture.proxy.app import Proxy
+from suture.proxy.routes import DEFAULT_ROUTES, Route
+
+__all__ = ["VARIABLES", "environment_for", "routes_from", "run_command", "serve"]
+
+VARIABLES = {
+    "OPENAI_BASE_URL": "/openai",
+    "OPENAI_API_BASE": "/openai",
+    "ANTHROPIC_BASE_URL": "/anthropic",
+    "ANTHROPIC_API_BASE": "/anthropic",
+    "GOOGLE_GEMINI_BASE_URL": "/gemini",
+    "GEMINI_API_BASE": "/gemini",
+}
+"""The variables that SDKs, gateways and coding agents read an address from, and the route that it leads to."""
+_SIGNALS = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_LOCAL = "127.0.0.1,localhost"
+_GRACE = 5
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready, and leaves signals to whoever runs it."""
+
+    def __init__(self, app: Proxy, ready: Callable[[], object]) -> None:
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_GRACE,
+            backlog=2048,
+        )
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals alone."""
+        yield
+
+    def stop(self) -> None:
+        """End when the requests at hand are answered, or at once if this is said again."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    >>> with bind("127.0.0.1", 0) as found:
+    ...     found.getsockname()[0]
+    '127.0.0.1'
+    """
+    try:
+        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with ExitStack() as stack:
+            found = stack.enter_context(socket.socket(family, kind))
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            stack.pop_all()
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
+    return found
+
+
+def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Callable[[str], object] = print) -> None:
+    """Serve the proxy until Ctrl-C or SIGTERM; say its address when it can be reached."""
+    found = bind(host, port)
+    _run(_serve(_Server(app, lambda: ready(address_of(found))), found))
+
+
+async def _serve(server: _Server, found: socket.socket) -> None:
+    with suppress(NotImplementedError):  # Windows: Ctrl-C ends it there
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    await server.serve(sockets=[found])
+
+
+def address_of(found: socket.socket) -> str:
+    """Return the address that leads to a socket."""
+    host, port, *_ = found.getsockname()
+    return f"http://[{host}]:{port}" if found.family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+def routes_from(environment: Mapping[str, str]) -> list[Route]:
+    """Return the routes for a command: to where the variables point, where they do, else to the providers.
+
+    >>> routes_from({"OPENAI_BASE_URL": "https://openrouter.ai/api/v1"})[0].host
+    'openrouter.ai'
+    """
+    routes: list[Route] = []
+    for route in DEFAULT_ROUTES:
+        names = [name for name, prefix in VARIABLES.items() if prefix == route.prefix and environment.get(name)]
+        routes.append(replace(route, upstream=environment[names[0]]) if names else route)
+    return routes
+
+
+def environment_for(environment: Mapping[str, str], address: str) -> dict[str, str]:
+    """Return the environment of a command whose requests are to come to the proxy at `address`.
+
+    >>> environment_for({}, "http://127.0.0.1:8787")["ANTHROPIC_BASE_URL"]
+    'http://127.0.0.1:8787/anthropic'
+    """
+    ours = {name: f"{address}{prefix}" for name, prefix in VARIABLES.items()}
+    for name in ("NO_PROXY", "no_proxy"):
+        ours[name] = f"{environment[name]},{_LOCAL}" if environment.get(name) else _LOCAL
+    return {**environment, **ours}
+
+
+def run_command(app: Proxy, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command whose requests go through the proxy; return its exit status, as a shell has it."""
+    return _run(_run_beside(app, command, environment))
+
+
+async def _run_beside(app: Proxy, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    found = bind("127.0.0.1", 0)
+    ready = asyncio.Event()
+    server = _Server(app, ready.set)
+    serving = asyncio.ensure_future(server.serve(sockets=[found]))
+    waiting = asyncio.ensure_future(ready.wait())
+    try:
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            child = await asyncio.create_subprocess_exec(*command, env=environment_for(environment, address_of(found)))
+        except OSError as error:
+            raise ConfigError(f"{command[0]} cannot be run: {error.strerror or error}") from None
+        with suppress(NotImplementedError):
+            _pass_signals(child)
+        status = await child.wait()
+    finally:
+        waiting.cancel()
+        server.stop()
+        await serving
+    return 128 - status if status < 0 else status
+
+
+def _pass_signals(child: asyncio.subprocess.Process) -> None:
+    """Let the command have the signals that are sent to us. What a terminal sends, it has already."""
+    loop = asyncio.get_running_loop()
+
+    def tell(number: int) -> None:
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    for name in _SIGNALS:
+        if hasattr(signal, name):
+            loop.add_signal_handler(getattr(signal, name), tell, getattr(signal, name))
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if _has_terminal() else lambda: tell(signal.SIGINT))
+
+
+def _has_terminal() -> bool:
+    """Tell whether a terminal sends its signals to our group, and so to the command as well."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return False
+
+
+def _run(work: Any) -> Any:
+    try:
+        import uvloop  # noqa: PLC0415 - not for every system
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
