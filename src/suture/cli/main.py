@@ -5,10 +5,12 @@ Every error is one line, never a traceback.
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO
@@ -38,7 +40,7 @@ _COMMANDS = {
         "repair:run_check",
         "Say what a provider would refuse. Nothing is changed.",
         ("0 acceptable", "1 something was found"),
-        ("check conversation.json", "check --profile mistral --json log.jsonl"),
+        ("check conversation.json", "check --profile mistral --json log.jsonl", "check logs/ 'more/*.jsonl'"),
     ),
     "repair": (
         "repair:run_repair",
@@ -47,6 +49,8 @@ _COMMANDS = {
         (
             "repair conversation.json -o repaired.json",
             "repair --report findings.jsonl - < log.jsonl > repaired.jsonl",
+            "repair --diff conversation.json",
+            "repair --in-place logs/",
         ),
     ),
     "reduce": (
@@ -69,6 +73,12 @@ _COMMANDS = {
         "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is.",
         ("0; if the input is no terminal:", "1 the last turn failed", "130 it was stopped"),
         ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
+    ),
+    "completion": (
+        "completion:run",
+        "Print what makes a shell complete commands and options.",
+        ("0",),
+        ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
     ),
     "view": (
         "view:run",
@@ -94,6 +104,10 @@ _LIMITS = (
     ("--max-length-per-turn", "max_length_per_turn", "shorten_line parallel output of more together (default 200000)"),
 )
 """The limits of a reduction: the option, the engine's name for it, and what it means."""
+
+
+_OPTIONS: set[str] = set()
+"""The long options of all commands, once they were asked for."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,7 +186,19 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of printing its usage and leaving."""
 
     def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message} (see {self.prog} --help)")
+        raise Refusal(f"{message}{_suggest(message)} (see {self.prog} --help)")
+
+
+def _suggest(message: str) -> str:
+    """Return what was probably meant by a word that is unknown.
+
+    >>> _suggest("unrecognized arguments: --profle x")
+    '; did you mean --profile?'
+    """
+    found = re.search(r"invalid choice: '([^']+)|arguments: (--[\w-]+)", message)
+    known = [*_COMMANDS, *PROFILES, *WIRES, *_OPTIONS]
+    near = get_close_matches(found[1] or found[2], known, 1) if found else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class _Version(argparse.Action):
@@ -195,6 +221,23 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     >>> parse(["check", "--wire", "anthropic", "log.json"]).wire
     'anthropic'
     """
+    if argv is None:
+        argv = sys.argv[1:]
+    if argv and argv[0] == "help":  # as other programs have it
+        argv = [*argv[1:2], "--help"]
+    parser = make_parser()
+    asked = parser.parse_args(argv)
+    if asked.command is None:
+        parser.print_help()
+        parser.exit(_UNREADABLE)
+    if getattr(asked, "color", "auto") != "auto":  # what shows things goes by these, as other programs do
+        os.environ["FORCE_COLOR" if asked.color == "always" else "NO_COLOR"] = "1"
+        os.environ.pop("NO_COLOR" if asked.color == "always" else "FORCE_COLOR", None)
+    return asked
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     examples = [example for *_, (example, *_) in _COMMANDS.values()]
     parser = _Parser(prog="suture", **_texts(_ABOUT, (), examples))
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and leave")
@@ -202,11 +245,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, (_, about, statuses, examples) in _COMMANDS.items():
         command = commands.add_parser(name, help=about, **_texts(about, statuses, examples))
         _ADDERS[name](command)
-    asked = parser.parse_args(argv)
-    if asked.command is None:
-        parser.print_help()
-        parser.exit(_UNREADABLE)
-    return asked
+        _OPTIONS.update(option for option in command._option_string_actions if option.startswith("--"))  # noqa: SLF001
+    return parser
 
 
 def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict[str, Any]:
@@ -223,14 +263,16 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
+    _add_files(command)
     _add_rules(command)
     command.add_argument("--json", action="store_true", help="print one JSON object per conversation")
 
 
 def _add_repair(command: argparse.ArgumentParser) -> None:
-    _add_file(command)
+    _add_files(command)
     _add_rules(command)
+    command.add_argument("--diff", action="store_true", help="print what would change as a diff, and write nothing")
+    command.add_argument("--in-place", action="store_true", help="write each file over itself")
     orphans = "a result without a call is kept as user text (the default) or dropped"
     command.add_argument("--orphans", choices=("text", "drop"), default="text", help=orphans)
     command.add_argument("--report", metavar="FILE", help="write what was done, one JSON object per conversation")
@@ -297,9 +339,26 @@ def _add_worker(command: argparse.ArgumentParser) -> None:
     add("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
 
 
-def _add_file(command: argparse.ArgumentParser, *, wire: bool = True) -> None:
+def _add_files(command: argparse.ArgumentParser) -> None:
+    """Add what a command asks that reads any number of histories."""
+    _add_file(command, several=True)
+    add = command.add_argument
+    add("--keep-going", action="store_true", help="report lines that cannot be read, and go on with the next")
+    add("-q", "--quiet", action="store_true", help="show errors only")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: on a terminal)")
+
+
+def _add_completion(command: argparse.ArgumentParser) -> None:
+    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+
+def _add_file(command: argparse.ArgumentParser, *, several: bool = False, wire: bool = True) -> None:
     """Add what a command asks that reads a history."""
-    command.add_argument("file", metavar="FILE", help="the history; - for standard input")
+    if several:
+        what = "histories, folders of them, or patterns; - (and nothing at all) for standard input"
+        command.add_argument("files", metavar="FILE", nargs="*", default=["-"], help=what)
+    else:
+        command.add_argument("file", metavar="FILE", help="the history; - for standard input")
     limit = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
     command.add_argument("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=limit)
     if wire:
@@ -360,6 +419,7 @@ _ADDERS = {
     "reduce": _add_reduce,
     "convert": _add_convert,
     "chat": _add_chat,
+    "completion": _add_completion,
     "view": _add_view,
     "worker": _add_worker,
 }
