@@ -10,13 +10,17 @@ A line, and a document, may have at most `max_bytes` bytes; a larger one is refu
 
 import json
 import math
+import operator
 import os
+import re
 import stat
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from glob import glob, has_magic
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias, cast
 
 import msgspec
@@ -35,6 +39,8 @@ _CHUNK = 1024 * 1024
 _LONGEST_INTEGER = 4300
 _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
+_SURROGATE = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_SUFFIXES = (".json", ".jsonl")
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -204,6 +210,8 @@ class Conversation(NamedTuple):
     lines: Sequence[int] = ()
     """The line of each message, where each has its own."""
     file: str = ""
+    raw: Sequence[bytes] = ()
+    """The bytes it was read from: its own, or those of each message."""
 
     def take(self, wire: str | None) -> tuple[list[Any], str | None]:
         """Return the messages as the engine takes them, and the wire that they say they are of."""
@@ -224,9 +232,17 @@ class Conversation(NamedTuple):
         return [stood.get(id(message)) or message_to_dict(message) for message in messages]
 
     def encode(self, plain: list[Any]) -> bytes:
-        """Return the bytes of this conversation with other messages, newline included."""
+        """Return the bytes of this conversation with other messages; a line that nothing changed stays as it was."""
         if self.layout is Layout.LINES:
-            return b"".join(_to_json(message) + b"\n" for message in plain)
+            raw = {id(message): line for message, line in zip(self.stored, self.raw, strict=False) if _is_sound(line)}
+            return b"".join(_end_line(raw.get(id(message)) or _to_json(message)) for message in plain)
+        if (
+            self.raw
+            and _is_sound(self.raw[0])
+            and len(plain) == len(self.stored)
+            and all(map(operator.is_, plain, self.stored))
+        ):
+            return _end_line(self.raw[0]) if self.many else self.raw[0]
         return self.encode_value(plain if self.holder is None else {**self.holder, self.key: plain})
 
     def encode_value(self, value: Any) -> bytes:
@@ -236,7 +252,7 @@ class Conversation(NamedTuple):
 
     def sendable(self) -> "Conversation":
         """Return it with each lone surrogate replaced by U+FFFD."""
-        return self._replace(stored=sendable(self.stored), holder=sendable(self.holder))
+        return self._replace(stored=sendable(self.stored), holder=sendable(self.holder), raw=())
 
     @property
     def title(self) -> str:
@@ -259,6 +275,21 @@ class Conversation(NamedTuple):
             raise Refusal(_as_options(str(error)), self.file, self.title) from None
         except RecursionError:
             raise Refusal("nested too deeply", self.file, self.title) from None
+
+
+def _is_sound(data: bytes) -> bool:
+    """Return whether no half of a surrogate pair is in JSON that could be read."""
+    if not _SURROGATE.search(data):
+        return True
+    try:
+        _decode(data)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _end_line(line: bytes) -> bytes:
+    return line if line.endswith(b"\n") else line + b"\n"
 
 
 def _to_json(value: Any) -> bytes:
@@ -316,31 +347,49 @@ def _as_options(reason: str) -> str:
 class Source:
     """An open file or pipe: its lines, its rest, and how far it has been read."""
 
-    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES) -> None:
-        self.name = name
+    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> None:
+        self.name, self.keep_going = name, keep_going
+        self.bad: list[Bad] = []
+        """The lines that could not be read, and were left out."""
         self.position = 0
         self.size = _size(file)
         self._file, self._max_bytes = file, max_bytes
 
     def lines(self) -> Iterator[_Numbered]:
-        """Yield the lines that are not blank, with their numbers."""
+        """Yield the lines that are not blank, with their numbers, as they stand there."""
         number = 0
         while line := self._file.readline(self._max_bytes + 2):
             number += 1
             self.position += len(line)
             if number == 1:
                 line = line.removeprefix(_BOM)
-            line = line.rstrip(b"\r\n")
-            if len(line) > self._max_bytes:
+            if len(line.rstrip(b"\r\n")) > self._max_bytes:
                 self._refuse_size(f"line {number}")
             if line and not line.isspace():
                 yield number, line
+
+    def read_lines(self, lines: Iterator[_Numbered]) -> Iterator[tuple[int, Any, bytes]]:
+        """Yield the values of lines. A last line that ends too early is left out, as are bad ones if that is asked."""
+        for number, data in lines:
+            try:
+                yield number, _read_line(number, data), data
+            except Refusal as refusal:
+                torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
+                if not (torn or self.keep_going):
+                    raise
+                self.bad.append(Bad(number, data, refusal.within(self.name), torn))
+
+    def skip(self, number: int, data: bytes, refusal: Refusal) -> None:
+        """Leave a line out that is no conversation, if that is asked; raise otherwise."""
+        if not self.keep_going:
+            raise refusal
+        self.bad.append(Bad(number, data, refusal.within(self.name), torn=False))
 
     def document(self, first: bytes) -> bytearray:
         """Return the whole document that begins with the line `first`, which was read already."""
         if self.size is not None and self.size > self._max_bytes:
             self._refuse_size()
-        data = bytearray(first + b"\n")
+        data = bytearray(first)
         while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
             self.position += len(chunk)
             data += chunk
@@ -352,20 +401,54 @@ class Source:
         raise Refusal(f"larger than --max-bytes {self._max_bytes}", place)
 
 
+class Bad(NamedTuple):
+    """A line that could not be read."""
+
+    line: int
+    data: bytes
+    refusal: Refusal
+    torn: bool
+    """Whether it is the last one and only ends too early, as a crash leaves it."""
+
+
 @contextmanager
-def open_source(path: str, max_bytes: int = MAX_BYTES) -> Generator[Source]:
+def open_source(path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> Generator[Source]:
     """Open a file, or standard input for `-`."""
     if path == "-":
         if sys.stdin is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard input")
-        yield Source(sys.stdin.buffer, "standard input", max_bytes)
+        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going)
         return
     try:
         file = open(path, "rb")  # noqa: PTH123, SIM115 - closed below; a path from the command line is a string
     except (OSError, ValueError) as error:
         raise refuse_system("read", error, path) from None
     with file:
-        yield Source(file, path, max_bytes)
+        yield Source(file, path, max_bytes, keep_going=keep_going)
+
+
+def find_files(paths: Sequence[str]) -> list[str]:
+    """Return the files that are asked for: each path, what a pattern matches, and what a directory holds of JSON.
+
+    >>> find_files(["-"])
+    ['-']
+    """
+    found: list[str] = []
+    for path in paths:
+        place = Path(path)
+        if path != "-" and place.is_dir():
+            below = sorted(str(file) for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+            if not below:
+                raise Refusal(f"there is no {' or '.join(_SUFFIXES)} file below it", path)
+            found += below
+        elif path != "-" and has_magic(path) and not place.exists():
+            matched = sorted(glob(path, recursive=True))  # noqa: PTH207 - a path from the command line is a string
+            if not matched:
+                raise Refusal("nothing matches it", path)
+            found += find_files(matched)
+        else:
+            found.append(path)
+    return list(dict.fromkeys(found))
 
 
 def read_conversations(source: Source) -> Iterator[Conversation]:
@@ -388,39 +471,46 @@ def _read(source: Source) -> Iterator[Conversation]:
     try:
         value = _read_line(number, data)
     except _CutOff:
-        yield _open_conversation(_read_document(source, number, data), line=number, layout=Layout.PRETTY)
+        yield _read_document(source, number, data)
         return
     if _is_message(value):
-        yield _read_messages(number, value, lines)
+        yield _read_messages(source, (number, value, data), lines)
         return
     second = next(lines, None)
-    yield _open_conversation(value, line=number, many=second is not None)
-    for line, data in chain([second], lines) if second is not None else ():
-        value = _read_line(line, data)
-        if _is_message(value):
-            reason = f"expected a conversation, as in line {number}, found a single message"
-            raise Refusal(reason, f"line {line}")
-        yield _open_conversation(value, line=line, many=True)
+    yield _open_conversation(value, line=number, many=second is not None)._replace(raw=[data])
+    rest = chain([second], lines) if second is not None else iter(())
+    for line, each, raw in source.read_lines(rest):
+        try:
+            conversation = _open_conversation(each, line=line, many=True)._replace(raw=[raw])
+        except Refusal as refusal:
+            alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
+            source.skip(line, raw, alone if _is_message(each) else refusal)
+            continue
+        yield conversation
 
 
-def _read_messages(number: int, message: Any, lines: Iterator[_Numbered]) -> Conversation:
-    """Return the conversation whose first message was read from line `number`."""
-    messages, numbers = [message], [number]
-    for line, data in lines:
-        value = _read_line(line, data)
+def _read_messages(source: Source, first: tuple[int, Any, bytes], lines: Iterator[_Numbered]) -> Conversation:
+    """Return the conversation whose first message was read already."""
+    numbers, messages, raw = [first[0]], [first[1]], [first[2]]
+    for line, value, data in source.read_lines(lines):
         if not _is_message(value):
             found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
-            raise Refusal(f"expected a message, as in line {number}, found {found}", f"line {line}")
+            reason = f"expected a message, as in line {first[0]}, found {found}"
+            source.skip(line, data, Refusal(reason, f"line {line}"))
+            continue
         messages.append(value)
         numbers.append(line)
-    return Conversation(messages, number, layout=Layout.LINES, lines=numbers)
+        raw.append(data)
+    return Conversation(messages, first[0], layout=Layout.LINES, lines=numbers, raw=raw)
 
 
-def _read_document(source: Source, number: int, first: bytes) -> Any:
+def _read_document(source: Source, number: int, first: bytes) -> Conversation:
+    data = source.document(first)
     try:
-        return _read_json(source.document(first), number)
+        value = _read_json(data, number)
     except InputError as error:
         raise _locate(error) from None
+    return _open_conversation(value, line=number, layout=Layout.PRETTY)._replace(raw=[bytes(data)])
 
 
 def _read_line(number: int, data: bytes) -> Any:

@@ -5,11 +5,13 @@ Every error is one line, never a traceback.
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO
@@ -39,7 +41,7 @@ _COMMANDS = {
         "repair:run_check",
         "Say what a provider would refuse. Nothing is changed.",
         ("0 acceptable", "1 something was found"),
-        ("check conversation.json", "check --profile mistral --json log.jsonl"),
+        ("check conversation.json", "check --profile mistral --json log.jsonl", "check logs/ 'more/*.jsonl'"),
     ),
     "repair": (
         "repair:run_repair",
@@ -48,6 +50,8 @@ _COMMANDS = {
         (
             "repair conversation.json -o repaired.json",
             "repair --report findings.jsonl - < log.jsonl > repaired.jsonl",
+            "repair --diff conversation.json",
+            "repair --in-place logs/",
         ),
     ),
     "reduce": (
@@ -70,6 +74,12 @@ _COMMANDS = {
         "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is.",
         ("0; if the input is no terminal:", "1 the last turn failed", "130 it was stopped"),
         ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
+    ),
+    "completion": (
+        "completion:run",
+        "Print what makes a shell complete commands and options.",
+        ("0",),
+        ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
     ),
     "view": (
         "view:run",
@@ -199,7 +209,20 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of printing its usage and leaving."""
 
     def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message} (see {self.prog} --help)")
+        raise Refusal(f"{message}{_suggest(message)} (see {self.prog} --help)")
+
+
+def _suggest(message: str) -> str:
+    """Return what was probably meant by a word that is unknown.
+
+    >>> _suggest("unrecognized arguments: --profle x")
+    '; did you mean --profile?'
+    """
+    found = re.search(r"invalid choice: '([^']+)|arguments: (--[\w-]+)", message)
+    options = [flag for command in _OPTIONS.values() for flags, _ in command for flag in flags]
+    known = [*_COMMANDS, *PROFILES, *WIRES, *options]
+    near = get_close_matches(found[1] or found[2], known, 1) if found else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class _Version(argparse.Action):
@@ -222,6 +245,23 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     >>> parse(["check", "--wire", "anthropic", "log.json"]).wire
     'anthropic'
     """
+    if argv is None:
+        argv = sys.argv[1:]
+    if argv and argv[0] == "help":  # as other programs have it
+        argv = [*argv[1:2], "--help"]
+    parser = make_parser()
+    asked = parser.parse_args(argv)
+    if asked.command is None:
+        parser.print_help()
+        parser.exit(_UNREADABLE)
+    if getattr(asked, "color", "auto") != "auto":  # what shows things goes by these, as other programs do
+        os.environ["FORCE_COLOR" if asked.color == "always" else "NO_COLOR"] = "1"
+        os.environ.pop("NO_COLOR" if asked.color == "always" else "FORCE_COLOR", None)
+    return asked
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     examples = [example for *_, (example, *_) in _COMMANDS.values()]
     parser = _Parser(prog="suture", **_texts(_ABOUT, (), examples))
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and leave")
@@ -232,11 +272,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         for flags, settings in _OPTIONS[name]:
             holder = groups[settings["group"]] if "group" in settings else command
             holder.add_argument(*flags, **{key: value for key, value in settings.items() if key != "group"})
-    asked = parser.parse_args(argv)
-    if asked.command is None:
-        parser.print_help()
-        parser.exit(_UNREADABLE)
-    return asked
+    return parser
 
 
 def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict[str, Any]:
@@ -292,6 +328,7 @@ def _option(*flags: str, **settings: Any) -> _Option:
     return flags, settings
 
 
+_HISTORIES = "histories, folders of them, or patterns; - (and nothing at all) for standard input"
 _LARGEST = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
 _TAIL = "calls at the end without a result are answered (the default) or left open"
 _ORPHANS = "a result without a call is kept as user text (the default) or dropped"
@@ -313,6 +350,13 @@ _SESSIONS = "session files, or folders of them (default: those of Claude Code, C
 _FILE = (
     _option("file", metavar="FILE", help="the history; - for standard input"),
     _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
+)
+_FILES = (
+    _option("files", metavar="FILE", nargs="*", default=["-"], help=_HISTORIES),
+    _FILE[1],
+    _option("--keep-going", action="store_true", help="report lines that cannot be read, and go on with the next"),
+    _option("-q", "--quiet", action="store_true", help="show errors only"),
+    _option("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: on a terminal)"),
 )
 _WIRE = _option("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
 _PROFILE = _option("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
@@ -339,11 +383,13 @@ _ROUTES = (
 
 _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "check": (
-        *(*_FILE, _WIRE, *_RULES),
+        *(*_FILES, _WIRE, *_RULES),
         _option("--json", action="store_true", help="print one JSON object per conversation"),
     ),
     "repair": (
-        *(*_FILE, _WIRE, *_RULES),
+        *(*_FILES, _WIRE, *_RULES),
+        _option("--diff", action="store_true", help="print what would change as a diff, and write nothing"),
+        _option("--in-place", action="store_true", help="write each file over itself"),
         _option("--orphans", choices=("text", "drop"), default="text", help=_ORPHANS),
         _option("--report", metavar="FILE", help="write what was done, one JSON object per conversation"),
         *(_LANGUAGE, _OUTPUT),
@@ -383,6 +429,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         _option("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2]),
         _option("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens"),
     ),
+    "completion": (_option("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
     "view": (
         *(*_FILE, _WIRE, _PROFILE),
         _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),

@@ -170,6 +170,35 @@ class _StreamOutput(Output):
         self._file.close()
 
 
+class _LiveOutput(Output):
+    """Standard output, which gets its bytes as they come: whoever reads it need not wait for the end."""
+
+    def __init__(self) -> None:
+        if sys.stdout is None:  # so it is, where a shell closed it
+            raise Refusal("is closed", "standard output")
+        super().__init__(sys.stdout.buffer, "")
+
+    def write(self, data: bytes) -> None:
+        with self._refused():
+            self._file.write(
+                b"".join(map(escape_json, data.splitlines(keepends=True))) if is_terminal(sys.stdout) else data
+            )
+            self._file.flush()
+
+    def finish(self) -> None:
+        """Nothing is held back."""
+
+    def publish(self) -> None:
+        """It was seen at once."""
+
+    @property
+    def published(self) -> bool:
+        return True
+
+    def discard(self) -> None:
+        """What was written stays."""
+
+
 def open_output(path: str | None) -> Output:
     """Return the output for `path`; standard output for none, and for `-`."""
     if path is None or path == "-":
@@ -192,9 +221,9 @@ class Outputs:
         self._stack = stack
         self._all: list[Output] = []
 
-    def open(self, path: str | None = None) -> Output:
-        """Return one more; standard output for no path, and for `-`."""
-        output = open_output(path)
+    def open(self, path: str | None = None, *, live: bool = False) -> Output:
+        """Return one more; standard output for no path, and for `-`. One that is `live` shows its bytes at once."""
+        output = _LiveOutput() if live else open_output(path)
         self._stack.callback(output.discard)
         self._all.append(output)
         return output
@@ -242,7 +271,7 @@ class Screen:
     """
 
     def __init__(self, stream: TextIO | None, write_line: Callable[[str], object] | None = None) -> None:
-        self._console = _console(stream) if is_terminal(stream) else None
+        self._console = _console(stream) if is_terminal(stream) or "FORCE_COLOR" in os.environ else None
         self._write_line: Callable[[str], object] = write_line or partial(print, file=stream)
 
     def say(self, text: str, style: str = "") -> None:
@@ -406,13 +435,13 @@ class Progress:
     that nothing stands in the way.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, quiet: bool = False) -> None:
         self.count = 0
         self._source = source
         self._drawn_at = 0.0
         self._shown = False
         self._bar: Any = None
-        visible = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        visible = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
         self._draws_from = _MANY if visible else sys.maxsize
 
     def step(self) -> None:
@@ -457,9 +486,9 @@ class Progress:
 
 
 @contextmanager
-def progress_on(source: Source) -> Generator[Progress]:
+def progress_on(source: Source, *, quiet: bool = False) -> Generator[Progress]:
     """Show the progress on `source`, and take it away at the end."""
-    progress = Progress(source)
+    progress = Progress(source, quiet=quiet)
     try:
         yield progress
     finally:

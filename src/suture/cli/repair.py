@@ -1,77 +1,145 @@
 """`suture check` says what a provider would refuse; `suture repair` writes the history repaired, in its old form.
 
 Exit status 0 if nothing was found, or all was mended; else 1. What `check` finds is shown as it is found on a terminal;
-in a pipe nothing is written unless the whole input could be read. What `repair` does is shown on standard output if the
-history goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
+in a pipe nothing is written unless the whole input could be read. `repair` writes each line as it comes if it writes to
+standard output, and lines that need no repair byte for byte. What it does is shown on standard output if the history
+goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
 """
 
+import json
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
+from difflib import unified_diff
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations
+from suture.cli.files import Conversation, Refusal, Source, find_files, open_source, read_conversations
 from suture.cli.outline import compare
-from suture.cli.output import Outputs, Screen, complain, is_terminal, progress_on
-from suture.repair import Repaired, check, repair, visible_json
+from suture.cli.output import Output, Outputs, Screen, complain, is_terminal, progress_on
+from suture.repair import Repaired, Report, check, repair, visible_json
 
 _VIEWS = 10
 """How many conversations of one file are shown before and after."""
 
 
 def run_check(asked: Namespace) -> int:
-    """Check every conversation of a file and print what was found."""
-    found = 0
+    """Check every conversation of the files and print what was found."""
+    files = find_files(asked.files)
     with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
         outputs = Outputs(stack)
         output = outputs.open()
-        screen = outputs.screen(output)
-        progress = stack.enter_context(progress_on(source))
-        many = False
-        for conversation in read_conversations(source):
-            with conversation.located():
-                messages, wire = conversation.take(asked.wire)
-                report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
-            many = conversation.many
-            found += not report.acceptable
-            if asked.json:
-                line = visible_json({"line": conversation.line, "report": report.to_dict()})
-                output.write(line.encode() + b"\n")
-            elif not (many and report.acceptable):
-                with progress.paused():
-                    screen.report(report, conversation.title)
-            progress.step()
-        progress.close()
-        if many and not asked.json:
-            count = progress.count
-            screen.say(f"{plural(count, 'conversation')}: {count - found} acceptable, {found} with findings")
+        check_one = _Check(asked, outputs.screen(output), output, several=len(files) > 1)
+        for file in files:
+            check_one.read(file)
+        check_one.say_sum()
         outputs.publish()
-    return 1 if found else 0
+    return check_one.status
+
+
+class _Check:
+    """The check of some files, and what has been counted so far."""
+
+    def __init__(self, asked: Namespace, screen: Screen, output: Output, *, several: bool) -> None:
+        self._asked, self._screen, self._output, self._several = asked, screen, output, several
+        self._count = self._found = 0
+        self._many = several
+        self.status = 0
+
+    def read(self, file: str) -> None:
+        asked = self._asked
+        with ExitStack() as stack:
+            source = stack.enter_context(open_source(file, asked.max_bytes, keep_going=asked.keep_going))
+            progress = stack.enter_context(progress_on(source, quiet=asked.quiet))
+            for conversation in read_conversations(source):
+                with conversation.located():
+                    messages, wire = conversation.take(asked.wire)
+                    report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
+                self._many |= conversation.many
+                with progress.paused():
+                    self._show(conversation, report, file)
+                progress.step()
+            self._count += progress.count
+        self.status = max(self.status, tell_bad(source, "left out"), 1 if self._found else 0)
+
+    def _show(self, conversation: Conversation, report: Report, file: str) -> None:
+        self._found += not report.acceptable
+        if self._asked.json:
+            named = {"file": file} if self._several else {}
+            line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
+            self._output.write(line.encode() + b"\n")
+        elif not self._asked.quiet and not (self._many and report.acceptable):
+            title = ", ".join(part for part in (file if self._several else "", conversation.title) if part)
+            self._screen.report(report, title)
+
+    def say_sum(self) -> None:
+        """Say how many were acceptable, where there were several."""
+        if self._many and not self._asked.json and not self._asked.quiet:
+            good = self._count - self._found
+            self._screen.say(f"{plural(self._count, 'conversation')}: {good} acceptable, {self._found} with findings")
 
 
 def run_repair(asked: Namespace) -> int:
-    """Repair every conversation of a file and write them all."""
+    """Repair every conversation of the files and write them all."""
     if asked.output == "-":
         asked.output = None
-    _check_paths(asked)
+    files = find_files(asked.files)
+    targets = _choose_targets(asked, files)
+    status = 0
+    for file, target in zip(files, targets, strict=True):
+        one = Namespace(**{**vars(asked), "file": file, "output": target})
+        _check_paths(one)
+        status = max(status, _repair_file(one))
+    return status
+
+
+def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
+    """Return where each repaired file goes."""
+    if asked.in_place:
+        if asked.output is not None or "-" in files:
+            raise Refusal("--in-place writes each file over itself: it takes no -o, and no standard input")
+        return list(files)
+    if asked.output is not None and Path(asked.output).is_dir():
+        targets = [str(Path(asked.output, Path(file).name)) for file in files]
+        if len(set(targets)) < len(files):
+            raise Refusal("two files of one name would be written there", asked.output)
+        return list(targets)
+    if len(files) > 1 and not asked.diff:
+        raise Refusal("several files need -o DIRECTORY (one that exists) or --in-place")
+    return [asked.output for _ in files]
+
+
+def _repair_file(asked: Namespace) -> int:
     with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
+        source = stack.enter_context(open_source(asked.file, asked.max_bytes, keep_going=asked.keep_going))
         job = _Job(asked, source, stack)
         for conversation in read_conversations(source):
+            job.pass_bad(source)
             job.repair(conversation)
+        job.pass_bad(source)
         job.finish()
+    status = tell_bad(source, "left as it is")
     if job.unresolved:
         line = f"suture: {source.name}, {job.first_unresolved}"
         if job.unresolved > 1:
             line += f" (and {job.unresolved - 1} more)"
         complain(visible(line))
-    return 1 if job.unresolved else 0
+    return max(status, 1 if job.unresolved or (asked.diff and job.changed) else 0)
+
+
+def tell_bad(source: Source, fate: str) -> int:
+    """Say which lines could not be read; return the exit status that comes of it.
+
+    A last line that was cut off is what a crash leaves: it is left out, and that is no error.
+    """
+    for bad in source.bad:
+        complain(visible(f"suture: {bad.refusal}; {'left out: only its beginning was written' if bad.torn else fate}"))
+    return 2 if any(not bad.torn for bad in source.bad) else 0
 
 
 class _Job:
@@ -80,10 +148,12 @@ class _Job:
     def __init__(self, asked: Namespace, source: Source, stack: ExitStack) -> None:
         self._asked = asked
         self._outputs = Outputs(stack)
-        self._history = self._outputs.open(asked.output)
+        self._history = self._outputs.open(asked.output, live=asked.output is None)
         self._report = self._outputs.open(asked.report) if asked.report is not None else None
-        self._screen = None if asked.report == "-" else self._outputs.screen_beside(asked.output)
-        self._progress = stack.enter_context(progress_on(source))
+        quiet = asked.quiet or asked.diff or asked.report == "-"
+        self._screen = None if quiet else self._outputs.screen_beside(asked.output)
+        self._progress = stack.enter_context(progress_on(source, quiet=asked.quiet))
+        self._passed = 0
         self.changed = self.unresolved = 0
         self.first_unresolved = ""
 
@@ -100,7 +170,8 @@ class _Job:
                 orphans=asked.orphans,
                 language=asked.language,
             )
-            self._history.write(conversation.encode(conversation.give(taken, repaired.messages)))
+            given = conversation.give(taken, repaired.messages)
+            self._history.write(self._diff(conversation, given) if asked.diff else conversation.encode(given))
         if self._report is not None:
             self._report.write(_record(conversation, repaired))
         if self._screen is not None and not repaired.report.acceptable:
@@ -108,6 +179,13 @@ class _Job:
                 self._show(self._screen, conversation.title, taken, repaired)
         self._count(conversation, repaired)
         self._progress.step()
+
+    def pass_bad(self, source: Source) -> None:
+        """Write lines that could not be read as they are; what a crash has cut off is left out."""
+        for bad in source.bad[self._passed :]:
+            if not (bad.torn or self._asked.diff):
+                self._history.write(bad.data)
+        self._passed = len(source.bad)
 
     def finish(self) -> None:
         """Let everything be seen at once."""
@@ -117,6 +195,12 @@ class _Job:
             line = f"{plural(count, 'conversation')}, {self.changed} changed"
             self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
         self._outputs.publish()
+
+    def _diff(self, conversation: Conversation, given: list[Any]) -> bytes:
+        """Return what a repair changes, as a unified diff of the messages, one field a line."""
+        name = ", ".join(part for part in (conversation.file, conversation.title) if part)
+        old, new = ([line for each in side for line in _as_lines(each)] for side in (conversation.stored, given))
+        return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}")).encode(errors="backslashreplace")
 
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
@@ -133,6 +217,10 @@ class _Job:
             places = [place for place in (conversation.title, f"message {finding.index}") if place]
             self.first_unresolved = f"{', '.join(places)}: not mended: {finding.problem}; {finding.says}"
         self.unresolved += len(repaired.unresolved)
+
+
+def _as_lines(message: Any) -> list[str]:
+    return f"{json.dumps(message, indent=1, ensure_ascii=False)}\n".splitlines(keepends=True)
 
 
 def _record(conversation: Conversation, repaired: Repaired[Any]) -> bytes:
