@@ -126,7 +126,6 @@ def test_without_a_command_the_help_is_shown():
 
 WRONG = [
     pytest.param(["mend", "x"], "invalid choice: 'mend'", id="an unknown command"),
-    pytest.param(["check"], "required: FILE", id="no file"),
     pytest.param(["check", "--wire", "telegraph", "x"], "invalid choice: 'telegraph'", id="an unknown wire"),
     pytest.param(["check", "--profile", "acme", "x"], "invalid choice: 'acme'", id="an unknown profile"),
     pytest.param(["check", "--max-bytes", "-5", "x"], "above 0", id="a negative size"),

@@ -53,7 +53,7 @@ def test_several_files_are_repaired_in_place_or_into_a_folder(folder: Path, tmp_
     out = tmp_path / "out"
     out.mkdir()
     assert run("repair", folder / "good.json", folder / "below", "-o", out).status == 0
-    assert (out / "good.json").read_bytes() == good
+    assert (out / "good.json").read_bytes() == good + b"\n"
     assert run("check", out).status == 0
     assert run("repair", "--in-place", folder / "good.json", folder / "below").status == 0
     assert run("check", folder / "below").status == 0
@@ -88,7 +88,7 @@ def test_messages_that_nothing_changed_keep_their_lines(tmp_path: Path):
 
 
 def test_a_good_document_comes_back_as_it_was():
-    data = json.dumps(GOOD, indent=3).encode()
+    data = json.dumps(GOOD, indent=3).encode() + b"\n"
     assert run("repair", "-", stdin=data).out.encode() == data
 
 

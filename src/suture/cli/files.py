@@ -18,7 +18,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from glob import glob, has_magic
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias, cast
@@ -39,7 +39,7 @@ _CHUNK = 1024 * 1024
 _LONGEST_INTEGER = 4300
 _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
-_SURROGATE = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
@@ -242,7 +242,7 @@ class Conversation(NamedTuple):
             and len(plain) == len(self.stored)
             and all(map(operator.is_, plain, self.stored))
         ):
-            return _end_line(self.raw[0]) if self.many else self.raw[0]
+            return _end_line(self.raw[0])
         return self.encode_value(plain if self.holder is None else {**self.holder, self.key: plain})
 
     def encode_value(self, value: Any) -> bytes:
@@ -441,7 +441,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
             if not below:
                 raise Refusal(f"there is no {' or '.join(_SUFFIXES)} file below it", path)
             found += below
-        elif path != "-" and has_magic(path) and not place.exists():
+        elif any(sign in path for sign in "*?") and not place.exists():
             matched = sorted(glob(path, recursive=True))  # noqa: PTH207 - a path from the command line is a string
             if not matched:
                 raise Refusal("nothing matches it", path)

@@ -180,9 +180,9 @@ class _LiveOutput(Output):
 
     def write(self, data: bytes) -> None:
         with self._refused():
-            self._file.write(
-                b"".join(map(escape_json, data.splitlines(keepends=True))) if is_terminal(sys.stdout) else data
-            )
+            if is_terminal(sys.stdout):
+                data = b"".join(map(escape_json, data.splitlines(keepends=True)))
+            self._file.write(data)
             self._file.flush()
 
     def finish(self) -> None:

@@ -194,7 +194,8 @@ class _Job:
             count = self._progress.count
             line = f"{plural(count, 'conversation')}, {self.changed} changed"
             self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
-        self._outputs.publish()
+        if not self._asked.in_place or self.changed or self._passed:  # else the file stays as it is
+            self._outputs.publish()
 
     def _diff(self, conversation: Conversation, given: list[Any]) -> bytes:
         """Return what a repair changes, as a unified diff of the messages, one field a line."""
