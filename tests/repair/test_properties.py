@@ -13,7 +13,7 @@ import suture
 from suture.messages import History
 from suture.profiles import PROFILES, get_profile
 from suture.repair import Cause, Follower, make_options, placeholder_text
-from suture.repair.engine import Walk
+from suture.repair.walk import Walk
 from suture.wires import WIRES, get_wire
 from tests.histories import Step, atoms, flat, write
 
@@ -179,7 +179,7 @@ def assert_one_path(wire: str, profile: str, messages: list[Any], **options: Any
     """Assert that `repair` gives what the thorough look at everything gives."""
     quick = suture.repair(messages, wire=wire, profile=profile, **options)
     walk = Walk(get_wire(wire), get_profile(profile), make_options(**options), messages)
-    walk._look_at_everything(len(messages))
+    walk.look_at_everything(len(messages))
     walk.fit.finish()
     assert list(quick.messages) == walk.out
     assert quick.report == walk.report()

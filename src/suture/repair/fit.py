@@ -97,17 +97,31 @@ class Fit:
 
     def pass_by(self, messages: Sequence[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
-        if not self.begun:
-            roles = (self.wire.view(messages[index]).role for index in range(start, stop))
-            self.begun = any(role != "system" for role in roles) or not self.profile.system_outside
-        last = messages[stop - 1]
-        view = self.wire.view(last)
         self._drop_reasoning()
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
         self.out += messages[start : stop - 1]
-        self._held = _Held(last, view.role, stop - 1, bool(view.results))
+        self._hold_last(messages, start, stop)
+
+    def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
+        """Hold the last of `messages[start:stop]`, which are acceptable as they are."""
+        view = self.wire.view(messages[stop - 1])
+        self._held = _Held(messages[stop - 1], view.role, stop - 1, bool(view.results))
+        roles = (self.wire.view(messages[index]).role for index in range(start, stop))
+        self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
+
+    def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int) -> None:
+        """Take back `messages[start:stop]`, the end of what passed by last, which was `messages[since:stop]`."""
+        del self.out[len(self.out) - (stop - start) :]
+        self.begun = since > 0
+        self._hold_last(messages, since, start)
+        gone = messages[start:stop]
+        items = {self.wire.item_id(message) for message in gone} if self.items else set[str]()
+        calls = {call.id for message in gone for call in self.wire.view(message).calls} if self.ids else set[str]()
+        for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
+            while used and next(reversed(used)) in taken:
+                used.popitem()
 
     @property
     def last(self) -> str:

@@ -61,6 +61,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -200,6 +201,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
         except (KeyError, StopIteration, *NO_OBJECT):  # a field is not what it should be: that needs a second look
             pass
         return place
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in messages that passed a glance."""
+        made = [message["tool_calls"] for message in iterate(messages, start, stop) if message.get("tool_calls")]
+        return [call["id"] for calls in made for call in calls]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Chat's: certainly where it has a field of its own."""

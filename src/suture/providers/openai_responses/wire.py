@@ -250,6 +250,14 @@ class OpenAIResponsesWire(ItemWire):
         _forget(messages[closed:place], used, items)
         return closed
 
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in items that passed a glance."""
+        return [item["call_id"] for item in iterate(messages, start, stop) if item.get("type") == "function_call"]
+
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of items that passed a glance."""
+        return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
+
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list first refers to an item that the service keeps."""
         places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
