@@ -38,6 +38,10 @@ KINDS: dict[str, tuple[list[Step], list[Step]]] = {
         [("result", "x", "f", "three")],
     ),
     "a result by half of an id": (group("x|y"), [("result", "y", "f", "late")]),
+    "a result of an id that is half of a later one": (
+        [*group("x"), *group("x|y", ("x|y", "fine"))],
+        [("result", "x", "f", "late")],
+    ),
     "a copy by the other half": (group("x|y", ("x|y", "fine")), [("result", "x", "f", "fine")]),
     "a stray result": (group("x", ("x", "fine"), ("z", "whose?")), []),
     "a stray result far from any call": (group("x", ("x", "fine")), [("result", "z", "f", "whose?")]),

@@ -1,6 +1,6 @@
 """Where the calls of a history stand, by what their results know them by."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
@@ -62,12 +62,7 @@ class CallIndex:
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
         self._extend(before)
-        for number in range(self._last_ids.get(key, -1), -1, -1):
-            if key in self._ids[number]:
-                for place in range(min(self._chunks[number].stop, before) - 1, self._chunks[number].start - 1, -1):
-                    if any(call.id and self._wire.key(call) == key for call in self.view(place).calls):
-                        return place
-        return -1
+        return self._search(self._ids, self._last_ids, key, before, lambda call: [self._wire.key(call)])
 
     def find_alias(self, name: Key, before: int) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
@@ -75,12 +70,25 @@ class CallIndex:
         for number in range(len(self._aliases), len(self._chunks)):
             self._aliases.append(self._read_aliases(self._chunks[number], self._ids[number]))
             self._last_aliases.update(dict.fromkeys(self._aliases[number], number))
-        for number in range(self._last_aliases.get(name, -1), -1, -1):
-            if name in self._aliases[number]:
-                for place in range(min(self._chunks[number].stop, before) - 1, self._chunks[number].start - 1, -1):
-                    if any(name in self._other_names(call) for call in self.view(place).calls):
-                        return max(place, self.find(name, before))
-        return self.find(name, before)
+        found = self._search(self._aliases, self._last_aliases, name, before, self._other_names)
+        return max(found, self.find(name, before))
+
+    def _search(
+        self,
+        names: list[list[Key]],
+        last: dict[Key, int],
+        name: Key,
+        before: int,
+        name_call: Callable[[Call], list[Key]],
+    ) -> int:
+        """Return the last place of a name among those of the chunks."""
+        for number in range(last.get(name, -1), -1, -1):
+            if name in names[number]:
+                chunk = self._chunks[number]
+                for place in range(min(chunk.stop, before) - 1, chunk.start - 1, -1):
+                    if any(call.id and name in name_call(call) for call in self.view(place).calls):
+                        return place
+        return -1
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""

@@ -33,8 +33,6 @@ class Parts(Struct, frozen=True):
 
     ranges: Sequence[range]
     index: CallIndex
-    length: int
-    """How long the history is."""
 
     def want(self, place: int) -> None:
         """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
@@ -263,7 +261,7 @@ class _Gathering:
     def _look_ahead(self, parts: Parts, reference: Reference, number: int) -> None:
         """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
         turns, records, part = self.found.turns, self.found.records, self._part(parts, reference)
-        if part.stop == parts.length:
+        if part.stop == len(self.messages):
             return
         following = turns[number] if number < len(turns) else None
         if following is not None and self._are_together(following, reference):

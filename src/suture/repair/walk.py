@@ -227,7 +227,7 @@ class Walk:
             if cluster.start < place:
                 return self._go_back(cluster.start, place)
             try:
-                parts = Parts(cluster.ranges, self._index, len(self.raw))
+                parts = Parts(cluster.ranges, self._index)
                 paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
                 for part in cluster.ranges:
                     self._want_next(paired, part)

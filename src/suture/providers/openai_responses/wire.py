@@ -188,16 +188,12 @@ class OpenAIResponsesWire(ItemWire):
 
     name = "openai-responses"
     text_arguments = True
+    glances_at_rules = True
     set_like = True
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
     named_results = False
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
-
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
