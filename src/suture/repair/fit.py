@@ -503,7 +503,7 @@ class Fit:
         held = self._held
         while held is not None and held.role == "assistant" and "trailing-thinking" in self.rules:
             rest = self.wire.without_trailing_thinking(held.message)
-            if rest is held.message or not self._find_at("trailing-thinking", held.index, "dropped"):
+            if rest is held.message or not self._find("trailing-thinking", held, "dropped"):
                 return
             self.changed = True
             if rest is not None:
@@ -589,15 +589,12 @@ class Fit:
         item.message, item.view = message, self.wire.view(message)
         self.changed = True
 
-    def _find(self, problem: str, item: Item, done: str, call: Call | None = None) -> bool:
+    def _find(self, problem: str, item: Item | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
-        return self._find_at(problem, item.index, done, call)
-
-    def _find_at(self, problem: str, index: int, done: str, call: Call | None = None) -> bool:
         rule: Rule | None = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""
         call_id, name = (call.id, call.name) if call else ("", "")
-        found = Finding(index=index, problem=problem, call_id=call_id, name=name, done=done)
+        found = Finding(index=item.index, problem=problem, call_id=call_id, name=name, done=done)
         self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))
         return bool(done)

@@ -165,10 +165,10 @@ class _Rebuilding:
         for record in behind:
             if speaker := _speaker(record.view):
                 return speaker
-        outside = (
-            look(self.wire, self.messages[at], at)[1] for at in range(self.ranges[part].stop, len(self.messages))
-        )
-        return next(filter(None, map(_speaker, outside)), "")
+        for at in range(self.ranges[part].stop, len(self.messages)):
+            if speaker := _speaker(look(self.wire, self.messages[at], at)[1]):
+                return speaker
+        return ""
 
     def _tail_is_open(self) -> bool:
         """Tell whether nothing but its own results follows the last turn."""

@@ -256,8 +256,8 @@ class OpenAIResponsesWire(ItemWire):
 
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list first refers to an item that the service keeps."""
-        places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
-        return next(places, len(messages))
+        kinds = [item.get("type") if item.__class__ is dict else word(item, "type") for item in messages]
+        return kinds.index("item_reference") if "item_reference" in kinds else len(messages)
 
     def family(self, thing: Call | Result) -> str:
         """Return the type of call: each has its own type of output."""
