@@ -116,9 +116,8 @@ class Fit:
         del self.out[len(self.out) - (stop - start) :]
         self.begun = since > 0
         self._hold_last(messages, since, start)
-        gone = messages[start:stop]
-        items = {self.wire.item_id(message) for message in gone} if self.items else set[str]()
-        calls = {call.id for message in gone for call in self.wire.view(message).calls} if self.ids else set[str]()
+        items = set(self.wire.item_ids(messages, start, stop))
+        calls = set(self.wire.call_ids(messages, start, stop))
         for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
             while used and next(reversed(used)) in taken:
                 used.popitem()

@@ -5,7 +5,9 @@ from typing import Any
 
 from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
 
-_CHUNK = 256
+_CHUNK = 64
+_NEAR = 32
+"""How many messages are looked at before the ids of all are read: most results speak of a call nearby."""
 
 
 def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
@@ -61,6 +63,9 @@ class CallIndex:
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
+        for place in range(before - 1, max(before - _NEAR, 0) - 1, -1):
+            if any(call.id and self._wire.key(call) == key for call in self.view(place).calls):
+                return place
         self._extend(before)
         return self._search(self._ids, self._last_ids, key, before, lambda call: [self._wire.key(call)])
 
