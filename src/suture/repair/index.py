@@ -6,7 +6,7 @@ from typing import Any
 from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
 
 _CHUNK = 64
-_NEAR = 32
+_NEAR = 16
 """How many messages are looked at before the ids of all are read: most results speak of a call nearby."""
 
 
@@ -42,6 +42,8 @@ class CallIndex:
         self._last_ids: dict[Key, int] = {}
         """In which chunk an id occurs last."""
         self._last_aliases: dict[Key, int] = {}
+        self._known: dict[tuple[Key, int], int] = {}
+        """What was found before."""
         self._reference = (0, 0)
 
     def note(self, part: range) -> None:
@@ -63,6 +65,11 @@ class CallIndex:
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
+        if (key, before) not in self._known:
+            self._known[key, before] = self._find(key, before)
+        return self._known[key, before]
+
+    def _find(self, key: Key, before: int) -> int:
         for place in range(before - 1, max(before - _NEAR, 0) - 1, -1):
             if any(call.id and self._wire.key(call) == key for call in self.view(place).calls):
                 return place
