@@ -139,6 +139,8 @@ class _Rebuilding:
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
         self.tail_is_open = ranges[-1].stop == len(messages) and self._tail_is_open()
+        self.speakers: dict[int, str] = {}
+        """Who speaks next behind the turns that lack results, by their last record."""
         self.changing: dict[int, Turn] = {}
         """The turns whose groups must change, by their last record."""
         self.stays: set[int] = set()
@@ -381,7 +383,9 @@ class _Rebuilding:
             return Cause.MALFORMED
         if self.options.cause is not None:
             return self.options.cause
-        return Cause.INTERRUPTED if self._next_speaker(turn.last) == "user" else Cause.UNKNOWN
+        if turn.last not in self.speakers:
+            self.speakers[turn.last] = self._next_speaker(turn.last)
+        return Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
 
     def _text(self, cause: Cause, call: Call, place: Place) -> str:
         if self.options.generator is not None:
