@@ -23,13 +23,15 @@ from suture.messages import (
 )
 
 __all__ = [
+    "BLOCKS",
     "FOREIGN",
     "NATIVE",
     "WIRES",
+    "Call",
+    "Round",
     "Task",
     "broken",
     "history",
-    "history_with_loss",
     "langchain_history",
     "parallel_turn",
     "tasks",
@@ -129,16 +131,6 @@ def broken(length: int, source: Iterator[Task] | None = None) -> list[Any]:
     return kept
 
 
-def history_with_loss(wire: str, length: int, *, lost: bool = True) -> list[Any]:
-    """Return a history of about `length` messages in whose middle one of two parallel calls has lost its result."""
-    half, source = length // 4 * 2, tasks()
-    before = history(wire, half, source)
-    group = _parallel(wire, 2, Random(5))
-    if lost:
-        _arrange(wire, group, 2, lambda results: results[:-1])
-    return [*before, *group, *history(wire, half, source)]
-
-
 def parallel_turn(wire: str, calls: int, order: str, *, with_ids: bool) -> list[Any]:
     """Return a question, one turn of so many calls, their results in that order, and an answer."""
     random = Random(calls)
@@ -161,7 +153,7 @@ def _parallel(wire: str, count: int, random: Random, *, with_ids: bool = True) -
 
 def _arrange(wire: str, messages: list[Any], count: int, arrange: Callable[[list[Any]], list[Any]]) -> None:
     """Arrange the results of the one turn in `messages`: they are messages before the last, or the blocks of one."""
-    if blocks := _BLOCKS.get(wire):
+    if blocks := BLOCKS.get(wire):
         messages[-2][blocks] = arrange(messages[-2][blocks])
     else:
         messages[-1 - count : -1] = arrange(messages[-1 - count : -1])
@@ -279,5 +271,5 @@ WIRES: dict[str, Callable[[Task], list[Any]]] = {
 }
 NATIVE = ("message", "agentic")
 FOREIGN = tuple(wire for wire in WIRES if wire not in NATIVE)
-_BLOCKS = {"anthropic": "content", "gemini": "parts", "bedrock": "content"}
+BLOCKS = {"anthropic": "content", "gemini": "parts", "bedrock": "content"}
 """Where the results stand that are blocks of one message."""

@@ -1,10 +1,10 @@
-"""Items 1, 3 and 15: a valid history against a bare pass, and a broken one against a valid one."""
+"""Items 1 and 3: a valid history against a bare pass."""
 
 from functools import partial
 from typing import Any
 
 from _bare import BARE
-from _histories import FOREIGN, NATIVE, WIRES, history, history_with_loss, tasks
+from _histories import FOREIGN, NATIVE, history, tasks
 from _measure import Goal, Row, Section, Settings, interleave, say
 
 import suture
@@ -12,7 +12,7 @@ import suture
 __all__ = ["measure_scans"]
 
 _BARE = "bare pass"
-_PAIRING, _FULL, _LOSS = Goal(2), Goal(5), Goal(1.5)
+_PAIRING, _FULL = Goal(2), Goal(5)
 _LOOKS = {"check": suture.check, "repair": suture.repair}
 
 
@@ -35,10 +35,6 @@ def measure_scans(settings: Settings) -> list[Section]:
             [*plain, *texts],
             ("`not ASCII`: every text holds letters beyond ASCII, otherwise one in twelve does.",),
         ),
-        Section(
-            "15. A history with one lost result in its middle, against the same one without the loss",
-            [row for wire in WIRES for row in _lossy(wire, size, settings)],
-        ),
     ]
 
 
@@ -51,16 +47,3 @@ def _valid(wire: str, messages: list[Any], settings: Settings, variant: str = ""
     timings = interleave({_BARE: partial(BARE[wire], messages), **looks}, settings)
     goal = _PAIRING if wire in NATIVE else _FULL
     return [timings.row(f"{wire}, {name}{variant}", name, _BARE, messages=len(messages), goal=goal) for name in looks]
-
-
-def _lossy(wire: str, size: int, settings: Settings) -> list[Row]:
-    say(f"one lost result: {wire}")
-    valid, broken = history_with_loss(wire, size, lost=False), history_with_loss(wire, size)
-    if suture.check(valid, wire=wire).findings or not suture.check(broken, wire=wire).findings:
-        raise SystemExit(f"the {wire} histories are not one valid and one broken")
-    rows: list[Row] = []
-    for name, look in _LOOKS.items():
-        work = {"broken": partial(look, broken, wire=wire), "valid": partial(look, valid, wire=wire)}
-        timings = interleave(work, settings)
-        rows.append(timings.row(f"{wire}, {name}", "broken", "valid", messages=len(broken), goal=_LOSS))
-    return rows

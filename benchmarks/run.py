@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from _broken import measure_broken_groups
 from _growth import measure_growth
 from _imports import measure_imports
 from _journals import measure_journals
@@ -31,6 +32,7 @@ from reduction import measure_reduction
 
 _PARTS = {
     "scans": measure_scans,
+    "broken": measure_broken_groups,
     "peer": measure_peer,
     "linearity": measure_linearity,
     "parallel": measure_parallel_calls,

@@ -192,7 +192,7 @@ def rounds_of(
     >>> [(found.first, found.touched) for found in rounds_of(get_wire("message"), history)]
     [(0, [0, 1])]
     """
-    found = assign(wire, messages, start, is_placeholder=is_placeholder)
+    found = assign(wire, messages, is_placeholder, start=start)
     return [_round(wire, found, turn) for turn in found.turns]
 
 

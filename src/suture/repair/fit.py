@@ -97,17 +97,30 @@ class Fit:
 
     def pass_by(self, messages: Sequence[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
-        if not self.begun:
-            roles = (self.wire.view(messages[index]).role for index in range(start, stop))
-            self.begun = any(role != "system" for role in roles) or not self.profile.system_outside
-        last = messages[stop - 1]
-        view = self.wire.view(last)
         self._drop_reasoning()
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
         self.out += messages[start : stop - 1]
-        self._held = _Held(last, view.role, stop - 1, bool(view.results))
+        self._hold_last(messages, start, stop)
+
+    def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
+        """Hold the last of `messages[start:stop]`, which are acceptable as they are."""
+        view = self.wire.view(messages[stop - 1])
+        self._held = _Held(messages[stop - 1], view.role, stop - 1, bool(view.results))
+        roles = (self.wire.view(messages[index]).role for index in range(start, stop))
+        self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
+
+    def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int) -> None:
+        """Take back `messages[start:stop]`, the end of what passed by last, which was `messages[since:stop]`."""
+        del self.out[len(self.out) - (stop - start) :]
+        self.begun = since > 0
+        self._hold_last(messages, since, start)
+        items = set(self.wire.item_ids(messages, start, stop))
+        calls = set(self.wire.call_ids(messages, start, stop))
+        for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
+            while used and next(reversed(used)) in taken:
+                used.popitem()
 
     @property
     def last(self) -> str:
@@ -489,7 +502,7 @@ class Fit:
         held = self._held
         while held is not None and held.role == "assistant" and "trailing-thinking" in self.rules:
             rest = self.wire.without_trailing_thinking(held.message)
-            if rest is held.message or not self._find_at("trailing-thinking", held.index, "dropped"):
+            if rest is held.message or not self._find("trailing-thinking", held, "dropped"):
                 return
             self.changed = True
             if rest is not None:
@@ -575,15 +588,12 @@ class Fit:
         item.message, item.view = message, self.wire.view(message)
         self.changed = True
 
-    def _find(self, problem: str, item: Item, done: str, call: Call | None = None) -> bool:
+    def _find(self, problem: str, item: Item | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
-        return self._find_at(problem, item.index, done, call)
-
-    def _find_at(self, problem: str, index: int, done: str, call: Call | None = None) -> bool:
         rule: Rule | None = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""
         call_id, name = (call.id, call.name) if call else ("", "")
-        found = Finding(index=index, problem=problem, call_id=call_id, name=name, done=done)
+        found = Finding(index=item.index, problem=problem, call_id=call_id, name=name, done=done)
         self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))
         return bool(done)

@@ -6,25 +6,38 @@ over the whole history is ever consulted: ids that restart each round, or never 
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from suture.messages import TextPart
+from suture.repair.index import CallIndex, get_halves, look
 from suture.repair.texts import FILLERS, is_builtin_text
-from suture.wires import Call, Key, Result, SurrogateError, View, Wire, sendable
+from suture.wires import Call, Key, Result, View, Wire
 
 IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """A result may speak of a call outside of what was looked at: before it one of this `key`, or anywhere."""
+    """The message at `place` must be looked at, too."""
 
-    def __init__(self, key: Key = None) -> None:
+    def __init__(self, place: int) -> None:
         super().__init__()
-        self.key = key
+        self.place = place
+
+
+class Parts(Struct, frozen=True):
+    """Some parts of a history that are looked at together, and where the calls outside of them stand."""
+
+    ranges: Sequence[range]
+    index: CallIndex
+
+    def want(self, place: int) -> None:
+        """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
+        if place >= 0 and not any(place in part for part in self.ranges):
+            raise OutsideError(place)
 
 
 class Record(Struct, eq=False):
@@ -33,6 +46,8 @@ class Record(Struct, eq=False):
     index: int
     message: Any
     view: View
+    part: int = 0
+    """Which of the parts that are looked at it stands in."""
     calls_before: int = 0
     """How many calls of the same message stand in steps before this one."""
     is_step: bool = False
@@ -90,15 +105,16 @@ class Assignment(Struct, eq=False):
     """Left out without loss: an identical twin, or a placeholder beside another result."""
     beaten: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
     """Real results whose place a later, different one took."""
+    _ends: dict[int, int] = field(default_factory=dict[int, int])
 
-
-def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
-    """Return a message that was handed in, with lone surrogates replaced, and its view."""
-    try:
-        return message, wire.view(message, index)
-    except SurrogateError:
-        message = sendable(message)
-        return message, wire.view(message, index)
+    def is_directly_behind(self, turn: Turn, place: int) -> bool:
+        """Tell whether nothing but results stands between a turn and the record at `place`."""
+        if turn.last not in self._ends:
+            end = turn.last + 1
+            while end < len(self.records) and self.records[end].view.results and not self.records[end].view.loose:
+                end += 1
+            self._ends[turn.last] = end
+        return place <= self._ends[turn.last]
 
 
 def open_place(found: Assignment) -> int | None:
@@ -117,18 +133,18 @@ def open_place(found: Assignment) -> int | None:
     return min([found.records[place].index for place in places], default=None)
 
 
-def read(wire: Wire, messages: Sequence[Any], start: int, stop: int) -> list[Record]:
-    """Return a record for each of `messages[start:stop]`; several for one that holds calls and results in steps."""
+def read(wire: Wire, messages: Sequence[Any], ranges: Sequence[range]) -> list[Record]:
+    """Return a record for each of the messages; several for one that holds calls and results in steps."""
     records: list[Record] = []
-    for index in range(start, stop):
+    for part, index in [(part, index) for part, places in enumerate(ranges) for index in places]:
         message, view = look(wire, messages[index], index)
         if not view.results or view.role != "assistant":
-            records.append(Record(index, message, view))
+            records.append(Record(index, message, view, part))
             continue
         calls = 0
         for step in wire.steps(message):
             view = wire.view(step)
-            records.append(Record(index, step, view, calls, is_step=True))
+            records.append(Record(index, step, view, part, calls, is_step=True))
             calls += len(view.calls)
     return records
 
@@ -136,24 +152,23 @@ def read(wire: Wire, messages: Sequence[Any], start: int, stop: int) -> list[Rec
 def assign(
     wire: Wire,
     messages: Sequence[Any],
-    start: int = 0,
-    stop: int | None = None,
     is_placeholder: IsPlaceholder = None,
+    parts: Parts | None = None,
     *,
-    local: bool = False,
+    start: int = 0,
 ) -> Assignment:
-    """Give each result of `messages[start:stop]` to its call.
+    """Give each result of `messages[start:]`, or of some parts of them, to its call.
 
-    With `local` set there may be calls before `start`: `OutsideError` says that a result may speak of one.
+    It comes out as for all of the messages: `OutsideError` names a message without which that is not so.
 
     >>> from suture.wires import get_wire
     >>> assign(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": "42"}]).orphans[0].result.id
     'a'
     """
-    stop = len(messages) if stop is None else stop
-    found = Assignment(read(wire, messages, start, stop))
-    _Gathering(wire, messages, found, local=local).run()
-    _Settling(wire, found, is_placeholder, local=local).run()
+    ranges = [range(start, len(messages))] if parts is None else parts.ranges
+    found = Assignment(read(wire, messages, ranges))
+    _Gathering(wire, messages, found, parts).run()
+    _Settling(wire, found, is_placeholder, parts).run()
     return found
 
 
@@ -174,12 +189,13 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
 class _Gathering:
     """Finds the turns, and hands each result to the latest one that has its id."""
 
-    def __init__(self, wire: Wire, messages: Sequence[Any], found: Assignment, *, local: bool) -> None:
-        self.wire, self.found, self.local = wire, found, local
-        self.first_reference = 0 if local else wire.first_reference(messages)
+    def __init__(self, wire: Wire, messages: Sequence[Any], found: Assignment, parts: Parts | None) -> None:
+        self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
         self.latest: dict[Key, Turn] = {}
         self.unmatched: list[tuple[Reference, int]] = []
         """Results whose id no turn before them has, and how many turns stand before each."""
+        self.last_spoken: dict[int, int] = {}
+        """Where the model speaks last in each part."""
 
     def run(self) -> None:
         records = self.found.records
@@ -187,6 +203,7 @@ class _Gathering:
         while place < len(records):
             view = records[place].view
             if view.role == "assistant":
+                self.last_spoken[records[place].part] = place
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
@@ -194,6 +211,9 @@ class _Gathering:
             place += 1
         if self.unmatched:
             self._match_aliases()
+            if self.parts is not None:
+                for reference, number in self.unmatched:
+                    self._look_ahead(self.parts, reference, number)
             self._match_early()
 
     def _read_run(self, start: int) -> int:
@@ -224,29 +244,48 @@ class _Gathering:
         self.found.turns.append(turn)
 
     def _receive(self, reference: Reference) -> None:
-        turns = self.found.turns
-        if not reference.result.id:
-            if turns:
-                turns[-1].nameless.append(reference)
-            elif self.local:
-                raise OutsideError
-            else:
-                self.unmatched.append((reference, 0))
-            return
-        turn = self.latest.get(reference.key)
+        turns, has_id = self.found.turns, bool(reference.result.id)
+        turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
+        if self.parts is not None and (turn is None or not self._are_together(turn, reference)):
+            index, start = self.parts.index, self._part(self.parts, reference).start
+            self.parts.want(index.find(reference.key, start) if has_id else index.find_turn(start))
         if turn is not None:
-            turn.arrivals.append(reference)
-        elif self.local:
-            raise OutsideError(reference.key)
-        elif self.found.records[reference.place].index < self.first_reference:
+            (turn.arrivals if has_id else turn.nameless).append(reference)
+        elif not has_id or self.found.records[reference.place].index < self._first_reference():
             self.unmatched.append((reference, len(turns)))
+
+    def _first_reference(self) -> int:
+        return self.wire.first_reference(self.messages) if self.parts is None else self.parts.index.first_reference
+
+    def _are_together(self, turn: Turn, reference: Reference) -> bool:
+        return self.found.records[turn.first].part == self.found.records[reference.place].part
+
+    def _part(self, parts: Parts, reference: Reference) -> range:
+        return parts.ranges[self.found.records[reference.place].part]
+
+    def _look_ahead(self, parts: Parts, reference: Reference, number: int) -> None:
+        """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
+        turns, records, part = self.found.turns, self.found.records, self._part(parts, reference)
+        if part.stop == len(self.messages):
+            return
+        following = turns[number] if number < len(turns) else None
+        if following is not None and self._are_together(following, reference):
+            return
+        before = turns[number - 1] if number else None
+        may_be_adopted = (
+            before is not None
+            and self.found.is_directly_behind(before, reference.place)
+            and bool(Counter([slot.key for slot in before.slots]) - Counter([one.key for one in before.arrivals]))
+        )
+        if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
+            raise OutsideError(part.stop)
 
     def _match_aliases(self) -> None:
         """Hand over results that mean a call before them by its other id, or by half of a composite one."""
         known: dict[Key, list[tuple[int, Key]]] = defaultdict(list)
         for number, turn in enumerate(self.found.turns):
             for slot in turn.slots:
-                for alias in (slot.call.id, slot.call.alias, *_halves(slot.call.id)):
+                for alias in (slot.call.id, slot.call.alias, *get_halves(slot.call.id)):
                     if alias:
                         known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
         left: list[tuple[Reference, int]] = []
@@ -254,7 +293,12 @@ class _Gathering:
             if not reference.result.id:
                 left.append((reference, before))
                 continue
-            meant = [_last_before(known[name], before) for name in self._names(reference) if name in known]
+            names = self._names(reference)
+            if self.parts is not None:
+                start = self._part(self.parts, reference).start
+                for name in names:
+                    self.parts.want(self.parts.index.find_alias(name, start))
+            meant = [_last_before(known[name], before) for name in names if name in known]
             number, key = max(meant, default=_NOWHERE, key=_first)
             if number < 0:
                 left.append((reference, before))
@@ -264,7 +308,7 @@ class _Gathering:
         self.unmatched = left
 
     def _names(self, reference: Reference) -> list[Key]:
-        halves = [self.wire.key(reference.result._replace(id=half)) for half in _halves(reference.result.id)]
+        halves = [self.wire.key(reference.result._replace(id=half)) for half in get_halves(reference.result.id)]
         return [reference.key, *halves]
 
     def _match_early(self) -> None:
@@ -320,8 +364,8 @@ class _Queue:
 class _Settling:
     """Decides which call each result answers. Turns are settled in order, so what is earlier is final."""
 
-    def __init__(self, wire: Wire, found: Assignment, is_placeholder: IsPlaceholder, *, local: bool) -> None:
-        self.wire, self.found, self.is_placeholder, self.local = wire, found, is_placeholder, local
+    def __init__(self, wire: Wire, found: Assignment, is_placeholder: IsPlaceholder, parts: Parts | None) -> None:
+        self.wire, self.found, self.is_placeholder, self.parts = wire, found, is_placeholder, parts
         self.known: set[Key] = set()
         """The keys of the calls in the turns that are settled."""
 
@@ -351,7 +395,7 @@ class _Settling:
             if reference.synthetic:
                 self.found.copies.append((reference, queue.slots[-1]))
             elif not self._collapse(twins, reference):
-                self._compete(queue.slots[-1], reference)
+                self._compete(turn, queue.slots[-1], reference)
                 twins[self._content(reference)].append((reference, queue.slots[-1]))
 
     def _queue(self, queues: dict[Any, _Queue], reference: Reference) -> _Queue:
@@ -397,14 +441,12 @@ class _Settling:
                 return True
         return False
 
-    def _compete(self, slot: Slot, reference: Reference) -> None:
+    def _compete(self, turn: Turn, slot: Slot, reference: Reference) -> None:
         """Of different results for one call, parts of different kinds are joined; else the last one wins.
 
         If an earlier turn has the id too, nobody can know whose it is.
         """
-        if self.local:
-            raise OutsideError
-        if reference.key in self.known or slot.answer is None:
+        if slot.answer is None or self._is_known(turn, reference.key):
             self.found.orphans.append(reference)
             return
         kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}
@@ -413,6 +455,12 @@ class _Settling:
             return
         self.found.beaten += [(part, slot) for part in (slot.answer, *slot.more)]
         slot.answer, slot.more = reference, []
+
+    def _is_known(self, turn: Turn, key: Key) -> bool:
+        """Tell whether a turn before this one has a call of that key."""
+        if self.parts is None:
+            return key in self.known
+        return self.parts.index.find(key, self.found.records[turn.first].index) >= 0
 
     def _kinds(self, reference: Reference) -> set[str]:
         """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
@@ -423,7 +471,8 @@ class _Settling:
         """Give a lone open call the lone result directly behind its turn, whose id nobody has."""
         behind: dict[int, list[Reference]] = defaultdict(list)
         for reference, number in self.found.strays:
-            if number and self._is_directly_behind(self.found.turns[number - 1], reference.place):
+            turn = self.found.turns[number - 1] if number else None
+            if turn is not None and self.found.is_directly_behind(turn, reference.place):
                 behind[number - 1].append(reference)
             else:
                 self.found.orphans.append(reference)
@@ -446,10 +495,6 @@ class _Settling:
             return False  # it speaks of another call
         return self.wire.family(result) == self.wire.family(call) and result.name in {"", call.name}
 
-    def _is_directly_behind(self, turn: Turn, place: int) -> bool:
-        between = self.found.records[turn.last + 1 : place]
-        return all(record.view.results and not record.view.loose for record in between)
-
 
 _NOWHERE: tuple[int, Key] = (-1, "")
 
@@ -466,16 +511,6 @@ def _last_before(known: Sequence[tuple[int, Key]], before: int) -> tuple[int, Ke
 
 def _where(reference: Reference) -> tuple[int, int]:
     return reference.place, reference.position
-
-
-def _halves(call_id: str) -> tuple[str, ...]:
-    """Return the two halves of a composite id.
-
-    >>> _halves("call_1|fc_9"), _halves("call_1")
-    (('call_1', 'fc_9'), ())
-    """
-    first, found, second = call_id.partition("|")
-    return (first, second) if found and first and second else ()
 
 
 def _same(one: Result, other: Result) -> bool:

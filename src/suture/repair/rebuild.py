@@ -4,8 +4,9 @@ A group (a turn and its results) that is whole is not touched. One that must cha
 call order, then whatever stood between, in its old order.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ from msgspec import Struct, field
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.repair.pairing import Assignment, Reference, Slot, Turn, assign, is_synthetic, look, open_place
+from suture.repair.index import look
+from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
 from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
@@ -101,22 +103,20 @@ def pair(
     wire: Wire,
     messages: Sequence[Any],
     options: PairOptions,
-    start: int = 0,
-    stop: int | None = None,
+    parts: Parts | None = None,
     *,
     set_like: bool | None = None,
-    local: bool = False,
 ) -> Paired:
-    """Pair the calls and results of `messages[start:stop]`; `local` as in `assign`.
+    """Pair the calls and results of `messages`, or of some parts of them as in `assign`.
 
     >>> from suture.wires import get_wire
     >>> broken = [{"role": "tool", "tool_call_id": "a", "content": "42"}]
     >>> pair(get_wire("openai-chat"), broken, PairOptions(orphans="drop")).messages
     []
     """
-    stop = len(messages) if stop is None else stop
-    found = assign(wire, messages, start, stop, options.is_placeholder, local=local)
-    return _Rebuilding(wire, messages, stop, options, found, wire.set_like if set_like is None else set_like).run()
+    found = assign(wire, messages, options.is_placeholder, parts)
+    ranges = [range(len(messages))] if parts is None else parts.ranges
+    return _Rebuilding(wire, messages, ranges, options, found, wire.set_like if set_like is None else set_like).run()
 
 
 class _Rebuilding:
@@ -126,19 +126,21 @@ class _Rebuilding:
         self,
         wire: Wire,
         messages: Sequence[Any],
-        stop: int,
+        ranges: Sequence[range],
         options: PairOptions,
         found: Assignment,
         set_like: bool,  # noqa: FBT001 - the caller's choice
     ) -> None:
         self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
+        self.ranges = ranges
         self.out = Paired()
         self.counts = _count(found)
         """How many results of each record are known to somebody."""
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
-        self.speakers = self._speakers(stop)
-        self.tail_is_open = stop == len(messages) and self._tail_is_open()
+        self.tail_is_open = ranges[-1].stop == len(messages) and self._tail_is_open()
+        self.speakers: dict[int, str] = {}
+        """Who speaks next behind the turns that lack results, by their last record."""
         self.changing: dict[int, Turn] = {}
         """The turns whose groups must change, by their last record."""
         self.stays: set[int] = set()
@@ -158,15 +160,17 @@ class _Rebuilding:
         self.out.displaced.sort(key=attrgetter("index"))
         return self.out
 
-    def _speakers(self, stop: int) -> list[str]:
-        """Return, for each record, the role of who speaks next behind it: the user, the model, or nobody."""
-        behind = (_speaker(look(self.wire, self.messages[at], at)[1]) for at in range(stop, len(self.messages)))
-        speaker = next(filter(None, behind), "")
-        speakers = [speaker] * len(self.found.records)
-        for place in range(len(speakers) - 1, -1, -1):
-            speakers[place] = speaker
-            speaker = _speaker(self.found.records[place].view) or speaker
-        return speakers
+    def _next_speaker(self, place: int) -> str:
+        """Return the role of who speaks next behind a record: the user, the model, or nobody."""
+        records, part = self.found.records, self.found.records[place].part
+        behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
+        for record in behind:
+            if speaker := _speaker(record.view):
+                return speaker
+        for at in range(self.ranges[part].stop, len(self.messages)):
+            if speaker := _speaker(look(self.wire, self.messages[at], at)[1]):
+                return speaker
+        return ""
 
     def _tail_is_open(self) -> bool:
         """Tell whether nothing but its own results follows the last turn."""
@@ -232,7 +236,9 @@ class _Rebuilding:
 
     def _would_join(self, turn: Turn, following: Turn, retold: set[int]) -> bool:
         """Tell whether all that keeps two turns of items apart goes away: then their calls would be one turn."""
-        places = _places(turn)
+        places, records = _places(turn), self.found.records
+        if records[turn.last].part != records[following.first].part:
+            return False
         between = range(turn.last + 1, following.first)
         gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
         return bool(places) and all(gone)
@@ -278,8 +284,12 @@ class _Rebuilding:
         groups = self.out.groups
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
         said: list[Item] = []
+        starts = [part.start for part in self.ranges]
+        at = 0
         for item in self.out.items:
             number = begins.get(id(item))
+            if at != (at := bisect_right(starts, item.index)):
+                said = []
             if number is not None:
                 groups[number] = groups[number]._replace(turn=[*said, *groups[number].turn])
             if item.view.role != "assistant" or item.view.calls:
@@ -373,6 +383,8 @@ class _Rebuilding:
             return Cause.MALFORMED
         if self.options.cause is not None:
             return self.options.cause
+        if turn.last not in self.speakers:
+            self.speakers[turn.last] = self._next_speaker(turn.last)
         return Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
 
     def _text(self, cause: Cause, call: Call, place: Place) -> str:

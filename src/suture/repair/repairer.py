@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile
-from suture.repair.engine import Causes, Generator, Repaired, Walk, agreed, make_options, make_walks
+from suture.repair.engine import Causes, Generator, Repaired, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
 from suture.repair.texts import Cause
+from suture.repair.walk import Walk
 from suture.wires import Demands, Wire, narrow
 
 

@@ -51,6 +51,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -167,6 +168,9 @@ class MessageWire(ItemWire, NativeWire):
                 break
             place += 1
         return place
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        return [call.id for message in iterate(messages, start, stop) for call in message.tool_calls]
 
     def view(self, message: Any, index: int | None = None) -> View:
         self.check(message, index)
@@ -401,6 +405,11 @@ class AgenticWire(BlockWire, NativeWire):
                     calls += 1
             place += calls + 1
         return place
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        said = [message for message in iterate(messages, start, stop) if message.role == "assistant"]
+        blocks = [block for message in said for block in message.content_blocks]
+        return [block.call_id for block in blocks if block.__class__ is FunctionToolCall]
 
     def role(self, message: Any, index: int | None) -> str:
         self.check(message, index)

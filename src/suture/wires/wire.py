@@ -30,6 +30,7 @@ from suture.wires.values import (
     Result,
     ResultEdit,
     View,
+    iterate,
 )
 
 _GENERIC = frozenset(
@@ -101,6 +102,15 @@ class Wire(ABC):
     def skip(self, messages: Sequence[Any], start: int) -> int:
         """Return how far, from `start` on, calls and results are in order at a glance."""
         return start
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in `messages[start:stop]`, which passed a glance."""
+        calls = [call for message in iterate(messages, start, stop) for call in self.view(message).calls]
+        return [self.key(call) for call in calls if call.id]
+
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of items in `messages[start:stop]`, which passed a glance; they may be those of calls."""
+        return []
 
     def key(self, thing: Call | Result) -> Key:
         """Return what a call and its result have in common on this wire: the id; the name where there is none."""

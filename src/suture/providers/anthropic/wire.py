@@ -17,6 +17,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -151,6 +152,12 @@ class AnthropicWire(BlockWire):
         except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
             pass
         return place
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in messages that passed a glance."""
+        said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
+        lists = [content for content in said if content.__class__ is list]
+        return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""

@@ -31,6 +31,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -39,6 +40,7 @@ from suture.wires.values import (
     glance_at_turns,
     is_plain_object,
     is_sendable,
+    iterate,
 )
 
 __all__ = ["WIRE", "BedrockWire"]
@@ -119,6 +121,11 @@ class BedrockWire(BlockWire):
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         return glance_at_turns(messages, start, demands, ("assistant", "content"), _read_calls, _are_answered)
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in messages that passed a glance."""
+        said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
+        return [block["toolUse"]["toolUseId"] for content in said for block in content if "toolUse" in block]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""

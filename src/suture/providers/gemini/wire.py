@@ -36,6 +36,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -43,6 +44,7 @@ from suture.wires.values import (
     glance_at_turns,
     is_plain_object,
     is_sendable,
+    iterate,
 )
 
 __all__ = ["WIRE", "GeminiWire"]
@@ -81,7 +83,7 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
     return calls if calls or says else None
 
 
-def _are_answered(calls: list[dict[str, Any]], content: Any, _: Demands) -> bool:
+def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -> bool:
     """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
@@ -96,6 +98,8 @@ def _are_answered(calls: list[dict[str, Any]], content: Any, _: Demands) -> bool
             return False
         if response.get("id") != call.get("id") or "parts" in response or not is_plain_object(response["response"]):
             return False
+    if demands.used is not None:
+        demands.use([call["id"] for call in calls if "id" in call])
     return True
 
 
@@ -114,6 +118,12 @@ class GeminiWire(BlockWire):
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         return glance_at_turns(messages, start, demands, ("model", "parts"), _read_calls, _are_answered)
+
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in contents that passed a glance."""
+        said = [message["parts"] for message in iterate(messages, start, stop) if message["role"] == "model"]
+        calls = [part["functionCall"] for parts in said for part in parts if "functionCall" in part]
+        return [call["id"] for call in calls if call.get("id")]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is a content: it alone has parts."""

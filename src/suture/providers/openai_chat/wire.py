@@ -61,6 +61,7 @@ from suture.wires.values import (
     Call,
     CallEdit,
     Demands,
+    Key,
     Piece,
     Result,
     ResultEdit,
@@ -141,14 +142,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     name = "openai-chat"
     text_arguments = True
+    glances_at_rules = True
     form = Form(typed_text("text"), text_block("text"), write_media)
 
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
-
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
@@ -201,6 +198,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
             pass
         return place
 
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in messages that passed a glance."""
+        made = [message["tool_calls"] for message in iterate(messages, start, stop) if message.get("tool_calls")]
+        return [call["id"] for calls in made for call in calls]
+
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Chat's: certainly where it has a field of its own."""
         role = word(message, "role")
@@ -222,9 +224,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of `message`."""
-        plain = _plain_view(message) if message.__class__ is dict else None
-        if plain is not None:
-            return plain
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message stands among messages of another type")
@@ -422,14 +421,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def calls(self, message: Any) -> tuple[Call, ...]:
         """Return the calls of `message`."""
-        if message.__class__ is not dict or message.get("role") != "assistant":
-            return self.view(message).calls
-        made = message.get("tool_calls")
-        if message.get("function_call") is None and (made is None or made.__class__ is list):
-            calls = _plain_calls(made or ())
-            if calls is not None:
-                return calls
-        return self._calls(message, None)
+        return self._calls(message, None) if word(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
@@ -463,24 +455,6 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
     return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
 
 
-def _plain_calls(made: Sequence[Any]) -> tuple[Call, ...] | None:
-    """Return the calls `made`, `None` where one is anything but plain and needs a second look."""
-    calls: list[Call] = []
-    for call in made:
-        if call.__class__ is not dict or call.get("type") != "function":
-            return None
-        function = call.get("function")
-        if function.__class__ is not dict:
-            return None
-        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
-        if not call_id.__class__ is name.__class__ is arguments.__class__ is str:
-            return None
-        if not (call_id.isascii() and name.isascii() and arguments.isascii()):
-            return None
-        calls.append(Call(call_id, name, arguments))
-    return tuple(calls)
-
-
 def _write_call(call: Any, edit: CallEdit) -> Any:
     """Return a call of `tool_calls` with `edit` done to it."""
     field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
@@ -494,27 +468,6 @@ def _write_function(function: Any, edit: CallEdit) -> Any:
     """Return what a call calls, or a call of the older form, with `edit` done to it."""
     fields = given(name=edit.name, arguments=edit.arguments)
     return put(function, **fields) if fields else function
-
-
-def _plain_view(message: dict[str, Any]) -> View | None:
-    """Return the view of a message in the most ordinary form; `None` where it needs a closer look."""
-    role, content = message.get("role"), message.get("content")
-    if role.__class__ is not str or not (content is None or (content.__class__ is str and content.isascii())):
-        return None
-    if role == "tool":
-        answers: Any = message.get("tool_call_id")
-        if answers.__class__ is not str or not answers.isascii() or message.get("name") is not None:
-            return None
-        return View("tool", (), (Result(answers, "", content),))
-    if role == "assistant":
-        made = message.get("tool_calls")
-        if message.get("function_call") is not None or not (made is None or made.__class__ is list):
-            return None
-        calls = _plain_calls(made or ())
-        if calls is None:
-            return None
-        return View("assistant", calls, (), False, not calls and not content and not _speaks(message))  # noqa: FBT003 - signed: never
-    return View(_ROLES[role]) if role in _QUIET else None
 
 
 def _write_content(content: Any) -> list[Any]:

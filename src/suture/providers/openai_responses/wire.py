@@ -188,16 +188,12 @@ class OpenAIResponsesWire(ItemWire):
 
     name = "openai-responses"
     text_arguments = True
+    glances_at_rules = True
     set_like = True
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
     named_results = False
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
-
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         """Return how far, from `start` on, everything is acceptable at a glance."""
@@ -250,10 +246,18 @@ class OpenAIResponsesWire(ItemWire):
         _forget(messages[closed:place], used, items)
         return closed
 
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of the calls in items that passed a glance."""
+        return [item["call_id"] for item in iterate(messages, start, stop) if item.get("type") == "function_call"]
+
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        """Return the ids of items that passed a glance."""
+        return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
+
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list first refers to an item that the service keeps."""
-        places = (place for place, item in enumerate(messages) if word(item, "type") == "item_reference")
-        return next(places, len(messages))
+        kinds = [item.get("type") if item.__class__ is dict else word(item, "type") for item in messages]
+        return kinds.index("item_reference") if "item_reference" in kinds else len(messages)
 
     def family(self, thing: Call | Result) -> str:
         """Return the type of call: each has its own type of output."""

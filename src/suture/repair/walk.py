@@ -1,0 +1,405 @@
+"""One history on its way through the engine.
+
+There is one path. A history is walked from left to right. What is acceptable at a glance passes by; where something is
+unusual, the thorough look (pairing, then fit) is taken at that group only, together with those groups that its results
+speak of: an index of the calls finds them. Where more and more would have to be walked again, the thorough look is
+taken once at the whole history.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from suture.errors import ConfigError
+from suture.profiles import Profile
+from suture.repair.fit import Fit
+from suture.repair.index import CallIndex
+from suture.repair.pairing import OutsideError, Parts
+from suture.repair.rebuild import Item, Paired, PairOptions, Place, pair
+from suture.repair.report import Displaced, Finding, Pending, Report
+from suture.wires import Demands, View, Wire
+
+_FEW = 1_000
+"""Messages that may be walked again however short the history."""
+
+
+class _TooMuchError(Exception):
+    """One look at everything costs less than going on like this."""
+
+
+class _BehindError(Exception):
+    """What is settled must be walked again."""
+
+
+class _Cluster(Struct, eq=False):
+    """Parts of a history that are looked at together, and what pairing made of them."""
+
+    ranges: list[range]
+    paired: Paired | None = None
+
+    @property
+    def start(self) -> int:
+        return self.ranges[0].start
+
+
+class Walk:
+    """One history on its way through the engine: what came out so far, and what was found.
+
+    What lies before `boundary` is settled, unless a result speaks of it that is still to come.
+    """
+
+    def __init__(self, wire: Wire, profile: Profile, options: PairOptions, raw: list[Any]) -> None:
+        self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
+        self.rules = profile.rules_for(wire)
+        self._set_like = wire.set_like and not profile.adjacent
+        self._glances = wire.glances(fits=profile.has_fit)
+        self._index = CallIndex(wire, raw)
+        self._first_role: str | None = None
+        self._clusters: dict[int, _Cluster] = {}
+        """What was looked at thoroughly, by the start of each of its parts."""
+        self._starts: list[int] = []
+        """Where those begin, in order."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self.fit = Fit(self.wire, self.profile, self.options.language)
+        ids, profile = self.fit.ids, self.profile
+        once = ids is not None and ids.form.scope == "history"
+        self._demands = Demands(
+            problems=frozenset(self.rules),
+            match_id=ids.form.match if ids is not None else None,
+            limit=ids.form.limit if ids is not None else None,
+            used=ids.used if ids is not None and once else None,
+            accepts_name=profile.accepts_name,
+            field=profile.field if "missing-field" in self.rules else "",
+            items=self.fit.items,
+        )
+        self._found: list[Finding] = []
+        self.displaced: list[Displaced] = []
+        self.pending: tuple[Pending, ...] = ()
+        self._answered: list[Place] = []
+        self._rebuilt = False
+        self._repeated = 0
+        """How many messages were walked again."""
+        self._points: list[tuple[int, Any]] = []
+        """Places since the boundary that can be returned to."""
+        self._settle(0)
+
+    @property
+    def out(self) -> list[Any]:
+        """The repaired history."""
+        return self.fit.out
+
+    @property
+    def changed(self) -> bool:
+        """Whether the repaired history differs from what was handed in."""
+        return self._rebuilt or self.fit.changed
+
+    def findings(self) -> list[Finding]:
+        """Return all findings, pairing's before fit's where they speak of one message."""
+        return sorted([*self._found, *self.fit.findings], key=attrgetter("index"))
+
+    def report(self) -> Report:
+        """Return what was found, and what was done."""
+        return Report(
+            wire=self.wire.name,
+            profile=self.profile.name,
+            findings=tuple(self.findings()),
+            displaced=tuple(sorted(self.displaced, key=attrgetter("index"))),
+        )
+
+    def run(self) -> None:
+        """Walk all that is there, once."""
+        self._note_beginning()
+        try:
+            self._check_glances(len(self.raw))
+            self._advance(0, len(self.raw))
+        except _TooMuchError:
+            self.look_at_everything(len(self.raw))
+        self.fit.finish()
+        unused = self.options.causes.keys() - set(self._answered)
+        if unused:
+            raise ConfigError(f"causes name a call at {min(unused)} that is not there or has a result")
+
+    def go_on(self) -> None:
+        """Walk what is new; what follows the last closed place is walked again when more comes."""
+        self._note_beginning()
+        self._forget(self.boundary)
+        self._take_back(self._settled)
+        self._repeated = 0
+        try:
+            try:
+                self._walk_on()
+            except _BehindError:
+                self._unpair(0)
+                self._reset()
+                self._note_beginning()
+                self._walk_on()
+        except _TooMuchError:
+            self.look_at_everything(self._closed_place(0))
+        self.fit.finish()
+
+    def _walk_on(self) -> None:
+        """Walk what follows the boundary, and settle what nothing that may still come could change."""
+        closed, end = self._closed_place(), len(self.raw)
+        self._check_glances(closed)
+        self._points = []
+        place, _ = self._advance(self.boundary, closed)
+        reached, glanced = self._advance(place, end)
+        if place == closed and glanced and self.fit.last != "assistant":
+            closed = end  # a turn with all its results
+        self._points.append((reached, self._mark()))
+        recent = [self._clusters[start] for start in self._starts[bisect_left(self._starts, self.boundary) :]]
+        for cluster in recent:
+            if cluster.ranges[-1].stop == end and cluster.paired and cluster.paired.open_place is not None:
+                closed = min(closed, cluster.paired.open_place)
+        for cluster in reversed(recent):
+            if cluster.start < closed < cluster.ranges[-1].stop:
+                closed = cluster.start
+        at = bisect_right(self._points, closed, key=lambda point: point[0]) - 1
+        self.boundary, self._settled = self._points[at]
+
+    def _check_glances(self, closed: int) -> None:
+        """Take the look at everything at the beginning, where nothing passes at a glance: parts would only cost."""
+        if not self._glances and not self.boundary and closed == len(self.raw):
+            raise _TooMuchError
+
+    def _note_beginning(self) -> None:
+        """Tell fit whether somebody else than the model spoke first."""
+        if self._first_role is None:
+            roles = (self._view(index).role for index in range(len(self.raw)))
+            self._first_role = next((role for role in roles if role != "system"), None)
+        self.fit.starts_with_user = self._first_role not in {None, "assistant"}
+
+    def _settle(self, place: int) -> None:
+        self.boundary, self._settled = place, self._mark()
+
+    def _mark(self) -> tuple[Any, ...]:
+        return self.fit.mark(), len(self._found), len(self.displaced), len(self._answered), self._rebuilt
+
+    def _take_back(self, point: tuple[Any, ...]) -> None:
+        fitted, found, displaced, answered, self._rebuilt = point
+        self.fit.take_back(fitted)
+        del self._found[found:], self.displaced[displaced:], self._answered[answered:]
+        self.pending = ()
+
+    def _advance(self, start: int, stop: int) -> tuple[int, bool]:
+        """Walk `raw[start:stop]`, and more where no cut may be; return where it ended, and if a glance was enough."""
+        place, glanced = start, True
+        while place < stop:
+            self._points.append((place, self._mark()))
+            if place not in self._clusters and self._glances and (not place or self.fit.begun):
+                seen = self._glance(place, min(stop, self._next_start(place)))
+                if seen > place:
+                    self.fit.pass_by(self.raw, place, seen)
+                    place = seen
+                    continue
+            glanced = False
+            place = self._visit(place)
+        return place, glanced
+
+    def _glance(self, start: int, stop: int) -> int:
+        """Return how far all is acceptable at a glance, without half of what the model said in one go."""
+        self._demands.last, self._demands.stop = self.fit.last, stop
+        point = self.fit.mark_ids()
+        seen = before = min(self.wire.glance(self.raw, start, self._demands), stop)
+        if start < seen < stop and self._view(seen).role == "assistant":
+            while before > start and self._view(before - 1).role == "assistant":
+                before -= 1
+        if before == seen:
+            return seen
+        self.fit.take_back_ids(point)
+        self._demands.stop = before
+        return min(self.wire.glance(self.raw, start, self._demands), before) if before > start else start
+
+    # The thorough look
+
+    def _visit(self, place: int) -> int:
+        """Take the thorough look at the group at `place`, and at all that belongs to it; return where to go on."""
+        cluster = self._clusters.get(place)
+        if cluster is None:
+            cluster = self._include(_Cluster([]), place)
+        while cluster.paired is None:
+            if cluster.start < place:
+                return self._go_back(cluster.start, place)
+            try:
+                parts = Parts(cluster.ranges, self._index)
+                paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+                for part in cluster.ranges:
+                    self._want_next(paired, part)
+                cluster.paired = paired
+                self._take(paired)
+            except OutsideError as error:
+                self._repeat(sum(map(len, cluster.ranges)))
+                cluster = self._include(cluster, error.place)
+        part = next(part for part in cluster.ranges if part.start == place)
+        self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
+        return part.stop
+
+    def _want_next(self, paired: Paired, part: range) -> None:
+        """Want what the model says behind a part, where all that kept it apart from what it says there has gone."""
+        said = [item for item in paired.items if item.index in part][-1:]
+        if part.stop < len(self.raw) and said and said[0].view.role == self._view(part.stop).role == "assistant":
+            raise OutsideError(part.stop)
+
+    def _include(self, cluster: _Cluster, place: int) -> _Cluster:
+        """Return the cluster with the group at `place` as well, and all that is looked at together with that."""
+        start = place
+        if cluster.ranges or self._view(place).results:
+            while start and not self._is_boundary(start):
+                start -= 1
+        end = place + 1
+        while end < len(self.raw) and not self._is_boundary(end):
+            end += 1
+        ranges = [*cluster.ranges, range(start, end)]
+        for at in range(bisect_left(self._starts, end) - 1, -1, -1):
+            touched = self._clusters[self._starts[at]].ranges
+            if next(part for part in touched if part.start == self._starts[at]).stop <= start:
+                break
+            ranges += touched
+        return self._join(ranges)
+
+    def _join(self, ranges: list[range]) -> _Cluster:
+        """Return the cluster of all these parts, those that touch joined, in the place of those that they were in."""
+        joined: list[range] = []
+        for part in sorted(ranges, key=lambda part: part.start):
+            if part.start in self._clusters:
+                del self._clusters[part.start], self._starts[bisect_left(self._starts, part.start)]
+            if joined and part.start <= joined[-1].stop:
+                joined[-1] = range(joined[-1].start, max(joined[-1].stop, part.stop))
+            else:
+                joined.append(part)
+        cluster = _Cluster(joined)
+        for part in joined:
+            self._clusters[part.start] = cluster
+            insort(self._starts, part.start)
+            self._index.note(part)
+        return cluster
+
+    def _go_back(self, start: int, place: int) -> int:
+        """Take back all since `start`; return it."""
+        self._repeat(place - start)
+        if start < self.boundary:
+            raise _BehindError
+        stop, point = self._points.pop()
+        while self._points and self._points[-1][0] >= start:
+            stop, point = self._points.pop()
+        self._take_back(point)
+        if start < stop:
+            self.fit.pass_back(self.raw, self._points[-1][0], start, stop)
+        self._unpair(start)
+        return start
+
+    def _unpair(self, start: int) -> None:
+        """Have what is looked at together from `start` on looked at once more."""
+        for begin in self._starts[bisect_left(self._starts, start) :]:
+            if self._clusters[begin].start >= start:
+                self._clusters[begin].paired = None
+
+    def _repeat(self, count: int) -> None:
+        """Count messages that are walked once more; there comes a point where one look at everything costs less."""
+        self._repeated += count
+        if self._repeated > len(self.raw) + _FEW:
+            raise _TooMuchError
+
+    def _forget(self, start: int) -> None:
+        """Forget what was looked at together from `start` on: what is new may belong to it."""
+        for begin in self._starts[bisect_left(self._starts, start) :]:
+            del self._clusters[begin]
+        del self._starts[bisect_left(self._starts, start) :]
+
+    def _next_start(self, place: int) -> int:
+        at = bisect_right(self._starts, place)
+        return self._starts[at] if at < len(self._starts) else len(self.raw)
+
+    def look_at_everything(self, closed: int) -> None:
+        """Take the thorough look at the whole history, and settle what lies before `closed`."""
+        self._forget(0)
+        self._reset()
+        self._index.note(range(len(self.raw)))
+        self._note_beginning()
+        paired = pair(self.wire, self.raw, self.options, set_like=self._set_like)
+        closed = closed if paired.open_place is None else min(closed, paired.open_place)
+        while (earlier := self._before_group(paired, closed)) < closed:
+            closed = earlier
+        cut = bisect_left(paired.items, closed, key=attrgetter("index"))
+        self._take(paired, range(closed))
+        self._feed(paired, paired.items[:cut], closed)
+        self._settle(closed)
+        self._take(paired, range(closed, len(self.raw)))
+        self._feed(paired, paired.items[cut:], len(self.raw))
+
+    def _before_group(self, paired: Paired, closed: int) -> int:
+        """Return a place, at or before `closed`, that cuts no group in two, nor what the model said in one go."""
+        for group in reversed(paired.groups):
+            items = group.turn if self._set_like else (*group.turn, *group.results)
+            begins = min(group.begins, items[0].index)
+            if begins < closed <= max([item.index for item in items]):
+                closed = begins
+        cut = bisect_left(paired.items, closed, key=attrgetter("index"))
+        while cut and paired.items[cut - 1].view.role == "assistant":
+            cut -= 1
+            closed = paired.items[cut].index
+        return closed
+
+    def _take(self, paired: Paired, part: range | None = None) -> None:
+        """Take over what pairing found, in all or in some part of the input."""
+        self._rebuilt = self._rebuilt or paired.changed
+        self._answered += paired.answered
+        findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
+        rules = [(finding, self.rules.get(finding.problem)) for finding in findings]
+        self._found += [
+            finding if rule is None else finding.cite(rule.id, rule.says, rule.source) for finding, rule in rules
+        ]
+        self.displaced += [one for one in paired.displaced if part is None or one.index in part]
+
+    def _feed(self, paired: Paired, items: Sequence[Item], stop: int) -> None:
+        """Fit some of what pairing made, up to a place of the input."""
+        self.fit.feed(items, paired.groups)
+        if paired.pending and stop == len(self.raw):
+            self.pending = self._renamed(paired)
+
+    def _renamed(self, paired: Paired) -> tuple[Pending, ...]:
+        """Return the pending calls with the ids and names that they go by in the output."""
+        waiting = [one for group in paired.groups if group.pending for one in group.pairs if one.answer is None]
+        calls = [self.wire.view(one.call.message).calls[one.position] for one in waiting]
+        return tuple(
+            replace(pending, call_id=call.id, name=call.name)
+            for pending, call in zip(paired.pending, calls, strict=True)
+        )
+
+    # Where groups begin and end
+
+    def _is_boundary(self, index: int) -> bool:
+        """Tell whether a new group may begin at `index`: no result stands there, and no model's message before it."""
+        if self._view(index).results:
+            return False
+        return self._view(index - 1).role != "assistant"
+
+    def _says_nothing(self, index: int) -> bool:
+        """Tell whether nobody speaks at `index`: who comes next decides why a call before it has no result."""
+        view = self._view(index)
+        return view.role == "system" or (view.role == "assistant" and view.empty)
+
+    def _view(self, index: int) -> View:
+        return self._index.view(index)
+
+    def _closed_place(self, floor: int | None = None) -> int:
+        """Return the last place that nothing which may still come could change."""
+        end, floor = len(self.raw), self.boundary if floor is None else floor
+        last = end
+        while last > floor and self._says_nothing(last - 1):
+            last -= 1
+        if last == floor:
+            return end
+        view = self._view(last - 1)
+        if view.role != "assistant" and not view.results:
+            return end
+        place = last - 1
+        while place > floor and not self._is_boundary(place):
+            place -= 1
+        return place
