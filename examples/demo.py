@@ -1,136 +1,196 @@
-"""`make demo`: a broken history and its repair, the same on every wire, and a real agent that is interrupted.
+"""`make demo`: a provider's 400 and its repair, an agent that is killed, and a log that is larger than any context.
 
-The histories are in `samples/`: small conversations that went wrong in the ways that real ones do. With `--whole`
-each of them is shown before and after, with every finding. The agent is that of `local_agent.py`.
+Everything happens on this machine. The provider is `strict_provider.py`; what its model says is scripted, and the
+rest is real: HTTP, the openai SDK, a process that gets SIGKILL, a file that the next process goes on from.
 """
 
 import argparse
 import asyncio
 import json
-import re
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import textwrap
+from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import long_log
+from strict_provider import serve
 
 import suture
-from suture import ConfigError, replace
-from suture.cli import Line, Screen, compare, open_source, read_conversations
-from suture.wires import Call, get_wire
+from suture import ChatModelAgent, Message, tool
+from suture.stores import SQLiteStore
 
-SAMPLES = Path(__file__).parent / "samples"
-WIRES = ("message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
-SHOWN = "openai-chat.jsonl, line 1"
-
-
-class Sample(NamedTuple):
-    """A conversation of `samples/`, and its repair."""
-
-    title: str
-    messages: Sequence[Any]
-    fixed: suture.Repaired[Any]
-
-
-def samples() -> Iterator[Sample]:
-    for path in [path for wire in WIRES for path in sorted(SAMPLES.glob(f"{wire}.json*"))]:
-        with open_source(str(path)) as source:
-            for conversation in read_conversations(source):
-                messages, wire = conversation.take(None)
-                fixed = suture.repair(messages, wire=wire)
-                title = f"{path.name}, {conversation.title}" if conversation.title else path.name
-                if not suture.check(fixed.messages, wire=fixed.report.wire).acceptable:
-                    raise SystemExit(f"{title}: the repaired history is not acceptable")
-                yield Sample(title, messages, fixed)
+WIDTH = 79
+HISTORY: list[dict[str, Any]] = [
+    {"role": "user", "content": "When is high tide in Dover?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "tides", "arguments": '{"port": "Dover"}'}}
+        ],
+    },
+    {"role": "user", "content": "Never mind. How is the weather?"},
+]
 
 
-def show(screen: Screen, sample: Sample, *, whole: bool) -> None:
-    """Show a conversation before and after, and what was found in it."""
-    report = sample.fixed.report
-    before, after = compare(sample.messages, sample.fixed.messages, report.wire)
-    screen.head(sample.title)
-    screen.history("before", list(show_cuts(before, sample.messages, report.wire)), whole=True)
-    if whole:
-        screen.report(report)
-    else:
-        screen.say("what a provider would refuse, and what is done about it:")
-        for finding in report.findings:
-            screen.say(f"    #{finding.index}  {finding.call_id}: {finding.problem}, {finding.done}")
-    screen.history("after", list(show_cuts(after, sample.fixed.messages, report.wire)), whole=True)
-    screen.say("")
+def say(text: str = "", indent: str = "   ", label: str = "") -> None:
+    """Print a paragraph that fits 80 columns; its first line begins with `label`."""
+    first = f"{indent}{label}"
+    print(textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first)) if text else first)
 
 
-def show_cuts(lines: Sequence[Line], messages: Sequence[Any], wire: str) -> Iterator[Line]:
-    """Yield the lines with a mark behind arguments that end too early."""
-    for line, message in zip(lines, messages, strict=True):
-        carries = line.carries
-        for call in get_wire(wire).view(message).calls:
-            if is_cut(call):
-                carries = re.sub(rf"(?= as {re.escape(call.id or '(no id)')}(?:,|$))", "…⟨cut off⟩", carries)
-        yield replace(line, carries=carries)
+# --- 1. a tool call without its result ---------------------------------------------------------
 
 
-def is_cut(call: Call) -> bool:
-    if not isinstance(call.arguments, str) or not call.arguments.startswith("{"):
+def send(address: str, messages: Sequence[dict[str, Any]]) -> bool:
+    """Send a history to the provider, print the answer, and return whether it was accepted."""
+    print(f"\n   POST /v1/chat/completions with {len(messages)} messages")
+    body = json.dumps({"model": "any", "messages": messages}).encode()
+    try:
+        with urlopen(Request(f"{address}/chat/completions", body, {"content-type": "application/json"})) as answer:
+            say(json.load(answer)["choices"][0]["message"]["content"], label="200  ")
+            return True
+    except HTTPError as refused:
+        say(json.load(refused)["error"]["message"], label="400  ")
         return False
-    try:
-        json.loads(call.arguments)
-    except ValueError:
-        return True
-    return False
 
 
-def repairs(screen: Screen, *, whole: bool) -> None:
-    found = list(samples())
-    for sample in found:
-        if whole or sample.title == SHOWN:
-            show(screen, sample, whole=whole)
-    if not whole:
-        screen.head("The same on every wire (python examples/demo.py --whole shows them all)")
-        for title, _, fixed in found:
-            screen.say(f"  {title:<26}{', '.join(dict.fromkeys(each.problem for each in fixed.report.findings))}")
-    findings = sum(len(sample.fixed.report.findings) for sample in found)
-    wires = len({sample.fixed.report.wire for sample in found})
-    screen.say(
-        f"{len(found)} broken histories on {wires} wires, {findings} findings, all mended: "
-        "suture.check accepts every one of them now."
-    )
-    screen.say("")
+def show(messages: Sequence[dict[str, Any]]) -> None:
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            say(f"calls {function['name']}({function['arguments']}) as {call['id']}", label=f"{message['role']:11}")
+        if message["content"]:
+            say(message["content"], label=f"{message['role']:11}")
 
 
-def real_agent(screen: Screen) -> None:
-    """Let a real model call a tool; stop it in the middle of another; and ask it something new."""
-    screen.head("A real agent: a tool call, one that is stopped in the middle, and the turn after that")
-    try:
-        from local_agent import main as run_local_agent
-    except ConfigError as error:
-        screen.say(f"    left out here: {error}")
-        return
-    screen.say("    It is a small model and not a clever one: mind what happens, not what it says.")
-    screen.say("    Loading it takes a few seconds …")
-    sys.stdout.flush()
-    asyncio.run(run_local_agent())
-    screen.say("")
-    screen.say("    Without the answer that the stopped call was given, a provider would refuse that last turn.")
+def repair_a_history() -> None:
+    print("1. A tool call without its result\n")
+    say("A user interrupted while a tool was running. The history since then:")
+    print()
+    show(HISTORY)
+    with serve(lambda _: {"content": "Wind from the south-west, and dry."}) as address:
+        refused = not send(address, HISTORY)
+        say("Every retry gets this 400: the conversation is dead.")
+        fixed = suture.repair(HISTORY)
+        print("\n   suture.repair(history) adds the message that is missing:\n")
+        show([message for message in fixed.messages if message not in HISTORY])
+        if not (refused and send(address, fixed.messages)):
+            raise SystemExit("the provider should refuse the first and accept the second")
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description="Broken histories and their repair; an agent that is interrupted.")
-    parser.add_argument("--whole", action="store_true", help="show every sample before and after, with every finding")
+# --- 2. a process that dies in a tool call -----------------------------------------------------
+
+
+def play_clerk(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Play a model: pay the invoice, and be careful where nobody knows whether it was paid."""
+    if messages[-1]["role"] != "tool":
+        function = {"name": "pay", "arguments": '{"invoice": 17, "euros": 240}'}
+        return {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+    if "paid" in messages[-1]["content"]:
+        return {"content": "Invoice 17 is paid."}
+    return {"content": "The payment may have been made. Please look before I pay again."}
+
+
+def run_clerk(address: str, folder: Path, *, resumed: bool) -> None:
+    """Be the process that pays, or the one that goes on after it: started by `kill_an_agent`."""
+    from suture.models import OpenAIChatModel
+
+    @tool
+    async def pay(invoice: int, euros: int) -> str:
+        """Pay an invoice."""
+        with (folder / "payments.txt").open("a") as payments:
+            payments.write(f"invoice {invoice}: {euros} euros\n")
+        print("paying", flush=True)
+        await asyncio.Event().wait()  # the bank never answers
+        return "paid"
+
+    async def main() -> None:
+        model = OpenAIChatModel("any", base_url=address, api_key="none")
+        with SQLiteStore(folder / "runs.db") as store:
+            agent = ChatModelAgent(name="clerk", model=model, tools=[pay], checkpoint_store=store)
+            if resumed:
+                result = await agent.resume("invoice-17")
+            else:
+                result = await agent.run("Pay invoice 17: 240 euros.", checkpoint_id="invoice-17")
+        print(json.dumps([tell(message) for message in result.messages]))
+
+    asyncio.run(main())
+
+
+def tell(message: Message) -> tuple[str, str]:
+    calls = " ".join(f"calls {call.name}({call.arguments})" for call in message.tool_calls)
+    return message.role, calls or message.content
+
+
+def kill_an_agent() -> None:
+    print("\n\n2. An agent whose process is killed in a tool call\n")
+    with tempfile.TemporaryDirectory() as place, serve(play_clerk) as address:
+        command = [sys.executable, __file__, "--clerk", address, "--folder", place]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+            say(f"process {first.pid}: an agent is asked to pay an invoice, and its tool begins.")
+            if first.stdout is None or first.stdout.readline() != "paying\n":
+                raise SystemExit("the agent did not begin to pay")
+            first.send_signal(signal.SIGKILL)
+        say(f"process {first.pid}: kill -9. The tool had begun; nothing says how it ended.")
+        second = subprocess.run([*command, "--resumed"], stdout=subprocess.PIPE, text=True, check=True)
+        say('A new process goes on with agent.resume("invoice-17"). The history is now:')
+        print()
+        for role, text in json.loads(second.stdout):
+            say(text, label=f"{role:11}")
+        payments = Path(place, "payments.txt").read_text().count("\n")
+    print(f"\n   payments that were made: {payments}")
+    if payments != 1:
+        raise SystemExit("a tool that is not idempotent must not run twice")
+
+
+# --- 3. a log that is larger than the context --------------------------------------------------
+
+
+def read_a_log() -> None:
+    print(f"\n\n3. A log of 50 MB, and a context of {long_log.LIMIT:,} tokens\n")
+    with tempfile.TemporaryDirectory() as place:
+        log, kept = Path(place, "shop.log"), Path(place, "kept")
+        long_log.write_log(log)
+        done = asyncio.run(long_log.investigate(log, kept, say))
+        whole = any(path.read_bytes() == log.read_bytes() for path in kept.rglob("*") if path.is_file())
+    print(f"\n   requests sent: {len(done)}, the largest of {max(done):,} tokens")
+    print(f"   the whole log is still there to be read: {'yes' if whole else 'no'}")
+    if not whole or max(done) > long_log.LIMIT:
+        raise SystemExit("the log must be kept, and no request may be over the limit")
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description="A 400 and its repair, a killed agent, a log of 50 MB.")
+    parser.add_argument("--clerk", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--resumed", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has all letters
-    screen = Screen(sys.stdout)
-    screen.say("Somebody interrupts, a process dies, a stream is cut: a tool call is left without")
-    screen.say("its result. From then on the provider refuses the whole conversation. Here is one")
-    screen.say("that went wrong, and its repair.")
-    screen.say("")
-    repairs(screen, whole=asked.whole)
-    real_agent(screen)
-    screen.say("")
-    screen.say("Next: docs/first-agent.md, your first agent in five minutes; for plain histories docs/repair.md.")
-    return 0
+        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)  # not every terminal has all letters
+    if asked.clerk:
+        run_clerk(asked.clerk, asked.folder, resumed=asked.resumed)
+        return
+    say(
+        "Suture keeps the histories of LLM agents whole and their contexts small. A server on this machine "
+        "plays the provider: it refuses what OpenAI's API refuses, in its words. What its model says is "
+        "scripted; everything else happens as you read it.",
+        indent="",
+    )
+    print()
+    repair_a_history()
+    kill_an_agent()
+    read_a_log()
+    print("\nNext: docs/first-agent.md, your first agent in five minutes;")
+    print("      docs/four-hundred.md, if you have such a 400 now.")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""An agent that reads a 50 MB log through a context of 10,000 tokens, and loses nothing of it.
+"""An agent that reads a 50 MB log through a context of 8,000 tokens, and loses nothing of it.
 
 The log is streamed into the agent's backend while the tool runs; the model sees how it begins and where it is. Then
 it searches, reads a window here and there, and notes what it found. Old windows leave the context by themselves.
@@ -8,7 +8,7 @@ The model is scripted, so this runs anywhere; what it does is what a model does 
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from suture import ChatModelAgent, Message, ToolCall, tool
@@ -18,7 +18,7 @@ from suture.stores import LocalBackend
 from suture.testing import ScriptedModel
 from suture.tokens import CharacterCounter
 
-LIMIT = 10_000
+LIMIT = 8_000
 """Tokens that the model takes."""
 LINES, FAILURES = 940_000, (12_345, 98_765, 200_001, 333_333, 471_100, 555_555, 640_404, 712_345, 790_000)
 
@@ -75,7 +75,7 @@ def build(log: Path, directory: Path) -> tuple[ChatModelAgent[str], ScriptedMode
 
     model = ScriptedModel(script)
     reduction = ToolReduction(
-        LocalBackend(directory), max_length_for_trunc=4_000, max_tokens_for_clear=8_000, max_length_for_read=6_000
+        LocalBackend(directory), max_length_for_trunc=4_000, max_tokens_for_clear=6_000, max_length_for_read=6_000
     )
     agent = ChatModelAgent(
         name="reader",
@@ -88,16 +88,16 @@ def build(log: Path, directory: Path) -> tuple[ChatModelAgent[str], ScriptedMode
     return agent, model
 
 
-async def investigate(log: Path, kept: Path) -> list[int]:
+async def investigate(log: Path, kept: Path, tell: Callable[[str], None] = print) -> list[int]:
     """Run the agent, tell what happens, and return how many tokens each request had."""
     agent, model = build(log, kept)
     async with agent.stream("Why do payments fail?") as run:
         async for event in run:
             if isinstance(event, MessageFinished):
-                print(f"model: {event.text}")
+                tell(f"model: {event.text}")
             elif isinstance(event, HistoryRewritten) and event.report is not None:
                 before, after = event.report["tokens_before"], event.report["tokens_after"]
-                print(f"  {len(event.report['changes'])} old results cleared: {before:,} -> {after:,} tokens")
+                tell(f"  {len(event.report['changes'])} old results cleared: {before:,} -> {after:,} tokens")
     counter = CharacterCounter()
     return [sum(map(counter.count, request.messages)) for request in model.requests]
 

@@ -1,15 +1,36 @@
 """What all tests share: sweeps say at the end of the run how much they covered."""
 
+import importlib.util
+import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing here judges the clock: a machine may be slow, or busy.
-settings.register_profile("suture", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Nothing here judges the clock: a machine may be slow, or busy. `make soak` asks for many more examples.
+settings.register_profile(
+    "suture",
+    max_examples=int(os.environ.get("SUTURE_EXAMPLES", "25")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("suture")
 
 COVERED = "covered"
+END = "-----END CERTIFICATE-----"
+
+
+def pytest_configure() -> None:
+    """Let clients load one certificate instead of all: no test speaks TLS, and loading them takes 25 ms a client."""
+    if certifi := importlib.util.find_spec("certifi"):
+        bundle = Path(str(certifi.origin)).with_name("cacert.pem").read_text(encoding="utf-8")
+        first = Path(tempfile.gettempdir(), "suture-tests-certificate.pem")
+        draft = first.with_suffix(f".{os.getpid()}")
+        draft.write_text(bundle[: bundle.index(END) + len(END)] + "\n", encoding="utf-8")
+        draft.replace(first)
+        os.environ["SSL_CERT_FILE"] = str(first)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.cli import main
@@ -82,7 +82,6 @@ def values_in(text: str) -> list[Any]:
     return values
 
 
-@settings(max_examples=100, deadline=None)
 @given(files())
 def test_an_acceptable_history_comes_back_value_for_value(file: tuple[str, list[Any]]):
     text, expected = file
@@ -112,7 +111,6 @@ def blocks(history: list[dict[str, Any]]) -> list[AgenticMessage]:
     return made
 
 
-@settings(max_examples=40, deadline=None)
 @given(HISTORIES, st.sampled_from([chat, blocks]), st.booleans())
 def test_an_acceptable_native_history_comes_back_value_for_value(history: list[Any], make: Any, enveloped: bool):
     stored = [message_to_dict(message) for message in make(history)]
@@ -120,7 +118,6 @@ def test_an_acceptable_native_history_comes_back_value_for_value(history: list[A
     assert exactly(repaired(json.dumps(value))) == exactly([value])
 
 
-@settings(max_examples=40, deadline=None)
 @given(HISTORIES, st.data())
 def test_a_broken_history_keeps_every_message_that_is_not_concerned(history: list[Any], data: st.DataObject):
     results = [index for index, message in enumerate(history) if message["role"] == "tool"]

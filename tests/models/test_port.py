@@ -60,7 +60,6 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
 
-@pytest.mark.properties
 @pytest.mark.parametrize("native", ["agentic", "message"])
 @pytest.mark.parametrize(("wire", "profile"), PROFILES)
 @given(first=histories, second=histories)

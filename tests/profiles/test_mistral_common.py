@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from mistral_common.exceptions import MistralCommonException
 from mistral_common.protocol.instruct.messages import (
     AssistantMessage,
@@ -91,7 +91,6 @@ def test_every_small_history_passes_after_repair(covered: Callable[[str], None])
 
 
 @given(steps=all_histories)
-@settings(max_examples=300, deadline=None)
 def test_generated_histories_pass_after_repair(steps: list[Step]) -> None:
     """Illegal ids, broken arguments, missing names and all."""
     fixed = suture.repair(write("openai-chat", [*steps, FINAL]), wire="openai-chat", profile="mistral")

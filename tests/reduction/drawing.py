@@ -1,19 +1,15 @@
 """Generated histories: parallel calls, ids that come back, results out of order or missing, media, signed turns."""
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests.histories import Step
 from tests.reduction.planning import Letters
 from tests.reduction.rounds import WIRES, Content
 
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "60"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 everywhere = pytest.mark.parametrize("wire", WIRES)
 
 SIZES = (0, 3, 60, 100, 140, 300, 1_500)

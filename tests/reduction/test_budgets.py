@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 import suture
 from suture.messages import ToolInfo
 from tests.histories import Step
-from tests.reduction.drawing import choices, everywhere, histories, thorough
+from tests.reduction.drawing import choices, everywhere, histories
 from tests.reduction.planning import Letters, cleared, letters, on_each_wire, planned
 from tests.reduction.rounds import long, one_round, read, saved_at, texts, write
 
-pytestmark = pytest.mark.properties
 FIVE: list[Step] = [("user", "go"), *(step for call_id in "abcde" for step in one_round(call_id))]
 
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_tokens_never_grow(wire: str, history: list[Step], settings: dict[str, Any]):
     messages = write(wire, history)
     plan = planned(wire, messages, **settings)
@@ -33,7 +31,6 @@ def test_tokens_never_grow(wire: str, history: list[Step], settings: dict[str, A
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_the_numbers_of_a_plan_are_those_of_its_counter(wire: str, history: list[Step], settings: dict[str, Any]):
     messages = write(wire, history)
     plan = planned(wire, messages, **{**settings, "token_counter": Letters()})
@@ -43,7 +40,6 @@ def test_the_numbers_of_a_plan_are_those_of_its_counter(wire: str, history: list
 
 @everywhere
 @given(history=histories(clean=True), settings=choices(truncation=False), data=st.data())
-@thorough
 def test_with_a_watermark_the_shortest_run_of_oldest_rounds_that_suffices_is_cleared(
     wire: str, history: list[Step], settings: dict[str, Any], data: st.DataObject
 ):
@@ -78,7 +74,6 @@ def start_of_round(wire: str, messages: list[Any], place: int) -> int:
 
 @everywhere
 @given(history=histories(), settings=choices(), least=st.integers(0, 2_000))
-@thorough
 def test_at_least_so_many_tokens_is_all_or_nothing(
     wire: str, history: list[Step], settings: dict[str, Any], least: int
 ):

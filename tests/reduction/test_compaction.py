@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -118,8 +118,6 @@ histories = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40).map(
 )
 
 
-@pytest.mark.properties
-@settings(deadline=None)
 @given(steps=histories, limit=st.sampled_from((300, 700, 2_000)))
 def test_without_anything_to_save_to_all_that_a_user_said_stays(steps: list[Step], limit: int):
     plan = check("openai-chat", steps, limit, sound, offload=False)
@@ -127,8 +125,6 @@ def test_without_anything_to_save_to_all_that_a_user_said_stays(steps: list[Step
         assert plan.saves == ()
 
 
-@pytest.mark.properties
-@settings(deadline=None)
 @given(steps=histories, more=st.lists(st.sampled_from(KINDS), min_size=3, max_size=20))
 def test_nothing_is_summarised_twice(steps: list[Step], more: list[str]):
     wire = "message"

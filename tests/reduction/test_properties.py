@@ -16,13 +16,12 @@ from suture.messages import Message, TextPart, ToolCall
 from suture.profiles import PROFILES, get_profile
 from suture.reduction import Plan
 from tests.histories import Step
-from tests.reduction.drawing import choices, everywhere, histories, thorough
+from tests.reduction.drawing import choices, everywhere, histories
 from tests.reduction.planning import planned, saved
 from tests.reduction.rounds import CLEARED, WIRES, Read, long, one_round, read, saved_at, write
 
 PAIRS = [(wire, profile) for profile in PROFILES for wire in WIRES if get_profile(profile).speaks_of(wire)]
 NAMED = re.compile(r"(?:saved to|保存到|保存至): ([^\n]+)\n")
-pytestmark = pytest.mark.properties
 
 
 def problems(wire: str, profile: str, messages: Any) -> set[str]:
@@ -38,7 +37,6 @@ def new_problems(wire: str, before: Any, after: Any) -> dict[str, set[str]]:
 
 @everywhere
 @given(history=histories(clean=True) | histories(), settings=choices())
-@thorough
 def test_what_a_provider_accepted_it_accepts_afterwards(wire: str, history: list[Step], settings: dict[str, Any]):
     """Every one that speaks of the wire; and of a history that it would have refused, it finds nothing new to say."""
     messages = write(wire, history)
@@ -48,7 +46,6 @@ def test_what_a_provider_accepted_it_accepts_afterwards(wire: str, history: list
 
 @everywhere
 @given(history=histories(clean=True), settings=choices(), removed=st.lists(st.booleans(), min_size=5, max_size=5))
-@thorough
 def test_a_rewriter_that_removes_rounds_leaves_what_a_provider_accepts(
     wire: str, history: list[Step], settings: dict[str, Any], removed: list[bool]
 ):
@@ -127,7 +124,6 @@ def named_in(plan: Plan[Any], wire: str) -> list[str]:
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_nothing_is_lost(wire: str, history: list[Step], settings: dict[str, Any]):
     """Each text that left the history is under the path that stands in its place; nothing else is saved."""
     messages = write(wire, history)
@@ -144,7 +140,6 @@ def test_nothing_is_lost(wire: str, history: list[Step], settings: dict[str, Any
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_a_reduced_history_is_not_reduced_again(wire: str, history: list[Step], settings: dict[str, Any]):
     """With the ledger of the first plan, and without it."""
     plan = planned(wire, write(wire, history), **settings)
@@ -163,7 +158,6 @@ def cleared_places(wire: str, messages: Any) -> list[int]:
 
 @everywhere
 @given(history=histories(), settings=choices(), rounds=st.integers(1, 4), ledger=st.booleans())
-@thorough
 def test_what_was_cleared_stays_the_same_bytes_however_the_history_goes_on(
     wire: str, history: list[Step], settings: dict[str, Any], rounds: int, ledger: bool
 ):
@@ -185,7 +179,6 @@ def test_what_was_cleared_stays_the_same_bytes_however_the_history_goes_on(
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_the_input_is_never_changed(wire: str, history: list[Step], settings: dict[str, Any]):
     """What needs no change is the same object, and a history that needs none the same list."""
     messages = write(wire, history)
@@ -201,7 +194,6 @@ def test_the_input_is_never_changed(wire: str, history: list[Step], settings: di
 
 @everywhere
 @given(history=histories(), settings=choices())
-@thorough
 def test_a_plan_is_the_same_each_time_and_can_be_told_as_json(wire: str, history: list[Step], settings: dict[str, Any]):
     messages = write(wire, history)
     plan, again = (planned(wire, messages, **settings) for _ in range(2))

@@ -13,7 +13,6 @@ from tests.histories import Step, write
 from tests.repair.test_properties import numbered, steps
 
 WIRES = ["message", "agentic", "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"]
-pytestmark = pytest.mark.properties
 
 
 def problems(messages: Any, wire: str) -> list[str]:

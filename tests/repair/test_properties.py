@@ -1,12 +1,11 @@
 """What holds for every history, on every legal pair of wire and profile."""
 
 import copy
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -76,9 +75,6 @@ def numbered(history: Sequence[Step]) -> list[Step]:
 histories = st.lists(steps, max_size=9).map(numbered)
 all_histories = st.lists(all_steps, max_size=9).map(numbered)
 everywhere = pytest.mark.parametrize(("wire", "profile"), PAIRS, ids=[f"{wire}-{profile}" for wire, profile in PAIRS])
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "30"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-pytestmark = pytest.mark.properties
 
 
 def results_of(step: Step) -> list[tuple[str, str, str]]:
@@ -103,7 +99,6 @@ def real_texts(history: Sequence[Step]) -> list[str]:
 
 @everywhere
 @given(history=all_histories, tail=st.sampled_from(["cancel", "keep"]), orphans=st.sampled_from(["text", "drop"]))
-@thorough
 def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     wire: str, profile: str, history: list[Step], tail: Any, orphans: Any
 ) -> None:
@@ -132,7 +127,6 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
 
 @everywhere
 @given(history=all_histories, data=st.data(), tail=st.sampled_from(["cancel", "keep"]))
-@thorough
 def test_a_repairer_fed_in_any_split_agrees_with_repair(
     wire: str, profile: str, history: list[Step], data: st.DataObject, tail: Any
 ) -> None:
@@ -154,7 +148,6 @@ def test_a_repairer_fed_in_any_split_agrees_with_repair(
 
 @everywhere
 @given(history=all_histories, other=all_histories, data=st.data())
-@thorough
 def test_a_follower_agrees_with_repair_at_every_step_however_the_history_grows_or_forks(
     wire: str, profile: str, history: list[Step], other: list[Step], data: st.DataObject
 ) -> None:
@@ -189,7 +182,6 @@ def assert_one_path(wire: str, profile: str, messages: list[Any], **options: Any
 
 @everywhere
 @given(history=all_histories, tail=st.sampled_from(["cancel", "keep"]))
-@thorough
 def test_what_the_quick_look_calls_whole_the_thorough_look_calls_whole(
     wire: str, profile: str, history: list[Step], tail: Any
 ) -> None:
@@ -198,7 +190,6 @@ def test_what_the_quick_look_calls_whole_the_thorough_look_calls_whole(
 
 
 @given(history=st.lists(all_steps.filter(lambda step: step[0] not in {"mixed", "inner"}), max_size=9).map(numbered))
-@thorough
 def test_message_and_agentic_agree(history: list[Step]) -> None:
     """The same calls, results and texts in the same order; how they are put into messages may differ."""
     shapes = {wire: suture.repair(write(wire, history), wire=wire) for wire in ("message", "agentic")}
@@ -275,7 +266,6 @@ def is_blank(step: Step) -> bool:
 
 @everywhere
 @given(history=all_histories, data=st.data())
-@thorough
 def test_what_is_added_changes_nothing_before_what_it_touches(
     wire: str, profile: str, history: list[Step], data: st.DataObject
 ) -> None:

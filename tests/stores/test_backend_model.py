@@ -133,7 +133,7 @@ class ObjectMachine(Machine):
         return ObjectBackend(MemoryStore())
 
 
-LIMITS = settings(deadline=None, max_examples=12, stateful_step_count=15)
+LIMITS = settings(deadline=None, stateful_step_count=15)
 TestMemoryBackendAsADict = MemoryMachine.TestCase
 TestMemoryBackendAsADict.settings = LIMITS
 TestLocalBackendAsADict = LocalMachine.TestCase

@@ -176,4 +176,4 @@ class SQLiteMachine(Machine):
 TestMemoryStoreAsADict = MemoryMachine.TestCase
 TestMemoryStoreAsADict.settings = settings(deadline=None, stateful_step_count=40)
 TestSQLiteStoreAsADict = SQLiteMachine.TestCase
-TestSQLiteStoreAsADict.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
+TestSQLiteStoreAsADict.settings = settings(deadline=None, stateful_step_count=30)

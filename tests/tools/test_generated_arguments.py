@@ -4,7 +4,6 @@ import json
 from typing import Any, Literal
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +32,6 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
 READERS = [reading(hint) for hint, _ in TYPED]
 
 
-@pytest.mark.properties
 @given(st.data())
 def test_arguments_that_fit_reach_the_function_as_the_same_values(data):
     place = data.draw(st.integers(0, len(TYPED) - 1))
@@ -61,7 +59,6 @@ def fits(value: Any, hint: Any) -> bool:
     return hint is Any or value in ("a", "b")
 
 
-@pytest.mark.properties
 @given(st.integers(0, 7), PLAIN)
 def test_the_function_is_called_exactly_if_its_argument_fits(place, value):
     hint, _ = TYPED[place]
@@ -71,7 +68,6 @@ def test_the_function_is_called_exactly_if_its_argument_fits(place, value):
     assert called == (READERS[place].validate(arguments) == "")
 
 
-@pytest.mark.properties
 @given(st.text() | PLAIN.map(json.dumps))
 def test_no_text_makes_reading_fail_in_another_way(text):
     problem = search.validate(text)

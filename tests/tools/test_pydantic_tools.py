@@ -211,7 +211,6 @@ def test_a_model_that_a_tool_gives_becomes_json():
     assert run(make) == '[{"first":1,"last":9}]'
 
 
-@pytest.mark.properties
 @given(st.integers(), st.text(), st.lists(st.text()))
 def test_arguments_that_fit_reach_the_function_as_the_same_values(first, query, tags):
     arguments = {"query": query, "range": {"first": first}, "tags": tags}

@@ -70,6 +70,12 @@ _COMMANDS = {
         ("0; if the input is no terminal:", "1 the last turn failed", "130 it was stopped"),
         ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
     ),
+    "view": (
+        "view:run",
+        "Look at a history, or at the runs in a store, in a browser: turns, messages, findings, rewrites, tokens.",
+        ("0 the page was written, or the server was stopped",),
+        ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
+    ),
     "worker": (
         "worker:run",
         "Do the steps of an agent's runs that Temporal keeps going, until it is stopped.",
@@ -275,6 +281,13 @@ def _add_chat(command: argparse.ArgumentParser) -> None:
     add("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens")
 
 
+def _add_view(command: argparse.ArgumentParser) -> None:
+    _add_file(command)
+    command.add_argument("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
+    command.add_argument("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)")
+    command.add_argument("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it")
+
+
 def _add_worker(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share")
@@ -347,5 +360,6 @@ _ADDERS = {
     "reduce": _add_reduce,
     "convert": _add_convert,
     "chat": _add_chat,
+    "view": _add_view,
     "worker": _add_worker,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import urandom
 from threading import Lock
+from time import time_ns
 from typing import Any, NamedTuple, TypeAlias, get_type_hints
 from weakref import WeakKeyDictionary
 
@@ -104,7 +105,17 @@ class Moved(_Record, frozen=True, tag="version"):
     version: int
 
 
-Record: TypeAlias = Moved | Began | Changed | Put | Dropped | Spliced | Answered | Spent | Signed
+class Noted(_Record, frozen=True, tag="at"):
+    """When the changes before it were written, in milliseconds; for people, and so is what else happened."""
+
+    time: int
+    what: str = ""
+    """`retry` or `rewrite`, where that is what happened."""
+    text: str = ""
+    """The error that the retry is for, or who rewrote the history."""
+
+
+Record: TypeAlias = Moved | Began | Changed | Put | Dropped | Spliced | Answered | Spent | Signed | Noted
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder[list[Record]](list[Record])
@@ -112,8 +123,8 @@ _PLAIN_DECODER = msgspec.msgpack.Decoder()
 
 
 def encode_records(records: Sequence[Record]) -> bytes:
-    """Return changes as they are stored."""
-    return _ENCODER.encode(records)
+    """Return changes as they are stored, with the time."""
+    return _ENCODER.encode([*records, Noted(time_ns() // 1_000_000)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +258,10 @@ class Journal:
         self.note(Answered(output))
         self._written = history
 
+    def note_event(self, what: str, text: str) -> None:
+        """Note a retry or a rewrite, for people who look at the run later."""
+        self.note(Noted(time_ns() // 1_000_000, what, text))
+
     def take_over(self, history: History[Any]) -> None:
         """Regard `history` as written."""
         self._written = history
@@ -372,10 +387,8 @@ def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer:
     """Apply stored records to `run.state` and `messages`; `answer` makes the messages of a turn's results."""
     for number, data in enumerate(stored):
         try:
-            for record in _decode(data, run.state.version):
-                if type(record) is not Began and not run.state.agent:
-                    raise ValueError("no run has begun")  # noqa: TRY301 - it is as unreadable as the rest
-                _APPLY[type(record)](run, record, messages, answer)
+            for record in decode_records(data, run.state.version):
+                apply_record(run, record, messages, answer)
             if number == len(stored) - 1:
                 _check_turn(run, messages)
         except (ResumeError, SchemaVersionError):
@@ -384,7 +397,14 @@ def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer:
             raise _unreadable(run.checkpoint_id, number, data, error) from None
 
 
-def _decode(data: bytes, version: int) -> list[Record]:
+def apply_record(run: Execution, record: Record, messages: list[Any], answer: Answer) -> None:
+    """Apply one change to `run.state` and `messages`."""
+    if type(record) is not Began and not run.state.agent:
+        raise ValueError("no run has begun")
+    _APPLY[type(record)](run, record, messages, answer)
+
+
+def decode_records(data: bytes, version: int) -> list[Record]:
     """Return the changes of a stored record, in the form of this release."""
     if version == VERSION:
         try:
@@ -490,7 +510,7 @@ def _apply_moved(run: Execution, record: Moved, messages: list[Any], answer: Ans
     run.state.version = record.version
 
 
-def _apply_nothing(run: Execution, record: Signed, messages: list[Any], answer: Answer) -> None:
+def _apply_nothing(run: Execution, record: Signed | Noted, messages: list[Any], answer: Answer) -> None:
     del run, record, messages, answer
 
 
@@ -504,6 +524,7 @@ _APPLY: dict[type, Callable[[Execution, Any, list[Any], Answer], None]] = {
     Spent: _apply_spent,
     Moved: _apply_moved,
     Signed: _apply_nothing,
+    Noted: _apply_nothing,
 }
 
 

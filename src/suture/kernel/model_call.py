@@ -294,6 +294,8 @@ class Turn:
         self, error: Exception | None, *, reason: Any = None, delay: float = 0.0, failover: str = ""
     ) -> None:
         run = self.run
+        if run.journal is not None:
+            run.journal.note_event("retry", run.error_text(error))
         if run.emitter is not None:
             run.emitter.send(
                 RetryScheduled,

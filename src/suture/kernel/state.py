@@ -199,7 +199,9 @@ class Execution:
     def tell_rewrite(
         self, turn: int, by: str, before: int, after: int, report: Mapping[str, Any] | None = None
     ) -> None:
-        """Send an event that somebody changed the history."""
+        """Send an event that somebody changed the history, and note it."""
+        if self.journal is not None:
+            self.journal.note_event("rewrite", by)
         if self.emitter is not None:
             self.emitter.send(HistoryRewritten, turn=turn, middleware=by, before=before, after=after, report=report)
 

@@ -3,14 +3,12 @@
 import asyncio
 import codecs
 import json
-import os
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from suture import ToolResult
 from suture.messages import TextPart, ToolArgument
@@ -18,9 +16,6 @@ from suture.middleware import ToolReduction
 from suture.middleware.reading_tools import reading_tools
 from suture.reduction import Saved
 from suture.stores import LocalBackend, MemoryBackend
-
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "60"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 FILE = "/run/trunc/c0"
 EMPTY = "[the file is empty]"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from suture.reduction import Saved
 from suture.stores import MemoryBackend
-from tests.agent.reduction._desk import FILE, Desk, InChunks, backend, desk_of, only_text, rows, text_in, thorough
+from tests.agent.reduction._desk import FILE, Desk, InChunks, backend, desk_of, only_text, rows, text_in
 
 __all__ = ["backend"]
 
@@ -53,8 +53,6 @@ async def search_all(desk: Desk, **arguments: Any) -> Iterator[tuple[int, str]]:
         offset = int(more[1])
 
 
-@pytest.mark.properties
-@thorough
 @given(content=contents, chunks=chunkings, pattern=patterns, limit=st.integers(1, 9))
 def test_a_search_finds_exactly_the_lines_that_contain_the_text(
     content: bytes, chunks: list[int], pattern: str, limit: int
@@ -143,8 +141,6 @@ def grep_of(content: bytes, pattern: str, context: int, *, ignore_case: bool) ->
     return shown
 
 
-@pytest.mark.properties
-@thorough
 @given(
     content=contents,
     chunks=chunkings,

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.stores import MemoryBackend
@@ -21,7 +21,6 @@ from tests.agent.reduction._desk import (
     only_text,
     rows,
     text_in,
-    thorough,
 )
 
 __all__ = ["backend"]
@@ -37,16 +36,12 @@ chunkings = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 sizes = st.sampled_from([160, 161, 175, 256, 400, 3_000])
 
 
-@pytest.mark.properties
-@thorough
 @given(content=contents, chunks=chunkings, most=sizes, limit=st.integers(1, 12))
 def test_following_the_hints_reads_any_file_exactly(content: bytes, chunks: list[int], most: int, limit: int):
     desk = desk_of(content, InChunks(chunks), most)
     assert desk.read_all(limit=limit) == text_in(content)
 
 
-@pytest.mark.properties
-@thorough
 @given(content=contents, chunks=chunkings, most=sizes, limit=st.integers(1, 60))
 def test_following_the_hints_by_characters_reads_any_file_exactly(
     content: bytes, chunks: list[int], most: int, limit: int
@@ -55,8 +50,6 @@ def test_following_the_hints_by_characters_reads_any_file_exactly(
     assert desk.read_all(char_offset=0, char_limit=limit) == text_in(content)
 
 
-@pytest.mark.properties
-@thorough
 @given(content=contents, chunks=chunkings, most=sizes, count=st.integers(1, 80))
 def test_a_tail_is_the_last_lines_that_fit(content: bytes, chunks: list[int], most: int, count: int):
     desk = desk_of(content, InChunks(chunks), most)
@@ -327,7 +320,6 @@ def test_two_windows_of_one_file_do_not_disturb_each_other():
     assert [body_of(text) for text in found] == [f"line {number}\n" for number in range(1, 41)]
 
 
-@settings(deadline=None, max_examples=20)
 @given(chunks=chunkings)
 def test_how_a_backend_cuts_its_chunks_makes_no_difference(chunks: list[int]):
     content = b"".join(NASTY) * 3

@@ -1,10 +1,9 @@
 """What holds for every history: it comes back, and after a repair the API would accept it."""
 
-import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -28,9 +27,6 @@ from tests.repair.test_properties import numbered, steps
 from tests.validators import anthropic_complaint
 
 CODEC = get_codec("anthropic")
-pytestmark = pytest.mark.properties
-thorough = settings(max_examples=int(os.environ.get("SUTURE_EXAMPLES", "80")), deadline=None)
-
 words = st.text(min_size=1, max_size=12).filter(lambda text: text.strip())
 arguments = st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=4) | st.none(), max_size=3)
 calls = st.builds(
@@ -55,7 +51,6 @@ histories = st.lists(asked | answered, max_size=6)
 
 
 @given(history=histories)
-@thorough
 def test_a_history_is_written_as_it_was_read(history: list[dict[str, Any]]):
     messages = CODEC.decode_messages(history)
     payload, losses = CODEC.encode_messages(messages)
@@ -65,7 +60,6 @@ def test_a_history_is_written_as_it_was_read(history: list[dict[str, Any]]):
 
 
 @given(history=histories)
-@thorough
 def test_a_history_survives_as_chat_messages(history: list[dict[str, Any]]):
     chat = convert(history, "anthropic", "message")
     back = decode(chat.messages, "message")
@@ -74,7 +68,6 @@ def test_a_history_survives_as_chat_messages(history: list[dict[str, Any]]):
 
 
 @given(blocks=st.lists(made_blocks | calls, max_size=6), reason=st.sampled_from(["end_turn", "max_tokens", "x"]))
-@thorough
 def test_a_stream_says_what_the_plain_reply_says(blocks: list[dict[str, Any]], reason: str):
     body = {"content": blocks, "stop_reason": reason, "usage": {"input_tokens": 2, "output_tokens": 3}}
     reader, framing = CODEC.reader(), CODEC.framing()
@@ -89,7 +82,6 @@ rules = st.tuples(st.just("system"), st.just("rules"))
 
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 @given(history=st.lists(steps | rules, max_size=9).map(numbered))
-@thorough
 def test_a_history_that_was_written_and_then_repaired_is_acceptable(wire: str, history: list[Step]):
     written = convert(write(wire, history), wire, "anthropic")
     repaired = suture.repair(written.messages, wire="anthropic")
@@ -138,7 +130,6 @@ answers = st.builds(AgenticMessage.user, st.lists(st.sampled_from(shown) | nativ
 
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 @given(history=st.lists(turns | mixed | answers, max_size=7))
-@thorough
 def test_a_history_of_any_blocks_that_was_written_and_then_repaired_is_acceptable(wire: str, history: list[Any]):
     written = convert(convert(history, "agentic", wire).messages, wire, "anthropic").messages
     repaired = suture.repair(written, wire="anthropic")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import suture
 from suture.codecs import Loss, Lost, get_codec
@@ -42,7 +42,6 @@ def test_a_block_is_read_as_ours_and_written_as_it_was(role: Any, block: dict[st
 
 
 @given(conversations)
-@settings(max_examples=100, deadline=None)
 def test_what_is_written_is_read_as_it_was(messages: list[AgenticMessage]):
     payload, losses = codec.encode_messages(messages)
     assert losses == ()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.codecs import get_codec
@@ -138,7 +138,6 @@ def test_a_block_of_a_reply_is_the_same_whole_and_streamed(name: str):
 
 
 @given(replies, st.sampled_from(["end_turn", "stop_sequence", "tool_use"]), st.booleans())
-@settings(max_examples=120, deadline=None)
 def test_a_reply_is_the_same_whole_and_streamed(reply: AgenticMessage, stop: str, counted: bool):
     more = {"usage": USAGE, "metrics": {"latencyMs": 9}} if counted else {}
     said = {**write_reply(reply), "stopReason": stop, **more}
@@ -486,7 +485,6 @@ likely = st.one_of(
 
 
 @given(st.lists(arbitrary | likely, max_size=8))
-@settings(max_examples=250, deadline=None)
 def test_whatever_is_fed_only_sutures_errors_come_out(events: list[dict[str, Any]]):
     reader = codec.reader()
     try:
@@ -498,7 +496,6 @@ def test_whatever_is_fed_only_sutures_errors_come_out(events: list[dict[str, Any
 
 
 @given(st.dictionaries(st.sampled_from(["output", "usage", "stopReason", "x"]), shapes) | shapes.map(body))
-@settings(max_examples=200, deadline=None)
 def test_whatever_body_comes_only_sutures_errors_come_out(payload: dict[str, Any]):
     with suppress(ModelError):
         assert codec.decode_reply(payload).role == "assistant"

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -300,10 +300,8 @@ def test_nothing_that_was_passed_in_is_changed():
 # Acceptable once it is repaired
 
 
-@pytest.mark.properties
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 @given(history=histories, system=st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_any_history_is_acceptable_once_its_payload_is_repaired(wire: str, history: list[Step], system: bool):
     steps = [("system", "Be brief."), *history] if system else history
     payload = codec.encode_request(Request(decode(write(wire, steps), wire))).payload

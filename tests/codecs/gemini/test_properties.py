@@ -1,13 +1,12 @@
 """What holds for every history and for every reply, however broken."""
 
-import os
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pytest
 from google.genai import types
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import suture
@@ -30,10 +29,6 @@ from tests.codecs.gemini.server import frame, write_reply, write_stream
 from tests.histories import Step, write
 
 CODEC = get_codec("gemini")
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "80"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-pytestmark = pytest.mark.properties
-
 # Histories of an agent, broken in every way
 
 ids = st.sampled_from(["a", "b", "c", "", "fn.read:0"])
@@ -55,7 +50,6 @@ steps = st.one_of(
 histories: st.SearchStrategy[list[Step]] = st.lists(steps, max_size=9)
 
 
-@thorough
 @pytest.mark.parametrize("wire", ["message", "agentic"])
 @given(history=histories)
 def test_any_history_is_acceptable_to_gemini_once_it_is_written_and_repaired(wire: str, history: list[Step]):
@@ -66,7 +60,6 @@ def test_any_history_is_acceptable_to_gemini_once_it_is_written_and_repaired(wir
     assert report.acceptable, report
 
 
-@thorough
 @given(history=histories)
 def test_every_call_and_every_result_of_a_broken_history_is_sent(history: list[Step]):
     messages = write("agentic", history)
@@ -78,7 +71,6 @@ def test_every_call_and_every_result_of_a_broken_history_is_sent(history: list[S
         assert [part[field].get("id", "") for part in sent if field in part] == meant
 
 
-@thorough
 @given(history=histories)
 def test_contents_are_written_as_they_were_but_for_ids(history: list[Step]):
     items = [declared(item) for item in write("gemini", history)]
@@ -151,7 +143,6 @@ replies = st.builds(lambda blocks: AgenticMessage("assistant", blocks), st.lists
 talks = st.lists(st.tuples(questions, replies), max_size=3).map(lambda pairs: [each for pair in pairs for each in pair])
 
 
-@thorough
 @given(messages=talks)
 def test_what_is_written_is_read_as_it_was(messages: list[AgenticMessage]):
     payload, losses = CODEC.encode_messages(messages)
@@ -165,7 +156,6 @@ def test_what_is_written_is_read_as_it_was(messages: list[AgenticMessage]):
         types.Content.model_validate(content)
 
 
-@thorough
 @given(message=replies)
 def test_a_stream_says_the_same_as_a_plain_response(message: AgenticMessage):
     reader, framing = CODEC.reader(), CODEC.framing()
@@ -239,7 +229,6 @@ events = st.dictionaries(keys, nonsense, max_size=5) | nonsense.map(wrapped)
 OURS = (ModelError, StreamCutError)
 
 
-@thorough
 @given(stream=st.lists(events, max_size=4))
 def test_events_without_sense_raise_only_what_a_model_may_raise(stream: list[dict[str, Any]]):
     reader = CODEC.reader()
@@ -249,14 +238,12 @@ def test_events_without_sense_raise_only_what_a_model_may_raise(stream: list[dic
         reader.finish()
 
 
-@thorough
 @given(payload=events)
 def test_a_response_without_sense_raises_only_what_a_model_may_raise(payload: dict[str, Any]):
     with suppress(*OURS):
         CODEC.decode_reply(payload)
 
 
-@thorough
 @given(items=st.lists(st.dictionaries(keys, nonsense, max_size=3) | nonsense.map(lambda part: {"parts": [part]})))
 def test_contents_without_sense_are_refused_or_come_back(items: list[dict[str, Any]]):
     with suppress(InputError):

@@ -1,10 +1,9 @@
 """What holds for every message, every stream and every history."""
 
-import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -30,9 +29,6 @@ from suture.profiles import PROFILES, get_profile
 from tests.codecs.openai_chat.samples import MADE, MESSAGES, SEALED, SIGNED, own, thought
 from tests.codecs.openai_chat.server import CODEC, write_reply, write_stream
 from tests.histories import Step, write
-
-thorough = settings(max_examples=int(os.environ.get("SUTURE_EXAMPLES", "100")), deadline=None)
-pytestmark = pytest.mark.properties
 
 words = st.text(max_size=70)
 some = st.text(min_size=1, max_size=70)
@@ -74,7 +70,6 @@ known = st.sampled_from([message for name, (_, message) in MESSAGES.items() if "
 
 
 @given(messages=st.lists(st.one_of(turns, questions, results, known), max_size=6))
-@thorough
 def test_what_is_written_is_read_as_it_was(messages: list[AgenticMessage]):
     payload, losses = CODEC.encode_messages(messages)
     assert losses == ()
@@ -118,7 +113,6 @@ replies = st.builds(
 
 
 @given(message=replies)
-@thorough
 def test_a_stream_says_what_the_plain_response_says(message: AgenticMessage):
     body = write_reply(message)
     reader = CODEC.reader()
@@ -162,7 +156,6 @@ chunks = st.fixed_dictionaries({"choices": st.lists(choices, max_size=2)}, optio
 
 
 @given(events=st.lists(objects | chunks, max_size=6))
-@thorough
 def test_whatever_a_server_sends_ends_in_a_message_or_in_an_error_of_its_own(events: list[dict[str, Any]]):
     reader = CODEC.reader()
     for event in events:
@@ -178,7 +171,6 @@ def test_whatever_a_server_sends_ends_in_a_message_or_in_an_error_of_its_own(eve
 
 
 @given(body=objects, choice=objects, message=objects)
-@thorough
 def test_whatever_a_server_answers_is_a_message_or_an_error_of_its_own(body: Any, choice: Any, message: Any):
     try:
         CODEC.decode_reply({**body, "choices": [{**choice, "message": message}]})
@@ -194,7 +186,6 @@ def test_whatever_a_server_answers_is_a_message_or_an_error_of_its_own(body: Any
         max_size=3,
     )
 )
-@thorough
 def test_whatever_a_history_holds_comes_back_or_is_refused(items: list[dict[str, Any]]):
     try:
         messages = CODEC.decode_messages(items)
@@ -230,7 +221,6 @@ def check_repaired(messages: list[AgenticMessage], profile: str) -> None:
 @pytest.mark.parametrize("wire", ["agentic", "message"])
 @pytest.mark.parametrize("profile", OURS)
 @given(history=st.lists(steps, max_size=8))
-@settings(max_examples=int(os.environ.get("SUTURE_EXAMPLES", "40")), deadline=None)
 def test_whatever_is_written_is_acceptable_once_it_is_repaired(wire: str, profile: str, history: list[Step]):
     check_repaired(decode(write(wire, history), wire), profile)
 
@@ -245,7 +235,6 @@ anyone = st.builds(
 
 @pytest.mark.parametrize("profile", OURS)
 @given(messages=st.lists(st.one_of(replies, anyone), max_size=5))
-@settings(max_examples=int(os.environ.get("SUTURE_EXAMPLES", "40")), deadline=None)
 def test_any_blocks_that_are_written_are_acceptable_once_they_are_repaired(
     profile: str, messages: list[AgenticMessage]
 ):

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -15,8 +14,6 @@ from tests.codecs.openai_responses.samples import GIVEN, MADE, PARTS, WIRE
 from tests.histories import Step, write
 
 codec = get_codec(WIRE)
-pytestmark = pytest.mark.properties
-
 ids = st.sampled_from(["a", "b", "c", "", "fn.read:0", "x" * 70])
 names = st.sampled_from(["f", "g", ""])
 calls = st.lists(st.tuples(ids, names, st.sampled_from(["{}", '{"q": 1}', '{"q": ', "", "[]"])), min_size=1, max_size=3)
@@ -53,14 +50,12 @@ asked = st.lists(one_of(PARTS), min_size=2, max_size=3).map(
 
 
 @given(history=st.lists(steps, max_size=9))
-@settings(max_examples=100, deadline=None)
 def test_any_history_that_is_written_and_repaired_is_acceptable(history: list[Step]):
     fixed = suture.repair(codec.encode_messages(write("agentic", history)).payload, wire=WIRE)
     assert suture.check(fixed.messages, wire=WIRE).acceptable
 
 
 @given(history=st.lists(made | told | asked, max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_any_history_of_items_of_the_service_is_acceptable_too_as_far_as_a_repair_can(history: list[AgenticMessage]):
     fixed = suture.repair(codec.encode_messages(history).payload, wire=WIRE)
     report = suture.check(fixed.messages, wire=WIRE)
@@ -68,7 +63,6 @@ def test_any_history_of_items_of_the_service_is_acceptable_too_as_far_as_a_repai
 
 
 @given(history=st.lists(st.tuples(one_of(MADE), one_of(GIVEN)), max_size=4))
-@settings(max_examples=100, deadline=None)
 def test_messages_of_this_wire_are_the_same_after_being_written_and_read(history: list[tuple[str, str]]):
     samples = [sample for made, given in history for sample in (MADE[made][1], GIVEN[given][1])]
     texts = [to_json([sample]).decode().replace('_9f"', f'_9f{place}"') for place, sample in enumerate(samples)]
@@ -78,7 +72,6 @@ def test_messages_of_this_wire_are_the_same_after_being_written_and_read(history
 
 
 @given(runs=st.lists(st.tuples(st.lists(one_of(MADE), min_size=1, max_size=3), one_of(GIVEN)), max_size=4))
-@settings(max_examples=100, deadline=None)
 def test_items_that_were_read_are_the_same_after_being_written(runs: list[tuple[list[str], str]]):
     samples = [MADE[name][0] if name in MADE else [GIVEN[name][0]] for made, given in runs for name in (*made, given)]
     items = [item for number, sample in enumerate(samples) for item in numbered(sample, number)]
@@ -86,7 +79,6 @@ def test_items_that_were_read_are_the_same_after_being_written(runs: list[tuple[
 
 
 @given(texts=st.lists(st.text(min_size=1), min_size=1, max_size=4), answer=st.text(), thought=st.text())
-@settings(max_examples=100, deadline=None)
 def test_any_text_is_the_same_after_being_written_and_read(texts: list[str], answer: str, thought: str):
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": thought}], "encrypted_content": "g"}
     messages = [

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.codecs import get_codec
@@ -285,9 +285,7 @@ def spoilt(data: st.DataObject, value: Any) -> Any:
     return {**value, name: spoilt(data, value[name])}
 
 
-@pytest.mark.properties
 @given(data=st.data(), name=st.sampled_from(sorted(BODIES)))
-@settings(max_examples=200, deadline=None)
 def test_whatever_is_sent_is_read_or_refused_as_a_failure(data: st.DataObject, name: str):
     told = write_stream(BODIES[name])
     for _ in range(data.draw(st.integers(1, 3))):
@@ -303,9 +301,7 @@ def test_whatever_is_sent_is_read_or_refused_as_a_failure(data: st.DataObject, n
         pass
 
 
-@pytest.mark.properties
 @given(data=st.data(), told=st.lists(st.sampled_from(ITEMS), min_size=1, max_size=3))
-@settings(max_examples=200, deadline=None)
 def test_whatever_is_handed_in_as_history_is_read_and_written_or_refused(data: st.DataObject, told: list[Any]):
     try:
         messages = codec.decode_messages([*told, spoilt(data, told[-1])])

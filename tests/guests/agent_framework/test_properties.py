@@ -1,12 +1,10 @@
 """What holds for every history of the framework's messages, with every profile."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from agent_framework import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -18,10 +16,7 @@ from tests.histories import flat as native_flat
 from tests.histories import write as write_wire
 from tests.repair.test_properties import histories, real_texts
 
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "80"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 profiles = st.sampled_from(PROFILES)
-pytestmark = pytest.mark.properties
 
 
 def plain(messages: Sequence[Message]) -> list[Any]:
@@ -35,7 +30,6 @@ def plain(messages: Sequence[Message]) -> list[Any]:
     tail=st.sampled_from(["cancel", "keep"]),
     orphans=st.sampled_from(["text", "drop"]),
 )
-@thorough
 def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     profile: str, history: list[Step], tail: Any, orphans: Any
 ):
@@ -58,7 +52,6 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
 
 
 @given(history=histories)
-@thorough
 def test_it_is_paired_like_sutures_own_messages(history: list[Step]):
     """The same calls, results and texts in the same order, and the same ids.
 
@@ -87,6 +80,5 @@ def _without_names(step: Step) -> Step:
 
 
 @given(history=histories.filter(bool))
-@thorough
 def test_the_messages_are_recognised(history: list[Step]):
     assert recognise(write(history)) == ("agent-framework",)

@@ -1,11 +1,10 @@
 """What holds for every history of LangChain's messages."""
 
 import copy
-import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -45,15 +44,11 @@ def steps(made: Any) -> Any:
 
 histories = st.lists(steps(arguments), max_size=9).map(numbered)
 sound_histories = st.lists(steps(sound), max_size=9).map(numbered)
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "10"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 everywhere = pytest.mark.parametrize("profile", PROFILE_NAMES)
-pytestmark = pytest.mark.properties
 
 
 @everywhere
 @given(history=histories, form=st.sampled_from(FORMS), tail=st.sampled_from(["cancel", "keep"]))
-@thorough
 def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     profile: str, history: list[Step], form: str, tail: Any
 ) -> None:
@@ -77,7 +72,6 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
 
 
 @given(history=sound_histories, tail=st.sampled_from(["cancel", "keep"]), orphans=st.sampled_from(["text", "drop"]))
-@thorough
 def test_pairing_gives_the_structure_that_native_messages_would_get(
     history: list[Step], tail: Any, orphans: Any
 ) -> None:
@@ -92,7 +86,6 @@ def test_pairing_gives_the_structure_that_native_messages_would_get(
 
 @everywhere
 @given(history=histories, form=st.sampled_from(FORMS), data=st.data())
-@thorough
 def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
     profile: str, history: list[Step], form: str, data: st.DataObject
 ) -> None:
@@ -107,7 +100,6 @@ def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
 
 
 @given(history=histories, form=st.sampled_from(FORMS))
-@thorough
 def test_a_glance_calls_nothing_in_order_that_a_closer_look_would_change(history: list[Step], form: str) -> None:
     messages = write(history, form)
     end = WIRE.skip(messages, 0)

@@ -2,26 +2,20 @@
 
 import asyncio
 import copy
-import os
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from agents import Agent
 from agents.models.chatcmpl_converter import Converter
 from agents.run import CallModelData, ModelInputData
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import Shelf, arun, scripted, sent
 from tests.guests.openai_agents.written import Item, asks, gives, says, thinks, user
 from tests.shapes.validators import chat, responses
-
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "60"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-pytestmark = pytest.mark.properties
 
 ids = st.sampled_from(["a", "b", "c", "", "fn.read:0", "x" * 70])
 names = st.sampled_from(["f", "g"])
@@ -84,7 +78,6 @@ def pairs_of_reasoning(items: Sequence[Item]) -> list[tuple[str, str]]:
     ]
 
 
-@thorough
 @given(histories)
 def test_what_the_filter_gives_is_accepted_by_both_kinds_of_models(history: list[Item]):
     before = copy.deepcopy(history)
@@ -93,14 +86,12 @@ def test_what_the_filter_gives_is_accepted_by_both_kinds_of_models(history: list
     assert history == before
 
 
-@thorough
 @given(histories)
 def test_a_second_time_the_filter_has_nothing_to_do(history: list[Item]):
     made = mended(history)
     assert mended(made) == made
 
 
-@thorough
 @given(histories)
 def test_no_call_is_lost_and_real_results_stay_as_results_or_text(history: list[Item]):
     made = mended(history)
@@ -112,13 +103,11 @@ def test_no_call_is_lost_and_real_results_stay_as_results_or_text(history: list[
     assert all(sum(item.get("call_id") == each for item in history if "output" in item) > 1 for each in competing)
 
 
-@thorough
 @given(histories)
 def test_reasoning_keeps_what_follows_it(history: list[Item]):
     assert pairs_of_reasoning(mended(history)) == pairs_of_reasoning(history)
 
 
-@thorough
 @given(histories, histories)
 def test_a_conversation_that_grows_is_mended_as_if_it_were_new(history: list[Item], more: list[Item]):
     patch = PatchToolCalls(stateful=False)
@@ -126,7 +115,6 @@ def test_a_conversation_that_grows_is_mended_as_if_it_were_new(history: list[Ite
     assert mended([*copy.deepcopy(history), *more], patch) == mended([*history, *more])
 
 
-@settings(thorough, max_examples=EXAMPLES // 2)
 @given(histories)
 def test_all_that_a_patched_session_gives_reaches_the_model(history: list[Item]):
     async def main() -> None:
@@ -141,7 +129,6 @@ def test_all_that_a_patched_session_gives_reaches_the_model(history: list[Item])
     asyncio.run(main())
 
 
-@settings(thorough, max_examples=EXAMPLES // 2)
 @given(histories)
 def test_all_that_the_filter_gives_reaches_the_model(history: list[Item]):
     patch = PatchToolCalls(stateful=False)

@@ -1,11 +1,9 @@
 """What holds for every history of pydantic-ai's messages, with every profile."""
 
 import copy
-import os
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import suture
@@ -15,10 +13,7 @@ from tests.histories import Step, flat
 from tests.histories import write as write_wire
 from tests.repair.test_properties import histories, numbered, real_texts, steps
 
-EXAMPLES = int(os.environ.get("SUTURE_EXAMPLES", "80"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 profiles = st.sampled_from(PROFILES)
-pytestmark = pytest.mark.properties
 
 
 @given(
@@ -27,7 +22,6 @@ pytestmark = pytest.mark.properties
     tail=st.sampled_from(["cancel", "keep"]),
     orphans=st.sampled_from(["text", "drop"]),
 )
-@thorough
 def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
     profile: str, history: list[Step], tail: Any, orphans: Any
 ):
@@ -49,7 +43,6 @@ def test_a_repaired_history_is_acceptable_and_stays_as_it_is(
 
 
 @given(history=st.lists(steps.filter(lambda step: step[0] != "mixed"), max_size=9).map(numbered))
-@thorough
 def test_it_is_paired_like_sutures_own_messages(history: list[Step]):
     """The same calls, results and texts in the same order, and the same ids. (Here, no text is no arguments.)"""
     history = [("turn", [(i, n, a or "{}") for i, n, a in step[1]]) if step[0] == "turn" else step for step in history]

@@ -1,0 +1,208 @@
+"""`suture view`: what the page is given to show, that contents stay text, and that only this machine is served."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from suture import ChatModelAgent, Message, ModelRetryConfig, ToolCall, interrupt, tool
+from suture.stores import SQLiteStore
+from suture.testing import ScriptedModel
+from suture.viewer import Run, serve, serve_store, show_history, show_run, write_page
+from tests.cli.program import run as run_command
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+CALL = {"id": "call_1", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+BROKEN = [
+    {"role": "user", "content": HOSTILE},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "user", "content": "And the weather?"},
+]
+
+
+@tool
+async def look(at: str) -> str:
+    """Look at something."""
+    if at == "nothing":
+        raise ValueError("there is nothing")
+    return f"saw {at}"
+
+
+@tool
+async def ask(what: str) -> str:
+    """Ask somebody."""
+    return str(await interrupt({"what": what}))
+
+
+def call(*calls: tuple[str, str, str]) -> Message:
+    return Message.assistant(tool_calls=[ToolCall(*each) for each in calls])
+
+
+async def a_run(store: SQLiteStore, name: str = "a") -> None:
+    """Store a run with a broken history, two calls, a retry, and a question that waits."""
+    replies = [
+        call(("c1", "look", '{"at": "sea"}'), ("c2", "look", '{"at": "nothing"}')),
+        ConnectionError("lost"),
+        call(("c3", "ask", '{"what": "now?"}')),
+    ]
+    agent = ChatModelAgent(
+        name="watch",
+        model=ScriptedModel(replies),
+        tools=[look, ask],
+        checkpoint_store=store,
+        model_retry_config=ModelRetryConfig(max_retries=1, backoff=lambda *_: 0.0),
+    )
+    broken = [Message.user("hi"), call(("c0", "look", '{"at": "sky"}')), Message.user("again")]
+    await agent.run(broken, checkpoint_id=name)
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Run:
+    async def main() -> Run:
+        with SQLiteStore(tmp_path / "runs.db") as store:
+            await a_run(store)
+            return await show_run(store, "a")
+
+    return asyncio.run(main())
+
+
+def test_a_history_is_shown_with_its_findings_and_its_repair():
+    run = show_history(BROKEN, name="log.json")
+    assert (run.wire, run.profile) == ("openai-chat", "openai-chat")
+    assert [message["role"] for message in run.messages] == ["user", "assistant", "user"]
+    (finding,) = run.findings
+    assert (finding["index"], finding["problem"], finding["call_id"]) == (1, "dangling", "call_1")
+    assert finding["says"]
+    (rewrite,) = run.rewrites
+    assert (rewrite.by, rewrite.start, rewrite.before) == ("suture.repair", 2, [])
+    assert [message["role"] for message in rewrite.after] == ["tool"]
+
+
+def test_a_good_history_has_no_findings_and_no_rewrites():
+    run = show_history(BROKEN[:1])
+    assert (run.findings, run.rewrites) == ([], [])
+
+
+def test_a_run_is_shown_turn_by_turn_with_the_times_of_its_calls(shown: Run):
+    assert (shown.agent, shown.outcome) == ("watch", "interrupted")
+    first, second = shown.turns
+    assert [(each.name, each.id, each.outcome) for each in first.calls] == [
+        ("look", "c1", "finished"),
+        ("look", "c2", "error"),
+    ]
+    for turn in shown.turns:
+        assert 0 < turn.start <= turn.replied
+    for each in first.calls:
+        assert first.replied <= each.start <= each.end <= second.replied
+    assert (second.retries, first.retries) == (["ConnectionError: lost"], [])
+
+
+def test_what_waits_for_an_answer_is_shown_open(shown: Run):
+    (waiting,) = shown.interrupts
+    assert waiting["call_id"] == "c3"
+    assert json.loads(waiting["info"]) == {"what": "now?"}
+    assert shown.turns[1].calls[0].end == 0
+    assert shown.findings == []
+
+
+def test_a_rewrite_is_shown_before_and_after_with_who_did_it(shown: Run):
+    (rewrite,) = shown.rewrites
+    assert rewrite.by == "PatchToolCalls"
+    assert [message["role"] for message in rewrite.before] == ["user"]
+    assert [message["role"] for message in rewrite.after] == ["tool", "user"]
+
+
+def test_the_messages_of_a_run_are_those_of_its_history(shown: Run):
+    roles = ["user", "assistant", "tool", "user", "assistant", "tool", "tool", "assistant"]
+    assert [message["role"] for message in shown.messages] == roles
+
+
+def embedded(page: str) -> Any:
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(data)
+
+
+def test_contents_cannot_leave_the_data_block():
+    page = write_page([show_history(BROKEN)])
+    assert embedded(page)["runs"][0]["messages"][0]["text"] == HOSTILE
+    assert "alert(1)</script>" not in page
+    assert "<img" not in page
+
+
+def test_only_the_pages_own_script_and_style_may_act_and_nothing_is_loaded():
+    page = write_page([show_history(BROKEN)])
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["script-src"].startswith("'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r'(?:src|href)\s*=\s*"|https?://(?!www\.w3\.org/2000/svg)', page.replace(HOSTILE, ""))
+
+
+@contextmanager
+def served(server: Any) -> Iterator[int]:
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, bytes]:
+    with closing(HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("GET", path, headers={"host": host})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def test_a_store_is_followed_while_its_runs_go_on(tmp_path: Path):
+    path = tmp_path / "runs.db"
+    with SQLiteStore(path) as store:
+        asyncio.run(a_run(store, "a"))
+    with served(serve_store(lambda: SQLiteStore(path))) as port:
+        status, page = get(port, "/")
+        given = embedded(page.decode())
+        assert (status, given["names"], given["live"]) == (200, ["a"], True)
+        with SQLiteStore(path) as store:
+            asyncio.run(a_run(store, "b"))
+        status, body = get(port, "/run?name=b")
+        assert (status, json.loads(body)["name"]) == (200, "b")
+        assert get(port, "/run?name=c")[0] == 404
+        assert get(port, "/../runs.db")[0] == 404
+
+
+def test_a_request_for_another_host_is_refused():
+    with served(serve(lambda: "page")) as port:
+        assert get(port, "/") == (200, b"page")
+        assert get(port, "/", host="evil.example")[0] == 403
+        assert get(port, "/run?name=a")[0] == 404
+
+
+def test_the_command_writes_a_page_of_a_file_and_of_a_store(tmp_path: Path):
+    history, store, out = tmp_path / "log.json", tmp_path / "runs.db", tmp_path / "page.html"
+    history.write_text(json.dumps(BROKEN), encoding="utf-8")
+    assert run_command("view", history, "-o", out).status == 0
+    assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
+    with SQLiteStore(store) as opened:
+        asyncio.run(a_run(opened))
+    assert run_command("view", store, "-o", out).status == 0
+    assert [run["name"] for run in embedded(out.read_text(encoding="utf-8"))["runs"]] == ["a"]
+
+
+def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):
+    for name, content in (("none.json", None), ("empty.json", ""), ("broken.json", "[{")):
+        if content is not None:
+            (tmp_path / name).write_text(content, encoding="utf-8")
+        ended = run_command("view", tmp_path / name, "-o", tmp_path / "page.html")
+        assert ended.status == 2
+        assert len(ended.err.splitlines()) == 1
