@@ -270,6 +270,10 @@ def test_a_pending_call_is_never_folded():
     }
     plan = compact([*messages, pending], max_tokens=400, keep_recent_rounds=0)
     assert plan.messages[-1] is pending
+    behind = [{"role": role, "content": f"{role} " * 40} for role in ("user", "assistant") * 9]
+    plan = compact([*messages, pending, *behind], max_tokens=700, keep_recent_rounds=0, summarizer=sound)
+    assert "summarize" in actions(plan)
+    assert pending in plan.messages
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from suture.kernel import ChatModelAgentState, ModelContext
 from suture.messages import History, ToolInfo
 from suture.middleware import Compaction
 
-__all__ = ["GuestRequest"]
-
 
 class GuestRequest:
     """One request of a guest's agent, and how it is kept below a limit.
