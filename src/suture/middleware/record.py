@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from msgspec.structs import replace
 
 from suture._aio import settle
-from suture.errors import ConfigError, OffloadError
+from suture.errors import OffloadError
 from suture.language import current_language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
 from suture.middleware.offload import ATTEMPTS, BackendOf, is_taken, save_all, unsaved
@@ -45,21 +45,6 @@ class Outside(RunContext[Any]):
 
     def spend(self, usage: TokenUsage) -> None:
         """Count for nobody."""
-
-
-def check_saving(by: Any, wanted: str = "") -> None:
-    """Refuse what makes no sense among the settings of a middleware that saves output; `wanted`: what a backend is."""
-    if by.on_backend_error not in {"raise", "continue"}:
-        raise ConfigError(f"unknown on_backend_error {by.on_backend_error!r}; known: raise, continue")
-    if type(by.max_length_for_read) is not int or by.max_length_for_read <= 0:
-        raise ConfigError(f"max_length_for_read must be more than 0, found {by.max_length_for_read!r}")
-    missing = "backend must be set when not skipping truncation"
-    if not by.skip_truncation and by.backend is None:
-        raise ConfigError(f"{missing}{wanted}; or pass skip_truncation=True")
-    for name, config in by.tool_config.items():
-        without = by.backend is None and config.backend is None
-        if config.skip_truncation is False and config.trunc_handler is None and without:
-            raise ConfigError(f"tool_config[{name!r}]: {missing}")
 
 
 async def ask(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -24,9 +24,9 @@ from suture.kernel import (
     current_run,
 )
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
-from suture.middleware.offload import ATTEMPTS, Pipe, Upload, claim, release, unsaved
+from suture.middleware.offload import ATTEMPTS, Pipe, Upload, check_saving, claim, release, unsaved
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import Outside, Question, Record, check_saving
+from suture.middleware.record import Outside, Question, Record
 from suture.reduction import Save, Saved, Settings, ToolDetail, Writer
 from suture.reduction.draft import SAVED
 from suture.reduction.texts import LONGEST_NOTICE, is_truncated_text, streamed_text

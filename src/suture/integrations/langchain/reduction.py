@@ -30,7 +30,8 @@ from suture.integrations.langchain.saved import Conversation, Reader
 from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
-from suture.middleware.record import Question, check_saving
+from suture.middleware.offload import check_saving
+from suture.middleware.record import Question
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
 from suture.reduction.texts import folded
