@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO, Any, Generic, TypeVar
 
 from suture._aio import LOG, closing, run_to_the_end, settle, wait_to_the_end
-from suture.errors import OffloadError
+from suture.errors import ConfigError, OffloadError
 from suture.reduction import Save, Writer
 from suture.reduction.texts import folded
 from suture.stores import FileBackend, PathNotFoundError, PathTakenError, encode_text
@@ -23,6 +23,21 @@ _CHUNK = 64 * 1024
 """How many characters of a stream are gathered before they are written."""
 _CLAIMS: set[tuple[int, str]] = set()
 """Paths, each with its backend, that streams of this process go to, or may: a file is there only when one has ended."""
+
+
+def check_saving(by: Any, wanted: str = "") -> None:
+    """Refuse what makes no sense among the settings of a middleware that saves output; `wanted`: what a backend is."""
+    if by.on_backend_error not in {"raise", "continue"}:
+        raise ConfigError(f"unknown on_backend_error {by.on_backend_error!r}; known: raise, continue")
+    if type(by.max_length_for_read) is not int or by.max_length_for_read <= 0:
+        raise ConfigError(f"max_length_for_read must be more than 0, found {by.max_length_for_read!r}")
+    missing = "backend must be set when not skipping truncation"
+    if not by.skip_truncation and by.backend is None:
+        raise ConfigError(f"{missing}{wanted}; or pass skip_truncation=True")
+    for name, config in by.tool_config.items():
+        without = by.backend is None and config.backend is None
+        if config.skip_truncation is False and config.trunc_handler is None and without:
+            raise ConfigError(f"tool_config[{name!r}]: {missing}")
 
 
 async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:

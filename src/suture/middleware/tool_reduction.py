@@ -23,7 +23,7 @@ from suture.kernel import (
     ToolCallRequest,
 )
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
-from suture.middleware.offload import ATTEMPTS, Pipe, Upload, claim, release, unsaved
+from suture.middleware.offload import ATTEMPTS, Pipe, Upload, check_saving, claim, release, unsaved
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Question, Record
 from suture.reduction import Save, Saved, Settings, ToolDetail, Writer
@@ -72,21 +72,13 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.on_backend_error not in {"raise", "continue"}:
-            raise ConfigError(f"unknown on_backend_error {self.on_backend_error!r}; known: raise, continue")
-        if type(self.max_length_for_read) is not int or self.max_length_for_read <= 0:
-            raise ConfigError(f"max_length_for_read must be more than 0, found {self.max_length_for_read!r}")
         idle: Any = self.clear_after_idle
         if idle is not None and not (type(idle) in (int, float) and idle >= 0):
             raise ConfigError(f"clear_after_idle is a number of seconds, found {idle!r}")
         for each in self._backends:
             if not callable(getattr(each, "write", None)):
                 raise ConfigError(f"a backend has write(path, content); {type(each).__name__} has none")
-        if not self.skip_truncation and self.backend is None:
-            raise ConfigError("backend must be set when not skipping truncation; or pass skip_truncation=True")
-        for name, config in self.tool_config.items():
-            if config.skip_truncation is False and config.trunc_handler is None and self.backend_of(name) is None:
-                raise ConfigError(f"tool_config[{name!r}]: backend must be set when not skipping truncation")
+        check_saving(self)
 
     @property
     def _backends(self) -> list[Writer]:

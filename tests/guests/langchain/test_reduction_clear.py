@@ -206,7 +206,7 @@ class TestCounting:
             middleware = ToolReductionMiddleware(MemoryBackend())
             made, model = agent([], [middleware], tools=tools)
             invoke(way, made, say("go"))
-            infos = [middleware._counts.info_of(each) for each in model.tools]
+            infos = middleware._counts.infos_of(model.tools)
             totals.append(Tally("langchain", CharacterCounter()).total([], infos))
         assert totals[0] + 100 < totals[1] < totals[2] - 100
 

@@ -30,6 +30,7 @@ from suture.integrations.langchain.saved import Conversation, Reader
 from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
+from suture.middleware.offload import check_saving
 from suture.middleware.record import Question
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
@@ -92,7 +93,13 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check()
+        if type(self.add_reading_tools) is not bool:
+            raise ConfigError(f"add_reading_tools must be True or False, found {self.add_reading_tools!r}")
+        check_saving(
+            self,
+            ": a backend of suture.stores, a store, a backend of deepagents, or "
+            '"store" for the one that the agent was made with',
+        )
         backends = Backends(self, self.backend)
         reads = self.add_reading_tools and any(map(is_readable, backends.all))
         made = {
@@ -102,23 +109,6 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
-
-    def _check(self) -> None:
-        if self.on_backend_error not in {"raise", "continue"}:
-            raise ConfigError(f"unknown on_backend_error {self.on_backend_error!r}; known: raise, continue")
-        if type(self.add_reading_tools) is not bool:
-            raise ConfigError(f"add_reading_tools must be True or False, found {self.add_reading_tools!r}")
-        if type(self.max_length_for_read) is not int or self.max_length_for_read <= 0:
-            raise ConfigError(f"max_length_for_read must be more than 0, found {self.max_length_for_read!r}")
-        if not self.skip_truncation and self.backend is None:
-            raise ConfigError(
-                "backend must be set when not skipping truncation: a backend of suture.stores, a store, a backend of "
-                'deepagents, or "store" for the one that the agent was made with; or pass skip_truncation=True'
-            )
-        for name, config in self.tool_config.items():
-            without = self.backend is None and config.backend is None
-            if config.skip_truncation is False and config.trunc_handler is None and without:
-                raise ConfigError(f"tool_config[{name!r}]: backend must be set when not skipping truncation")
 
     # Before the model: what is too long is truncated, what is old is cleared
 
@@ -174,7 +164,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return request, self._reduced(request, book, question) if due else None
 
     def _question(self, request: ModelRequest[Any], book: Conversation) -> Question:
-        infos = [*map(self._counts.info_of, request.tools)] if self.clears_any else []
+        infos = self._counts.infos_of(request.tools) if self.clears_any else []
         return book.judge(Question(WIRE, book.history, infos), None)
 
     async def _reduced(self, request: ModelRequest[Any], book: Conversation, question: Question) -> "_Ready":
@@ -355,8 +345,11 @@ class _Counts:
         known: Any = found if found is not None and is_incremental(found) else CharacterCounter()
         self._tools = Tally(WIRE, known)
         self.of = _Memo(lambda message: Tally(WIRE, known).of(message))
-        self.info_of = _Memo(_read_info)
-        """What a model is told of a tool; of one that was met before the very same object."""
+        self._info_of = _Memo(_read_info)
+
+    def infos_of(self, tools: Sequence[Any]) -> list[Any]:
+        """Return what a model is told of each tool; of one that was met before the very same object."""
+        return [*map(self._info_of, tools)]
 
     def total(self, messages: Sequence[Any], infos: Sequence[Any], _: None = None) -> int:
         """Return how many tokens a request has, by what the provider last reported if that is to be taken."""

@@ -33,6 +33,7 @@ from mcp.types import (
     Tool,
 )
 
+from suture._aio import run_to_the_end
 from suture.integrations.mcp.targets import Http, MCPServerError, Stdio, Target
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolResult, VideoPart
 
@@ -266,15 +267,7 @@ class Link:
 
     async def close(self) -> None:
         """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
-        closing = asyncio.get_running_loop().create_task(self._close())
-        cancelled: asyncio.CancelledError | None = None
-        while not closing.done():
-            try:
-                await asyncio.wait([closing])
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
+        await run_to_the_end(self._close())
 
     async def _close(self) -> None:
         task = self._task
