@@ -165,6 +165,7 @@ def spend(count: int) -> tuple[int, int, int]:
         return kinds.get(request.header("x-kind") or b"", Reply([b"data: a\n\n"] * 3, framing="chunked"))
 
     left: list[int] = []
+    logging.disable()  # pytest keeps what is logged
     with upstream(script) as provider:
         app = Proxy([Route(upstream=provider.url)])
         with proxy(app) as url:
@@ -174,6 +175,7 @@ def spend(count: int) -> tuple[int, int, int]:
                 provider.requests.clear()
             gc.collect()
             left = [len([*Path("/proc/self/fd").iterdir()]), app.records.in_flight, len(gc.get_objects())]
+    logging.disable(logging.NOTSET)
     return left[0], left[1], left[2]
 
 
