@@ -19,7 +19,7 @@ from suture.kernel.journal import (
     apply_record,
     decode_records,
 )
-from suture.kernel.port import answer_reply
+from suture.kernel.tool_call import answer_reply
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
 from suture.stores import Store
