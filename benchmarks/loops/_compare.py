@@ -13,7 +13,7 @@ __all__ = ["measure_agents"]
 
 _FLOOR = "hand-written"
 _WIRES = ("message", "openai-chat")
-_GOALS = (Goal(8, at_least=True), Goal(15, at_least=True))
+_GOALS = (Goal(10, at_least=True), Goal(20, at_least=True))
 """How many times the cheapest peer's step should cost ours, in a short run and in a long one."""
 _FLAT = Goal(1.2)
 

@@ -151,29 +151,30 @@ class _ActivityPort:
         """What the last step left; none before the first one."""
         self.standing = start.standing
 
-    async def model_turn(self, at: Standing, /) -> bool:
+    async def model_turn(self, at: Standing, /) -> Standing:
         self.standing = at
         info = workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self.start.largest:
             raise _Renewal
-        return (await self.advance()).standing.is_last
+        return Standing("after", at.turn + 1, (await self.advance()).standing.is_last)
 
-    async def after_model(self, at: Standing, /) -> str:
+    async def after_model(self, at: Standing, /) -> Standing:
         step = self.step or await self.advance()
-        return "end" if step.outcome else step.standing.phase
+        return Standing("end" if step.outcome else step.standing.phase, at.turn, at.is_last)
 
-    async def tool_calls(self, at: Standing, /) -> bool:
+    async def tool_calls(self, at: Standing, /) -> Standing:
         step, ends = self.step or await self.advance(), at.is_last
         while step.calls and not step.outcome:
             done = await self._call_all(step)
             ends = ends or any(each.ends for each in done)
             if not any(each.waits or each.fails for each in done):
-                return ends
+                return Standing("gathered", at.turn, at.is_last, ends)
             step = await self.advance()
-        return bool(ends or step.outcome)
+        return Standing("gathered", at.turn, at.is_last, bool(ends or step.outcome))
 
-    async def after_tools(self, at: Standing, /) -> None:
-        """Nothing: the next step does it with what it does first."""
+    async def after_tools(self, at: Standing, /) -> Standing:
+        """Do nothing: the next step does it with what it does first."""
+        return Standing("end" if at.ends else "model", at.turn, at.is_last, at.ends)
 
     async def advance(self) -> Step:
         """Do the next step; where it waits for an answer, wait for it and go on."""

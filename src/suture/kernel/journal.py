@@ -23,6 +23,7 @@ from suture.kernel.run_state import (
     MAPPINGS,
     OF_THE_TURN,
     VERSION,
+    Kept,
     RunState,
     add_usage,
     copy_state,
@@ -41,8 +42,15 @@ A record is a list of changes there, `[tag, …]` each, as they are stored.
 """
 
 
+Answer: TypeAlias = "Callable[[Execution, Any], list[Any]]"
+"""Gives the messages that answer the calls of a reply, from what is stored of them."""
+
+
 class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """One change of a run."""
+    """One change of a run; `apply` makes it when a stored run is read."""
+
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Make the change in `run.state` and `messages`."""
 
 
 class Began(_Record, frozen=True, tag="began"):
@@ -51,11 +59,33 @@ class Began(_Record, frozen=True, tag="began"):
     version: int
     fields: dict[str, Any]
 
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Begin with the session that an earlier run has left."""
+        if self.fields["wire"] != run.wire.name:
+            raise ResumeError(
+                f"checkpoint {run.checkpoint_id!r} holds {self.fields['wire']} messages, and this agent's model speaks "
+                f"{run.wire.name}"
+            )
+        old = run.state
+        runs = old.runs + 1 if old.agent else 1
+        fields = {name: msgspec.convert(value, _TYPES[name]) for name, value in self.fields.items()}
+        run.state = RunState(**fields, version=self.version, runs=runs, session=old.session)
+        run.language = resolve_language(run.state.language)
+        run.ids = {}
+
 
 class Changed(_Record, frozen=True, tag="set"):
     """These fields of the state changed."""
 
     fields: dict[str, Any]
+
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Set the fields; the id of a reply belongs to the last message."""
+        for name, value in self.fields.items():
+            form = _FORMS.get(name)
+            setattr(run.state, name, form.decode(run, value) if form else msgspec.convert(value, _TYPES[name]))
+        if "message_id" in self.fields:
+            run.ids[id(messages[-1])] = (messages[-1], run.state.message_id)
 
 
 class Put(_Record, frozen=True, tag="put"):
@@ -64,12 +94,28 @@ class Put(_Record, frozen=True, tag="put"):
     field: str
     entries: dict[str | int, Any]
 
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Set the entries."""
+        form, entries, mapping = _FORMS.get(self.field), self.entries, _mapping(run, self.field)
+        if form is None:
+            entries = msgspec.convert(entries, _TYPES[self.field])
+        elif any(type(key) is not (int if self.field in OF_THE_TURN else str) for key in entries):
+            raise TypeError(f"{self.field} has a key of another type")
+        else:
+            entries = {key: form.decode(run, value) for key, value in entries.items()}
+        mapping.update(entries)
+
 
 class Dropped(_Record, frozen=True, tag="drop"):
     """Entries of a mapping of the state were removed."""
 
     field: str
     keys: list[str | int]
+
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Remove the entries."""
+        for key in self.keys:
+            _mapping(run, self.field).pop(key, None)
 
 
 class Spliced(_Record, frozen=True, tag="splice"):
@@ -79,17 +125,38 @@ class Spliced(_Record, frozen=True, tag="splice"):
     stop: int
     messages: list[Any]
 
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Put the messages in their place."""
+        if not 0 <= self.start <= self.stop <= len(messages):
+            raise ValueError(f"there are no messages {self.start} to {self.stop}")
+        messages[self.start : self.stop] = [run.wire.load(item) for item in self.messages]
+
 
 class Answered(_Record, frozen=True, tag="answered"):
     """The results of the turn's calls, in call order, are in the history; one of them may be the output."""
 
     output: int | None = None
 
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Add the results, and forget the calls of the turn."""
+        results = answer(run, messages[-1])
+        if self.output is not None:
+            results[self.output]
+            run.state.output = len(messages) + self.output
+        messages += results
+        take_values(run.state)
+        run.state.tool_calls += len(run.state.started)
+        run.forget_turn()
+
 
 class Spent(_Record, frozen=True, tag="spent"):
     """The run used this much more: calls that run beside each other, in several processes, add it up."""
 
     usage: list[Any]
+
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Add it up."""
+        run.state.usage = add_usage(run.state.usage, _read_usage(run, self.usage))
 
 
 class Signed(_Record, frozen=True, tag="by"):
@@ -103,6 +170,10 @@ class Moved(_Record, frozen=True, tag="version"):
 
     version: int
 
+    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
+        """Note the version."""
+        run.state.version = self.version
+
 
 class Noted(_Record, frozen=True, tag="at"):
     """When the changes before it were written, in milliseconds; for people, and so is what else happened."""
@@ -112,6 +183,13 @@ class Noted(_Record, frozen=True, tag="at"):
     """`retry` or `rewrite`, where that is what happened."""
     text: str = ""
     """The error that the retry is for, or who rewrote the history."""
+
+
+def _mapping(run: Execution, field: str) -> dict[Any, Any]:
+    """Return a mapping of the state by its stored name."""
+    if field not in MAPPINGS:
+        raise KeyError(field)
+    return getattr(run.state, field)
 
 
 Record: TypeAlias = Moved | Began | Changed | Put | Dropped | Spliced | Answered | Spent | Signed | Noted
@@ -169,15 +247,15 @@ _FORMS: dict[str, _Form] = {
         lambda run, message: None if message is None else run.wire.dump(run.spec.shown(message)),
         lambda run, stored: None if stored is None else run.wire.load(stored),
     ),
-    "values": _TYPED,
+    "values": _Form(lambda _, kept: kept.form, lambda _, stored: Kept(decode_value(stored), stored)),
     "session": _TYPED,
     "answers": _TYPED,
     "states": _TYPED,
     "infos": _TYPED,
     "ended": _Form(_result, lambda _, stored: msgspec.convert(stored, ToolResult)),
     "call_values": _Form(
-        lambda _, values: {key: [] if value is DELETED else [encode_value(value)] for key, value in values.items()},
-        lambda _, stored: {key: decode_value(item[0]) if item else DELETED for key, item in stored.items()},
+        lambda _, values: {key: [] if kept is DELETED else [kept.form] for key, kept in values.items()},
+        lambda _, stored: {key: Kept(decode_value(i[0]), i[0]) if i else DELETED for key, i in stored.items()},
     ),
     "causes": _Form(lambda _, cause: cause.value, lambda _, stored: Cause(stored)),
 }
@@ -417,10 +495,6 @@ def recall(run: Execution, store: Any, name: str) -> Recent | None:
     return recent if recent is not None and recent.state.wire == run.wire.name else None
 
 
-Answer: TypeAlias = Callable[[Execution, Any], list[Any]]
-"""Gives the messages that answer the calls of a reply, from what is stored of them."""
-
-
 def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer: Answer) -> None:
     """Apply stored records to `run.state` and `messages`; `answer` makes the messages of a turn's results."""
     for number, data in enumerate(stored):
@@ -439,7 +513,7 @@ def apply_record(run: Execution, record: Record, messages: list[Any], answer: An
     """Apply one change to `run.state` and `messages`."""
     if type(record) is not Began and not run.state.agent:
         raise ValueError("no run has begun")
-    _APPLY[type(record)](run, record, messages, answer)
+    record.apply(run, messages, answer)
 
 
 def decode_records(data: bytes, version: int) -> list[Record]:
@@ -468,99 +542,6 @@ def _check_turn(run: Execution, messages: list[Any]) -> None:
     for name in OF_THE_TURN:
         if any(index not in known for index in getattr(run.state, name)):
             raise ValueError(f"{name}: there is no such call")
-
-
-def _apply_began(run: Execution, record: Began, messages: list[Any], answer: Answer) -> None:
-    del messages, answer
-    if record.fields["wire"] != run.wire.name:
-        raise ResumeError(
-            f"checkpoint {run.checkpoint_id!r} holds {record.fields['wire']} messages, and this agent's model speaks "
-            f"{run.wire.name}"
-        )
-    old = run.state
-    first = not old.agent
-    fields = {name: msgspec.convert(value, _TYPES[name]) for name, value in record.fields.items()}
-    run.state = RunState(**fields, version=record.version, runs=1 if first else old.runs + 1, session=old.session)
-    run.language = resolve_language(run.state.language)
-    run.ids = {}
-
-
-def _apply_changed(run: Execution, record: Changed, messages: list[Any], answer: Answer) -> None:
-    del answer
-    for name, value in record.fields.items():
-        form = _FORMS.get(name)
-        setattr(run.state, name, form.decode(run, value) if form else msgspec.convert(value, _TYPES[name]))
-    if "message_id" in record.fields:
-        run.ids[id(messages[-1])] = (messages[-1], run.state.message_id)
-
-
-def _apply_put(run: Execution, record: Put, messages: list[Any], answer: Answer) -> None:
-    del messages, answer
-    if record.field not in MAPPINGS:
-        raise KeyError(record.field)
-    form, entries = _FORMS.get(record.field), record.entries
-    if form is None:
-        entries = msgspec.convert(entries, _TYPES[record.field])
-    elif any(type(key) is not (int if record.field in OF_THE_TURN else str) for key in entries):
-        raise TypeError(f"{record.field} has a key of another type")
-    else:
-        entries = {key: form.decode(run, value) for key, value in entries.items()}
-    getattr(run.state, record.field).update(entries)
-
-
-def _apply_dropped(run: Execution, record: Dropped, messages: list[Any], answer: Answer) -> None:
-    del messages, answer
-    if record.field not in MAPPINGS:
-        raise KeyError(record.field)
-    for key in record.keys:
-        getattr(run.state, record.field).pop(key, None)
-
-
-def _apply_spliced(run: Execution, record: Spliced, messages: list[Any], answer: Answer) -> None:
-    del answer
-    if not 0 <= record.start <= record.stop <= len(messages):
-        raise ValueError(f"there are no messages {record.start} to {record.stop}")
-    messages[record.start : record.stop] = [run.wire.load(item) for item in record.messages]
-
-
-def _apply_answered(run: Execution, record: Answered, messages: list[Any], answer: Answer) -> None:
-    results = answer(run, messages[-1])
-    if record.output is not None:
-        results[record.output]
-        run.state.output = len(messages) + record.output
-    messages += results
-    take_values(run.state)
-    run.state.tool_calls += len(run.state.started)
-    for name in OF_THE_TURN:
-        setattr(run.state, name, {})
-
-
-def _apply_spent(run: Execution, record: Spent, messages: list[Any], answer: Answer) -> None:
-    del messages, answer
-    run.state.usage = add_usage(run.state.usage, _read_usage(run, record.usage))
-
-
-def _apply_moved(run: Execution, record: Moved, messages: list[Any], answer: Answer) -> None:
-    del messages, answer
-    run.state.version = record.version
-
-
-def _apply_nothing(run: Execution, record: Signed | Noted, messages: list[Any], answer: Answer) -> None:
-    del run, record, messages, answer
-
-
-_APPLY: dict[type, Callable[[Execution, Any, list[Any], Answer], None]] = {
-    Began: _apply_began,
-    Changed: _apply_changed,
-    Put: _apply_put,
-    Dropped: _apply_dropped,
-    Spliced: _apply_spliced,
-    Answered: _apply_answered,
-    Spent: _apply_spent,
-    Moved: _apply_moved,
-    Signed: _apply_nothing,
-    Noted: _apply_nothing,
-}
 
 
 def _unreadable(run: str | None, number: int, data: bytes, error: Exception) -> SchemaVersionError:

@@ -27,6 +27,13 @@ DELETED: Any = object()
 """Stands for a value that a tool call has deleted."""
 
 
+class Kept(NamedTuple):
+    """A value of a run, and what it was stored as when it was set: that is what it is after a resume."""
+
+    value: Any
+    form: Any
+
+
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that is stored of a run, beside its messages. A new stored fact is a new field here; see `journal.py`."""
 
@@ -78,7 +85,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Which message of the history holds the output."""
     waiting: dict[str, str] = {}
     """The interrupts that the run waits for, by id, and the ids of their calls."""
-    values: dict[str, Any] = {}
+    values: dict[str, Kept] = {}
     session: dict[str, Any] = {}
     answers: dict[str, Any] = {}
     """What was said to interrupts, by their ids."""
@@ -104,12 +111,18 @@ MAPPINGS = frozenset(("values", "session", "answers", "states", "infos", "asked"
 
 def copy_state(state: RunState) -> RunState:
     """Return a copy that shares nothing changeable: values are what they would be after storing and reading them."""
-    typed = {
+    typed: dict[str, Any] = {
         name: {key: decode_value(encode_value(value)) for key, value in getattr(state, name).items()}
-        for name in ("values", "session", "answers", "states", "infos")
+        for name in ("session", "answers", "states", "infos")
     }
+    typed["values"] = _copy_values(state.values)
+    typed["call_values"] = {index: _copy_values(values) for index, values in state.call_values.items()}
     plain = {name: dict(getattr(state, name)) for name in MAPPINGS - typed.keys()}
     return msgspec.structs.replace(state, **typed, **plain)
+
+
+def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: kept if kept is DELETED else Kept(decode_value(kept.form), kept.form) for key, kept in values.items()}
 
 
 class SafePoint(BaseException):

@@ -15,7 +15,7 @@ from suture.kernel.emitter import Emitter
 from suture.kernel.interrupts import ask
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, RunState, SafePoint, Snapshot, add_usage
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -371,15 +371,15 @@ class _Values(MutableMapping[str, Any]):
         if own is not None and key in own:
             if own[key] is DELETED:
                 raise KeyError(key)
-            return own[key]
-        return self._frame.run.state.values[key]
+            return own[key].value
+        return self._frame.run.state.values[key].value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        _check_value(key, value)
+        kept = Kept(value, _encode(key, value))
         if self._frame.own_values is None:
-            self._frame.run.put("values", {key: value})
+            self._frame.run.put("values", {key: kept})
         else:
-            self._frame.own_values[key] = value
+            self._frame.own_values[key] = kept
 
     def __delitem__(self, key: str) -> None:
         self[key]
@@ -408,7 +408,7 @@ class _Session(MutableMapping[str, Any]):
         return self._root.state.session[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        _check_value(key, value)
+        _encode(key, value)
         self._root.put("session", {key: value})
 
     def __delitem__(self, key: str) -> None:
@@ -422,11 +422,11 @@ class _Session(MutableMapping[str, Any]):
         return len(self._root.state.session)
 
 
-def _check_value(key: str, value: Any) -> None:
-    """Refuse a value now that could not be stored later."""
+def _encode(key: str, value: Any) -> Any:
+    """Return what a value is stored as; refuse one now that could not be stored later."""
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"a key is a string, not {type(key).__name__}")
-    encode_value(value)
+    return encode_value(value)
 
 
 def set_run_local_value(key: str, value: Any) -> None:

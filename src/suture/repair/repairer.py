@@ -79,7 +79,7 @@ class Repairer(Generic[M]):
                 self._options = replace(options, causes=known)
                 for walk in self._walks:
                     walk.options = self._options
-            if start == 0 and self._raw:
+            if start == 0 and self._raw and self._asked[0] is None:  # now it can be told what they are
                 self._walks = make_walks(self._raw, *self._asked, self._options)
             names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
             walks = [walk for walk in self._walks if not names or walk.wire.name in names]
@@ -177,7 +177,7 @@ class Follower:
         if self.passes(history) and self._clean is not None:
             return Repaired(messages=history, changed=False, report=self._clean.report)
         repairer = self._repairer
-        if history.follows(self._history) and not self._behind:
+        if not self._behind and (not self._history.length or history.follows(self._history)):
             repairer.extend(history[self._history.length :])
         else:
             repairer.reset(history)

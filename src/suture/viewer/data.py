@@ -8,8 +8,18 @@ import msgspec
 from suture.agent import ChatModelAgent
 from suture.errors import SutureError
 from suture.kernel import Execution, RunState
-from suture.kernel.journal import Answered, Began, Changed, Noted, Put, Record, Spliced, apply_record, decode_records
-from suture.kernel.port import answer_reply
+from suture.kernel.journal import (
+    Answered,
+    Began,
+    Changed,
+    Noted,
+    Put,
+    Record,
+    Spliced,
+    apply_record,
+    decode_records,
+)
+from suture.kernel.tool_call import answer_reply
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
 from suture.stores import Store

@@ -275,7 +275,8 @@ def test_wrappers_of_the_model_are_told_the_tools_that_are_sent(last: bool):
     assert seen == sent == [["look"], [] if last else ["look"]]
 
 
-def test_a_value_is_stored_as_it_is_when_it_is_set(tmp_path: Path):
+@pytest.mark.parametrize("where", ["another process", "the same process", "memory"])
+def test_a_value_is_stored_as_it_is_when_it_is_set(tmp_path: Path, where: str):
     @tool
     async def ask() -> str:
         """Change a value in place, then ask."""
@@ -293,14 +294,19 @@ def test_a_value_is_stored_as_it_is_when_it_is_set(tmp_path: Path):
 
     model = ScriptedModel([MESSAGE.calls(("c1", "ask", "{}")), MESSAGE.calls(("c2", "ask", "{}")), "done"])
 
+    known = SQLiteStore(tmp_path / "runs.db")
+
     def agent() -> ChatModelAgent[Any]:
-        store = SQLiteStore(tmp_path / "runs.db")  # each a store of its own: as in another process
-        return ChatModelAgent(model=model, tools=[ask], middlewares=[Counting()], checkpoint_store=store)
+        store = (
+            SQLiteStore(tmp_path / "runs.db") if where == "another process" else known
+        )  # nothing is remembered of it
+        kept = None if where == "memory" else store
+        return ChatModelAgent(model=model, tools=[ask], middlewares=[Counting()], checkpoint_store=kept)
 
     async def main() -> None:
-        await agent().run("go", checkpoint_id="one")
-        await agent().resume("one", "yes")
-        await agent().resume("one", "yes")
+        paused = await agent().run("go", checkpoint_id=None if where == "memory" else "one")
+        paused = await agent().resume(paused, "yes")
+        await agent().resume(paused, "yes")
 
     asyncio.run(main())
     assert seen == [[], [], ["changed in place", "set again"]]

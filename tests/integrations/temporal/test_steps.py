@@ -197,7 +197,7 @@ def test_values_of_parallel_calls_are_merged_in_call_order(tmp_path: Path):
         await crew.finish()
         run = await read_run(crew.agent.spec, NAME)
         assert run is not None
-        return run.state.values
+        return {key: kept.value for key, kept in run.state.values.items()}
 
     assert asyncio.run(scene()) == {"last": "c0.1"}
 
