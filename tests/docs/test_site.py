@@ -10,6 +10,7 @@ SOURCE = ROOT / "src" / "suture"
 INNER = {"suture.agent", "suture.cli", "suture.codecs", "suture.kernel", "suture.language", "suture.providers"} | {
     "suture.integrations",
     "suture.integrations.clients",
+    "suture.integrations.compaction",
     "suture.integrations.guest",
     "suture.repair",
     "suture.sessions",

@@ -56,7 +56,13 @@ class DictStore:
             await self.delete(run)
         return len(old)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        journal = self.journals.get(run, [])
+        if length != len(journal):
+            raise StoreConflictError(run, given=length, expected=len(journal))
+        journal[:] = records
+
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
         return self.owners.setdefault(run, owner) == owner
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
@@ -97,8 +103,11 @@ class ExplicitStore(Store):
     async def expire(self, seconds: float) -> int:
         return await self.inner.expire(seconds)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> bool:
-        return await self.inner.acquire(run, owner, seconds)
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+        return await self.inner.acquire(run, owner, seconds, queue=queue)
+
+    async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
+        await self.inner.replace(run, length, records, owner=owner)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
         return await self.inner.renew(run, owner, seconds)
