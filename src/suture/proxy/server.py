@@ -1,6 +1,7 @@
 """Serving the proxy: for good, or for one command."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -182,6 +183,7 @@ def _has_terminal() -> bool:
 
 
 def _run(work: Any) -> Any:
+    gc.freeze()  # what was loaded stays; a request's thousands of objects must not have it all looked at again
     try:
         import uvloop  # noqa: PLC0415 - not for every system
     except ImportError:
