@@ -78,8 +78,8 @@ class _Group:
 class _Cut(Call):
     """A call whose arguments were cut off."""
 
-    arguments = "cut"  # pyright: ignore[reportAssignmentType]
-    json = '{"query": '  # pyright: ignore[reportAssignmentType]
+    arguments = "cut"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
+    json = '{"query": '  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
 
 def _unsigned(group: _Group) -> list[Any]:

@@ -6,7 +6,8 @@ item says so. LangChain's edit is modelled there; here the model is compared wit
 **The check** (`_check.py`). An agent goes on with a history of so many messages, and each step adds a call and its
 result; there are never too many tokens. What is timed is the hook of `ToolReduction`, and of `Compaction`, before each
 model turn, inside the run. LangChain's `ContextEditingMiddleware` does the same in a process of its own: its
-`wrap_model_call`, with a handler that returns at once, on as many messages of the same conversation. Both count as they do by default.
+`wrap_model_call`, with a handler that returns at once, on as many messages of the same conversation. Both count as
+they do by default.
 
 **Truncating** (`_output.py`). A tool gives so many megabytes, in pieces or whole, and its output goes through the
 wrapper of `ToolReduction` into a `LocalBackend`. The yardstick writes the same bytes to a file in the same directory,

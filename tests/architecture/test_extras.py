@@ -24,10 +24,14 @@ def test_a_release_that_is_new_enough_passes(needed: str):
     assert import_extra("msgspec", f"msgspec>={needed}").json
 
 
+def _old_release(_: str) -> str:
+    return "2.53.0"
+
+
 def test_a_client_of_an_old_release_is_refused(monkeypatch: pytest.MonkeyPatch):
     openai = pytest.importorskip("openai")
     check_version.cache_clear()
-    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.53.0")
+    monkeypatch.setattr("importlib.metadata.version", _old_release)
     with pytest.raises(ConfigError, match=r"needs openai>=2.54, and openai 2.53.0 is installed"):
         wrap(openai.OpenAI(api_key="none"))
     check_version.cache_clear()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from suture.cli.main import main
-from tests.guests.strict_provider import openai_chat_faults
+from tests.guests.strict_rules import openai_chat_faults
 from tests.proxy.serving import Reply, Request, proxy, upstream
 
 FOLDER = Path(os.environ.get("SUTURE_PI", "no-such-folder"), "node_modules", ".bin")

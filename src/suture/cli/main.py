@@ -367,7 +367,7 @@ _RULES = (
 _LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that are put in")
 _OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
 
-_MANY_PATHS = {"metavar": "[PATH=]N", "action": "append", "default": []}
+_MANY_PATHS: dict[str, Any] = {"metavar": "[PATH=]N", "action": "append", "default": []}
 _ROUTES = (
     _option("--upstream", **{**_MANY_PATHS, "metavar": "[PATH=]URL"}, help=_UPSTREAM),
     _option("--profile", **{**_MANY_PATHS, "metavar": "[PATH=]P"}, help=_WHOSE),

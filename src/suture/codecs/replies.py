@@ -35,8 +35,15 @@ _WORDS: dict[type[ModelError], str] = {
     "not_found_error out_of_range resourcenotfoundexception unimplemented validationexception",
 }
 TOO_LONG = (
-    *("context_length", "context length", "context window", "context size", "context limit", "too long"),
-    *("maximum number of", "too many input tokens", "input token count", "prompt token count"),
+    *("context_length", "context length", "context window", "context size", "context limit"),
+    *("prompt is too long", "input is too long", "input too long", "request is too long", "requested input length"),
+    *(
+        "maximum number of tokens",
+        "maximum number of input",
+        "too many input tokens",
+        "input token count",
+        "prompt token count",
+    ),
     *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
 )
 """What providers say of a request that their context cannot hold; few have a code for it."""

@@ -8,7 +8,6 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
-from random import random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -47,7 +46,7 @@ class RunLease:
                 # Whoever gives it back in this loop says so; of other processes only the store knows.
                 freed = _FREED.setdefault((id(loop), id(self.store), self.run), asyncio.Event())
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(pause * (1 + random())):  # noqa: S311 - spreads load, keeps no secret
+                    async with asyncio.timeout(pause * (1 + os.urandom(1)[0] / 256)):  # spreads load
                         await freed.wait()
                 pause = min(pause * 2, _LONGEST_PAUSE)
         except BaseException:
