@@ -72,6 +72,7 @@ def numbered(history: Sequence[Step]) -> list[Step]:
     return out
 
 
+histories = st.lists(steps, max_size=9).map(numbered)
 groups = st.sampled_from(["a", "b", "a|b", "k1", "k2"]).map(
     lambda call_id: [
         ("user", "go"),

@@ -13,12 +13,11 @@ from suture.messages import AgenticMessage, FunctionToolCall, ToolInfo, UserInpu
 from tests.codecs.bedrock.pieces import BLOCKS, DATA, WIRE, opaque
 from tests.codecs.bedrock.sdk import complaints
 from tests.histories import Step, write
-from tests.repair.test_properties import numbered, steps
+from tests.repair.test_properties import histories
 
 codec = get_codec(WIRE)
 ASK = {"role": "user", "content": [{"text": "hi"}]}
 ASKED = AgenticMessage.user("hi")
-histories = st.lists(steps, max_size=9).map(numbered)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 SPEC = {"toolSpec": {"name": "f", "description": "F.", "inputSchema": {"json": SCHEMA}}}
 TOOL = ToolInfo("f", "F.", SCHEMA)
