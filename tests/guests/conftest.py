@@ -12,6 +12,11 @@ import pytest
 from tests.guests.strict_provider import StrictServer, strict_server
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Do not blame a test for the sockets that a framework leaves open where a stream is left in the middle."""
+    config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 class Keeping(asyncio.DefaultEventLoopPolicy):
     """Remembers the main thread's loops: some `run_sync` leave theirs to the garbage collector, which complains."""
 

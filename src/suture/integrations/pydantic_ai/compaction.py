@@ -100,7 +100,7 @@ class Compaction(AbstractCapability[Any]):
     async def _summarize(self, model: Model, prompt: str) -> str:
         chosen: Any = model if self._summarizer is None else self._summarizer
         if callable(chosen):
-            return await settle(chosen(prompt))
+            return str(await settle(chosen(prompt)))
         reply = await model_request(chosen, [ModelRequest.user_text_prompt(prompt)])
         if reply.tool_calls:
             raise RuntimeError("it called a tool")
