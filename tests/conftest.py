@@ -1,5 +1,6 @@
 """What all tests share: sweeps say at the end of the run how much they covered; one PostgreSQL server serves all."""
 
+import gc
 import importlib.util
 import os
 import tempfile
@@ -32,6 +33,12 @@ def pytest_configure() -> None:
         draft.write_text(bundle[: bundle.index(END) + len(END)] + "\n", encoding="utf-8")
         draft.replace(first)
         os.environ["SSL_CERT_FILE"] = str(first)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what lives to the end: with all tests in memory a collection takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

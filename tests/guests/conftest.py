@@ -1,12 +1,9 @@
 """What the guests' tests share: a strict provider, and event loops that a framework leaves behind are closed."""
 
 import asyncio
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from threading import current_thread, main_thread
 
-import certifi
 import pytest
 
 from tests.guests.strict_provider import StrictServer, strict_server
@@ -49,21 +46,6 @@ def _left_loops(policy: Keeping) -> Iterator[None]:
         loop.close()
     if left:
         asyncio.set_event_loop(None)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A client reads all certificates when it is made, which takes longer than a scenario does; none is needed here."""
-    first, end, _ = Path(certifi.where()).read_text(encoding="utf-8").partition("-----END CERTIFICATE-----\n")
-    file = tmp_path_factory.mktemp("certificates") / "one.pem"
-    file.write_text(first + end, encoding="utf-8")
-    before = os.environ.get("SSL_CERT_FILE")
-    os.environ["SSL_CERT_FILE"] = str(file)
-    yield
-    if before is None:
-        del os.environ["SSL_CERT_FILE"]
-    else:
-        os.environ["SSL_CERT_FILE"] = before
 
 
 @pytest.fixture(scope="session")
