@@ -1,8 +1,8 @@
 """The context windows of known models, as data: how many tokens a request may have.
 
 Two public catalogues were compared: `models.dev` (github.com/anomalyco/models.dev, 2 July 2026) and LiteLLM's
-`model_prices_and_context_window.json` (github.com/BerriAI/litellm, 8 August 2026); the provider's own page is named
-where it was read. Where they differ the smaller number is here: it costs an earlier compaction, the larger one a
+`model_prices_and_context_window.json` (github.com/BerriAI/litellm, 8 August 2026). The comments name the providers' own
+pages, to look things up; of these only Anthropic's was read. Where they differ the smaller number is here: it costs an earlier compaction, the larger one a
 refused request. Where a provider limits the input by itself (OpenAI since GPT-5), that limit is here.
 
 No test can ask the providers, and windows change: look at the page where one matters. A model that is not here has no
