@@ -2,8 +2,9 @@
 
 Two public catalogues were compared: `models.dev` (github.com/anomalyco/models.dev, 2 July 2026) and LiteLLM's
 `model_prices_and_context_window.json` (github.com/BerriAI/litellm, 8 August 2026). The comments name the providers' own
-pages, to look things up; of these only Anthropic's was read. Where they differ the smaller number is here: it costs an earlier compaction, the larger one a
-refused request. Where a provider limits the input by itself (OpenAI since GPT-5), that limit is here.
+pages, to look things up; of these only Anthropic's was read. Where they differ the smaller number is here: it costs an
+earlier compaction, the larger one a refused request. Where a provider limits the input by itself (OpenAI since GPT-5),
+that limit is here.
 
 No test can ask the providers, and windows change: look at the page where one matters. A model that is not here has no
 known window; `Compaction(max_tokens=…)` or `model.context_window` says it then. The most specific name wins:
