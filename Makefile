@@ -7,6 +7,7 @@ LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 SITE   := .venv-site
+BROWSER := .venv-browser
 PEERS  := agent-framework langchain pydantic-ai sdks temporal proxies
 PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
@@ -53,13 +54,13 @@ guests: $(GUESTS)/installed $(BENCH)-proxies/installed ## the seven broken histo
 	$(BENCH)-proxies/bin/python benchmarks/guests/proxies.py > $(BENCH)-proxies/page.md
 	@cp $(BENCH)-proxies/page.md docs/proxy-measured.md && cat docs/proxy-measured.md
 
-soak: setup $(LOWEST)/installed $(OTHERS)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
+soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -92,6 +93,13 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
 	@$(PYTHON) -m venv --clear $(OTHERS)
 	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
+	@touch $@
+
+# A browser for the viewer's tests, from npm; without npm they are skipped, and say so.
+$(BROWSER)/installed:
+	@echo "installing a browser into $(BROWSER) (half a minute)"
+	@mkdir -p $(BROWSER)
+	@npm install --silent --no-fund --no-audit --prefix $(BROWSER) @sparticuz/chromium playwright-core || echo "without a browser"
 	@touch $@
 
 # Only the site's builder: it reads the package's source, and does not import it.
