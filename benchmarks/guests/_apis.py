@@ -152,7 +152,7 @@ class Gemini:
     def make(self, **given: Any) -> Any:
         from google.genai import Client
 
-        return Client(api_key="none", http_options={"base_url": given["base_url"]})
+        return Client(api_key="none", http_options={"base_url": given["base_url"], "api_version": "v1beta"})
 
     def write(self, steps: Sequence[Step]) -> list[Any]:
         roles = {"user": "user", "assistant": "model"}

@@ -249,7 +249,7 @@ def test_a_recorded_stream_is_passed_back_byte_for_byte():
 @needs_corpus
 @pytest.mark.soak
 def test_recorded_streams_cut_at_every_byte_are_passed_back_byte_for_byte():
-    for stream in sorted(recorded_streams(), key=len)[:4]:
+    for stream in recorded_streams():
         cut_everywhere(stream[:2000], 1)
 
 
