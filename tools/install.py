@@ -11,7 +11,7 @@ WIDTH = 79
 
 
 def main(arguments: Sequence[str]) -> int:
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *arguments]
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
     lines: list[str] = []
     packages = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
