@@ -65,7 +65,7 @@ class _Check:
                     self._show(conversation, report, file)
                 progress.step()
             self._count += progress.count
-        self.status = max(self.status, tell_bad(source, "left out"), 1 if self._found else 0)
+        self.status = max(self.status, _tell_bad(source, "left out"), 1 if self._found else 0)
 
     def _show(self, conversation: Conversation, report: Report, file: str) -> None:
         self._found += not report.acceptable
@@ -123,7 +123,7 @@ def _repair_file(asked: Namespace) -> int:
             job.repair(conversation)
         job.pass_bad(source)
         job.finish()
-    status = tell_bad(source, "left as it is")
+    status = _tell_bad(source, "left as it is")
     if job.unresolved:
         line = f"suture: {source.name}, {job.first_unresolved}"
         if job.unresolved > 1:
@@ -132,7 +132,7 @@ def _repair_file(asked: Namespace) -> int:
     return max(status, 1 if job.unresolved or (asked.diff and job.changed) else 0)
 
 
-def tell_bad(source: Source, fate: str) -> int:
+def _tell_bad(source: Source, fate: str) -> int:
     """Say which lines could not be read; return the exit status that comes of it.
 
     A last line that was cut off is what a crash leaves: it is left out, and that is no error.

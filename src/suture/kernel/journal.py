@@ -353,7 +353,7 @@ class Journal:
         if history.follows(old):
             start, stop, new = len(old), len(old), history[len(old) :]
         else:
-            start, stop, new = _difference(old, history)
+            start, stop, new = find_difference(old, history)
         if new or stop > start:
             run = self.run
             self.note(Spliced(start, stop, [run.wire.dump(run.spec.shown(message)) for message in new]))
@@ -435,7 +435,7 @@ class Journal:
             self._unsure = []
 
 
-def _difference(old: History[Any], new: History[Any]) -> tuple[int, int, list[Any]]:
+def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, Sequence[Any]]:
     """Return which slice of `old` became which messages: what both begin and end with stays."""
     shorter = min(len(old), len(new))
     start = 0

@@ -18,6 +18,7 @@ from suture.kernel.journal import (
     Spliced,
     apply_record,
     decode_records,
+    find_difference,
 )
 from suture.kernel.tool_call import answer_reply
 from suture.messages import TokenUsage, ToolResult
@@ -94,8 +95,9 @@ def show_history(
     shown = Run(name, speaker.name, fixed.report.profile, messages=_messages(speaker, messages))
     shown.findings = list(fixed.report.to_dict()["findings"])
     if fixed.changed:
-        start, before, after = _difference(messages, fixed.messages)
-        rewrite = Rewrite("suture.repair", 0, start, _messages(speaker, before), _messages(speaker, after))
+        start, stop, after = find_difference(messages, fixed.messages)
+        before = _messages(speaker, messages[start:stop])
+        rewrite = Rewrite("suture.repair", 0, start, before, _messages(speaker, after))
         shown.rewrites.append(rewrite)
     return shown
 
@@ -106,15 +108,6 @@ async def show_run(store: Store, name: str) -> Run:
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
     return _Reader(name, records).read()
-
-
-def _difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, Sequence[Any], Sequence[Any]]:
-    """Return where two histories begin to differ, and what each has there up to where they are the same again."""
-    shorter = min(len(old), len(new))
-    start = next((place for place in range(shorter) if old[place] is not new[place]), shorter)
-    rest = shorter - start
-    end = next((place for place in range(rest) if old[-1 - place] is not new[-1 - place]), rest)
-    return start, old[start : len(old) - end], new[start : len(new) - end]
 
 
 _COUNTER = CharacterCounter()
