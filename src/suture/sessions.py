@@ -15,6 +15,7 @@ from suture.kernel import (
     RunResult,
     can_lease,
     find_run,
+    is_dead,
     read_result,
     read_run,
 )
@@ -92,7 +93,8 @@ class Session(Generic[Out]):
         if run.state.outcome:
             return "finished"
         lease = await self._store.lease(self.id) if can_lease(self._store) else None
-        return "running" if lease is not None or run.state.driver else "left"
+        alive = lease is not None and not is_dead(lease.owner)
+        return "running" if alive or run.state.driver else "left"
 
     async def result(self) -> RunResult[Out]:
         """Return the stored result of the last run; raise `ResumeError` if there is none."""

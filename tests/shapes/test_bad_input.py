@@ -287,10 +287,23 @@ def test_a_wire_that_nobody_knows_is_refused():
                 way(good("openai-chat"), wire=unknown)
 
 
-def test_messages_that_no_wire_knows_are_refused_with_their_index():
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"speaker": "me", "words": "hi"},
+        {"type": "log", "msg": "started"},
+        {"type": "user", "uuid": "1", "message": {"role": "user", "content": "hi"}},  # a coding agent's session
+        {"timestamp": "2026-01-01", "type": "response_item", "payload": {"type": "message"}},
+    ],
+)
+def test_messages_that_no_wire_knows_are_refused_with_their_index(record: dict[str, Any]):
     with pytest.raises(suture.UnknownWireError) as caught:
-        suture.repair([{"speaker": "me", "words": "hi"}])
+        suture.repair([record])
     assert caught.value.index == 0
+
+
+def test_an_item_of_a_new_type_is_one_of_responses():
+    assert suture.check([{"type": "dream", "id": "drm_1"}, {"role": "user", "content": "hi"}]).ok
 
 
 def test_plain_text_needs_no_wire_where_all_give_the_same():

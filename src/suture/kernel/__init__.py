@@ -19,7 +19,7 @@ from suture.kernel.config import (
     make_output_rule,
 )
 from suture.kernel.interrupts import Approval, InterruptSignal
-from suture.kernel.lease import RunLease, can_lease
+from suture.kernel.lease import RunLease, can_lease, is_dead
 from suture.kernel.lifecycle import (
     NOTHING,
     Begin,
@@ -123,6 +123,7 @@ __all__ = [
     "delete_run_local_value",
     "drive",
     "find_run",
+    "is_dead",
     "fork_run",
     "get_run_local_value",
     "interrupt",

@@ -57,7 +57,7 @@ class RunLease:
     async def _ask(self, *, waits: bool) -> bool:
         while not await self.store.acquire(self.run, self.owner, self.seconds, queue=waits):
             holder = await self.store.lease(self.run)
-            if holder is not None and _is_dead(holder.owner):
+            if holder is not None and is_dead(holder.owner):
                 LOG.info("the process that ran %r, or waited for it, is gone; its lease is taken over", self.run)
                 await self.store.release(self.run, holder.owner)
             elif waits:
@@ -105,7 +105,7 @@ def _birth(process: int) -> str:
     return ""
 
 
-def _is_dead(owner: str) -> bool:
+def is_dead(owner: str) -> bool:
     """Tell whether the holder of a lease is a process of this machine that is gone."""
     host, process, birth, _ = (*owner.split(":"), "", "", "", "")[:4]
     if host != socket.gethostname() or not process.isdigit():

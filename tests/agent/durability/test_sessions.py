@@ -186,7 +186,9 @@ def test_what_a_killed_process_left_is_resumed_at_once_and_nothing_is_done_twice
 
         store = SQLiteStore(path)
         agent = ChatModelAgent(model=ScriptedModel(numbered), tools=[pay], checkpoint_store=store)
-        assert await agent.session("u").status() in ("left", "running")  # its lease has not run out
+        assert await agent.session("u").status() == "left"  # its lease has not run out, but its process is gone
+        with pytest.raises(ResumeError, match="resume it without one"):
+            await agent.resume("u", True)
         if way == "recover":
             (result,) = await recover([agent], store)
             assert await recover([agent], store) == []

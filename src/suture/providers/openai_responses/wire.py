@@ -290,7 +290,7 @@ class OpenAIResponsesWire(ItemWire):
                 or kind == "reasoning"
                 or kind.endswith("_call")
             )
-            return known or None
+            return known or (None if word(message, "id") else False)  # all of its items have ids; logs seldom do
         if word(message, "role") not in ROLES or any(
             get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
