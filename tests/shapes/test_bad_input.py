@@ -303,7 +303,8 @@ def test_messages_that_no_wire_knows_are_refused_with_their_index(record: dict[s
 
 
 def test_an_item_of_a_new_type_is_one_of_responses():
-    assert suture.check([{"type": "dream", "id": "drm_1"}, {"role": "user", "content": "hi"}]).ok
+    report = suture.check([{"type": "dream", "id": "drm_1"}, {"role": "user", "content": "hi"}])
+    assert (report.wire, report.acceptable) == ("openai-responses", True)
 
 
 def test_plain_text_needs_no_wire_where_all_give_the_same():

@@ -304,9 +304,7 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
         if not waiting:
             raise ResumeError("this run does not wait for an answer; to go on where it stopped, resume it without one")
         if len(waiting) > 1:
-            raise ResumeError(
-                f"one answer is for a run that waits for one thing; this one waits for: {', '.join(waiting)}"
-            )
+            raise ResumeError(f"one answer is not enough: the run waits for {', '.join(waiting)}; use answers={{...}}")
         answers[next(iter(waiting))] = start.answer
     for key, data in start.answers.items():
         ids = [key] if key in state.asked else [each for each, call_id in waiting.items() if call_id == key]
