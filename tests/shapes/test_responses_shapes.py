@@ -190,6 +190,7 @@ def test_an_output_that_names_the_item_instead_of_the_call_is_that_calls():
     fixed = mended([GO, call("call_1", id="fc_1"), output("fc_1", "42"), says("done")], WIRE)
     assert fixed.messages[2] == output("call_1", "42")
     assert found(fixed) == [("wrong-id", 2)]
+    assert fixed.report.findings[0].done.endswith("'call_1'; it had 'fc_1'")
 
 
 def test_a_named_output_without_a_call_id_is_an_event_from_outside():

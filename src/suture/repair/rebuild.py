@@ -358,7 +358,8 @@ class _Rebuilding:
         if slot.call.id != answer.result.id and self.wire.has_id(slot.call):
             edit = edit._replace(id=slot.call.id)
             index = self.found.records[answer.place].index
-            self._find(index, "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}")
+            had = f"; it had {answer.result.id!r}" if answer.result.id else ""
+            self._find(index, "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}{had}")
         if edit != ResultEdit():
             message = self.wire.edit(message, {}, {answer.position: edit})
         return Piece(message, answer.position)
