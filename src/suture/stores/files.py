@@ -87,20 +87,20 @@ class LocalBackend(Files):
     def __repr__(self) -> str:
         return f"LocalBackend({self.directory!r})"
 
-    async def _do(self, work: Callable[["_Shelf"], T], name: str, action: str) -> T:
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
         try:
             return await run_whole(partial(work, self._shelf))
         except FileExistsError as error:
-            raise PathTakenError(f"/{name}") from error
+            raise PathTakenError(path) from error
         except NotADirectoryError as error:
             if action == "written":
-                raise PathTakenError(f"/{name}", "a file stands where it needs a directory") from error
-            raise PathNotFoundError(f"/{name}") from error
+                raise PathTakenError(path, "a file stands where it needs a directory") from error
+            raise PathNotFoundError(path) from error
         except OSError as error:
             if action == "read" and isinstance(error, FileNotFoundError):
-                raise PathNotFoundError(f"/{name}") from error
+                raise PathNotFoundError(path) from error
             reason = _REASONS.get(error.errno or 0) or f"the system says {error.strerror or error}"
-            raise StoreError(f"{self.directory}: {label(name)} was not {action}: {reason}") from error
+            raise StoreError(f"{self.directory}: {label(path)} was not {action}: {reason}") from error
 
     def _upload(self, name: str) -> "_Upload":
         return _Upload(name)

@@ -220,7 +220,7 @@ class MemoryBackend(Files):
     def _file(self, path: str) -> _File:
         return self._shelf.find(check_path(path))
 
-    async def _do(self, work: Callable[["_Shelf"], T], name: str, action: str) -> T:
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
         with self._lock:
             return work(self._shelf)
 

@@ -81,7 +81,7 @@ class ObjectBackend(Files):
     def __repr__(self) -> str:
         return f"ObjectBackend({self._shelf!r})"
 
-    async def _do(self, work: Callable[["_Shelf"], T], name: str, action: str) -> T:
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
         run = run_whole if action == "written" else run_in_thread
         problems = self._shelf.problems
         try:
@@ -90,7 +90,7 @@ class ObjectBackend(Files):
             text, reason = str(error), "the store did not answer, or refused it; try again"
             if isinstance(error, FileNotFoundError | problems.PreconditionError):
                 if action == "read":
-                    raise PathNotFoundError(f"/{name}") from error
+                    raise PathNotFoundError(path) from error
                 reason = "there is no such bucket or container, or it has just changed"
             elif isinstance(error, problems.NotSupportedError):
                 reason = "the store cannot do this; use another one"
@@ -99,9 +99,9 @@ class ObjectBackend(Files):
             ):
                 reason = _NO_RIGHT
             elif action == "written" and _NO_DIRECTORY in text:
-                raise PathTakenError(f"/{name}", "a file stands where it needs a directory") from error
+                raise PathTakenError(path, "a file stands where it needs a directory") from error
             told = text.partition("\n")[0][:300]
-            raise StoreError(f"{self._shelf!r}: {label(name)} was not {action}: {reason} ({told})") from error
+            raise StoreError(f"{self._shelf!r}: {label(path)} was not {action}: {reason} ({told})") from error
 
     def _upload(self, name: str) -> "_Upload":
         return _Upload(name)
@@ -242,7 +242,7 @@ class _Upload:
     def add(self, shelf: _Shelf, block: bytes | bytearray) -> None:
         now = time.monotonic()
         if now - self._put_last > DAY / 2:
-            raise StoreError(f"{label(self._name)} was not written: it paused for so long that it may be expired")
+            raise StoreError(f"{label(f'/{self._name}')} was not written: it paused for so long that it may be expired")
         self._put_last = now
         self._id = self._id or _hash_owner(self._name) + os.urandom(8).hex()
         self._count += 1

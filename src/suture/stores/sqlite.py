@@ -253,7 +253,7 @@ class _Files(Tables):
         if not number:
             number = self._connection.execute(_NEW_FILE, about).lastrowid or 0
         elif self._connection.execute(_GROW, (*about, number)).rowcount != 1:
-            raise StoreError(f"{label(name)} was not written: it paused for so long that it was expired")
+            raise StoreError(f"{label(f'/{name}')} was not written: it paused for so long that it was expired")
         key, view = number << 32 | at // _PART, memoryview(block)
         parts = ((key + place // _PART, view[place : place + _PART]) for place in range(0, len(view), _PART))
         self._connection.executemany("INSERT INTO parts VALUES (?, ?)", parts)
@@ -305,8 +305,8 @@ class SQLiteBackend(SQLiteFile, Files):
     _in_memory = "MemoryBackend"
     _tables = _Files
 
-    async def _do(self, work: Callable[[Any], T], name: str, action: str) -> T:
-        return await self._perform(self._to_its_end, work, lambda: f"{label(name)} was not {action}")
+    async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
+        return await self._perform(self._to_its_end, work, lambda: f"{label(path)} was not {action}")
 
     def _upload(self, name: str) -> "_Upload":
         return _Upload(name)

@@ -81,7 +81,7 @@ class Files(ABC):
     _block: ClassVar[int] = BLOCK
 
     @abstractmethod
-    async def _do(self, work: Callable[[Any], T], name: str, action: str) -> T:
+    async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
         """Do `work` on the shelf; an error says that the file was not `action`. A write goes on to its end."""
 
     @abstractmethod
@@ -142,28 +142,28 @@ class Files(ABC):
             end = file.size if stop is None else min(stop, file.size)
             return file, end, shelf.get(file, start, end) if start < end else b""
 
-        file, end, piece = await self._do(open_file, name, "read")
+        file, end, piece = await self._do(open_file, path, "read")
         while piece:
             yield piece
             start += len(piece)
             if start >= end:
                 return
-            piece = await self._do(partial(_get, file=file, start=start, end=end), name, "read")
+            piece = await self._do(partial(_get, file=file, start=start, end=end), path, "read")
 
     async def size(self, path: str) -> int:
         """Return how many bytes a file has."""
         name = check_path(path)
-        return await self._do(lambda shelf: shelf.find(name).size, name, "read")
+        return await self._do(lambda shelf: shelf.find(name).size, path, "read")
 
     async def delete(self, path: str) -> None:
         """Delete a file, if it is there."""
         name = check_path(path)
-        await self._do(lambda shelf: shelf.delete(name), name, "deleted")
+        await self._do(lambda shelf: shelf.delete(name), path, "deleted")
 
     async def paths(self, prefix: str = "") -> list[str]:
         """Return the paths of all files in order; only those at or below `prefix`."""
         within = check_prefix(prefix)
-        return sorted([f"/{name}" for name in await self._do(lambda shelf: shelf.names(within), within, "listed")])
+        return sorted([f"/{name}" for name in await self._do(lambda shelf: shelf.names(within), prefix, "listed")])
 
     async def expire(self, seconds: float) -> int:
         """Delete the files that were written `seconds` ago or earlier; return how many.
@@ -188,19 +188,19 @@ class Files(ABC):
         async with closing(aiter(chunks)) as source:
             name = check_path(path)
             if look:
-                await self._do(partial(_check_free, name=name), name, "written")
+                await self._do(partial(_check_free, name=name), path, "written")
             upload = self._upload(name)
             try:
                 async with aclosing(_cut_blocks(source, self._block)) as blocks:
                     async for block in blocks:
                         step = upload.add if len(block) == self._block else upload.commit
-                        await self._do(partial(step, block=block), name, "written")
+                        await self._do(partial(step, block=block), path, "written")
                         size += len(block)
             except BaseException:
                 try:
-                    await self._do(upload.abort, name, "written")
+                    await self._do(upload.abort, path, "written")
                 except Exception:  # noqa: BLE001 - the first error is the one to raise
-                    LOG.warning("what was written of %s was not removed", label(name), exc_info=True)
+                    LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
                 raise
         return size
 
@@ -232,13 +232,13 @@ def _check_free(shelf: Shelf, name: str) -> None:
     raise PathTakenError(f"/{name}")
 
 
-def label(name: str) -> str:
+def label(path: str) -> str:
     """Return what an error calls a file, or all of them.
 
-    >>> label("run-1/a"), label("")
+    >>> label("/run-1/a"), label("")
     ("'/run-1/a'", 'what is in it')
     """
-    return quote(f"/{name}", 80) if name else "what is in it"
+    return quote(path, 80) if path else "what is in it"
 
 
 async def _cut_blocks(source: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytearray, None]:
