@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
-from suture.stores import FileBackend, LocalBackend, MemoryBackend, ObjectBackend, SQLiteBackend
+from suture.stores import FileBackend, LocalBackend, MemoryBackend, ObjectBackend, PathTakenError, SQLiteBackend
 from suture.testing import BackendContract
 
 
@@ -116,7 +116,8 @@ class Leaving(MemoryBackend):
     """Writes what has come so far, whatever happens."""
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        await self._check_free(path)
+        if await self.paths(path):
+            raise PathTakenError(path)
         content = b""
         try:
             async for chunk in chunks:
@@ -135,7 +136,7 @@ class Clumsy(MemoryBackend):
 
 class Trusting(MemoryBackend):
     async def delete(self, path: str) -> None:
-        self._files.pop(path, None)
+        self._shelf.files.pop(path, None)
 
 
 BROKEN = [

@@ -297,28 +297,6 @@ def change(server: Postgres, schema: str, statement: str) -> None:
         other.execute(sql.SQL(statement).format(schema=sql.Identifier(schema)))  # pyright: ignore[reportArgumentType]
 
 
-def test_tables_of_the_version_before_are_brought_up_to_date(server: Postgres, store: PostgresStore, schema: str):
-    asyncio.run(store.append("run", 0, [b"0"]))
-    for statement in (
-        "ALTER TABLE {schema}.runs ALTER changed DROP DEFAULT",
-        "ALTER TABLE {schema}.runs ALTER changed TYPE timestamptz USING to_timestamp(changed)",
-        "DROP TABLE {schema}.leases",
-        "CREATE TABLE {schema}.leases (run bytea PRIMARY KEY, owner bytea NOT NULL, until timestamptz NOT NULL)",
-        "UPDATE {schema}.version SET version = 1",
-    ):
-        change(server, schema, statement)
-
-    async def use() -> None:
-        with PostgresStore(server.conninfo, schema=schema) as other:
-            assert await other.acquire("run", "one", 60, queue=True)
-            assert not await other.acquire("run", "two", 60, queue=True)
-            await other.append("run", 1, [b"1"], owner="one")
-            assert await other.load("run") == [b"0", b"1"]
-            assert await other.expire(3600) == 0
-
-    asyncio.run(use())
-
-
 def test_tables_of_another_version_are_refused(server: Postgres, store: PostgresStore, schema: str):
     asyncio.run(store.append("run", 0, [b"0"]))
     change(server, schema, "UPDATE {schema}.version SET version = 9")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 
 from suture.errors import ConfigError
 from suture.stores import DamagedJournalError, SQLiteStore, StoreError
-from tests.stores.processes import finished, hear, program, run, tell
+from tests.stores.processes import run
 
 
 def mode(path: Path) -> int:
@@ -138,61 +138,6 @@ def test_a_version_that_this_release_does_not_know_is_refused_and_left_alone(tmp
     before = path.read_bytes()
     assert refusal(path) == f"{path} has version 9, and this release of Suture knows version 3 only"
     assert path.read_bytes() == before
-
-
-# What version 2 of the file was: the lease of a run had no queue.
-OLDER = """
-    DROP TABLE leases;
-    CREATE TABLE leases (run TEXT PRIMARY KEY, owner TEXT, until REAL) WITHOUT ROWID;
-    INSERT INTO leases VALUES ('old', 'dead', 9e9);
-    PRAGMA user_version = 2;
-"""
-
-
-def make_older(path: Path) -> None:
-    with SQLiteStore(path) as store:
-        asyncio.run(store.append("older", 0, [b"3"]))
-        asyncio.run(store.append("old", 0, [b"0", b""]))
-    with closing(sqlite3.connect(path)) as older:
-        older.executescript(OLDER)
-
-
-def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path):
-    path = tmp_path / "runs.db"
-    make_older(path)
-    for _ in range(2):
-        with SQLiteStore(path) as store:
-            assert asyncio.run(store.runs())[-2:] == ["old", "older"]
-            assert asyncio.run(store.load("old")) == [b"0", b""]
-            assert asyncio.run(store.load("older"))[:1] == [b"3"]
-    with SQLiteStore(path) as store:
-        asyncio.run(store.append("older", 1, [b"4"]))
-        asyncio.run(store.fork("older", 1, "fork"))
-        assert asyncio.run(store.claim("fork", "key", b"new")) == (1, b"new")
-        assert asyncio.run(store.runs()) == ["fork", "older", "old"]
-        assert asyncio.run(store.acquire("old", "owner", 60))
-
-
-def test_processes_that_bring_a_file_up_to_date_at_once_do_it_once(tmp_path: Path):
-    path = tmp_path / "runs.db"
-    make_older(path)
-    script = """
-say("ready")
-run = hear()
-with SQLiteStore(path, busy_timeout=60) as store:
-    asyncio.run(store.append(run, 0, [b"0"]))
-"""
-    with ExitStack() as stack:
-        processes = [stack.enter_context(program(script, path)) for _ in range(3)]
-        for process in processes:
-            assert hear(process) == "ready"
-        for number, process in enumerate(processes):
-            tell(process, f"new-{number}")
-        for process in processes:
-            assert finished(process) == []
-    with SQLiteStore(path) as store:
-        assert sorted(asyncio.run(store.runs())) == ["new-0", "new-1", "new-2", "old", "older"]
-        assert asyncio.run(store.load("old")) == [b"0", b""]
 
 
 # --- damage -----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ import msgspec
 from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
 from suture.wires import sendable
+from suture.wires.fields import is_map
 
 HOLDERS = ("messages", "input", "contents")
 """Where an object may hold a list of messages."""
@@ -130,23 +131,24 @@ def _read_leniently(data: bytes | bytearray, line: int) -> Any:
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise Refusal(reason, f"line {line + below}", f"byte {column}") from None
     try:
-        value = json.loads(text, parse_int=_judge_integer, parse_constant=lambda _: math.nan)
+        # Only faults are looked for, so a number that is fine can be any number.
+        value = json.loads(
+            text,
+            parse_int=lambda number: math.inf if len(number.lstrip("-")) > _LONGEST_INTEGER else 0,
+            parse_constant=lambda _: math.nan,
+        )
     except json.JSONDecodeError as error:
-        raise _locate_syntax(error, text, line) from None
+        reason = error.msg.removesuffix(" at").removesuffix(" starting")
+        whole = text.rstrip()
+        if error.pos >= len(whole) or reason == "Unterminated string":
+            places = (f"line {line + whole.count(chr(10))}", f"column {len(whole) - whole.rfind(chr(10))}")
+            raise _CutOff("the JSON ends before it is complete", *places) from None
+        places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
+        raise Refusal(f"not JSON: {reason[0].lower()}{reason[1:]}", *places) from None
     except RecursionError:
         raise Refusal("nested too deeply", f"line {line}") from None
     _find_fault(value)
     return json.loads(text)
-
-
-def _locate_syntax(error: json.JSONDecodeError, text: str, line: int) -> Refusal:
-    reason = error.msg.removesuffix(" at").removesuffix(" starting")
-    whole = text.rstrip()
-    if error.pos >= len(whole) or reason == "Unterminated string":
-        places = (f"line {line + whole.count(chr(10))}", f"column {len(whole) - whole.rfind(chr(10))}")
-        return _CutOff("the JSON ends before it is complete", *places)
-    places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
-    return Refusal(f"not JSON: {reason[0].lower()}{reason[1:]}", *places)
 
 
 def _find_fault(value: Any) -> None:
@@ -165,11 +167,6 @@ def _find_fault(value: Any) -> None:
         elif reason.startswith(("inf ", "-inf ")):
             reason = "a number out of range"
         raise InputError(reason, index=error.index, path=error.path) from None
-
-
-def _judge_integer(text: str) -> float:
-    """Only faults are looked for, so a number that is fine can be any number."""
-    return math.inf if len(text.lstrip("-")) > _LONGEST_INTEGER else 0
 
 
 def _holder_key(value: Any) -> str:
@@ -215,14 +212,20 @@ class Conversation(NamedTuple):
 
     def take(self, wire: str | None) -> tuple[list[Any], str | None]:
         """Return the messages as the engine takes them, and the wire that they say they are of."""
-        wire = wire or next(filter(None, map(_native_kind, self.stored)), None)
+        kinds = (message.get("kind") for message in self.stored if is_map(message))
+        wire = wire or next((kind for kind in kinds if kind in _NATIVE), None)
         if wire not in _NATIVE:
             return self.stored, wire
         schema = (self.holder or {}).get("schema", SCHEMA_VERSION)
         if isinstance(schema, int) and schema != SCHEMA_VERSION:
             reason = f"these have schema version {schema}; this release reads version {SCHEMA_VERSION}"
             raise SchemaVersionError(reason, path="schema")
-        return [_from_plain(message, index) for index, message in enumerate(self.stored)], wire
+        taken: list[Any] = []
+        for index, message in enumerate(self.stored):
+            if not isinstance(message, dict):
+                raise InputError(f"expected a message, found {_kind_of(message)}", index=index)
+            taken.append(message_from_dict(sendable(message), index=index))
+        return taken, wire
 
     def give(self, taken: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
         """Return `messages` as they are to stand in the file; those that were `taken` stand as they stood."""
@@ -323,17 +326,6 @@ def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT
         if name in holder:
             raise Refusal(f"expected a list of messages, found {_kind_of(holder[name])}", place, name)
     raise Refusal("an object without messages, input or contents", place)
-
-
-def _native_kind(message: Any) -> str | None:
-    kind = cast("dict[str, Any]", message).get("kind") if isinstance(message, dict) else None
-    return kind if kind in _NATIVE else None
-
-
-def _from_plain(stored: Any, index: int) -> Any:
-    if not isinstance(stored, dict):
-        raise InputError(f"expected a message, found {_kind_of(stored)}", index=index)
-    return message_from_dict(sendable(cast("dict[str, Any]", stored)), index=index)
 
 
 def _as_options(reason: str) -> str:
@@ -471,7 +463,12 @@ def _read(source: Source) -> Iterator[Conversation]:
     try:
         value = _read_line(number, data)
     except _CutOff:
-        yield _read_document(source, number, data)
+        whole = bytes(source.document(data))
+        try:
+            value = _read_json(whole, number)
+        except InputError as error:
+            raise _locate(error) from None
+        yield _open_conversation(value, line=number, layout=Layout.PRETTY)._replace(raw=[whole])
         return
     if _is_message(value):
         yield _read_messages(source, (number, value, data), lines)
@@ -502,15 +499,6 @@ def _read_messages(source: Source, first: tuple[int, Any, bytes], lines: Iterato
         numbers.append(line)
         raw.append(data)
     return Conversation(messages, first[0], layout=Layout.LINES, lines=numbers, raw=raw)
-
-
-def _read_document(source: Source, number: int, first: bytes) -> Conversation:
-    data = source.document(first)
-    try:
-        value = _read_json(data, number)
-    except InputError as error:
-        raise _locate(error) from None
-    return _open_conversation(value, line=number, layout=Layout.PRETTY)._replace(raw=[bytes(data)])
 
 
 def _read_line(number: int, data: bytes) -> Any:

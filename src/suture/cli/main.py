@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO
@@ -76,31 +77,31 @@ _COMMANDS = {
         ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
     ),
     "completion": (
-        "completion:run",
+        "main:print_completion",
         "Print what makes a shell complete commands and options.",
         ("0",),
         ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
     ),
     "view": (
-        "view:run",
+        "services:view",
         "Look at a history, or at the runs in a store, in a browser: turns, messages, findings, rewrites, tokens.",
         ("0 the page was written, or the server was stopped",),
         ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
     ),
     "worker": (
-        "worker:run",
+        "services:work",
         "Do the steps of an agent's runs that Temporal keeps going, until it is stopped.",
         ("0 it was stopped",),
         ("worker my_agents:support", "worker my_agents:support --address temporal:7233 --deps my_agents:services"),
     ),
     "recover": (
-        "worker:recover_runs",
+        "services:recover_runs",
         "Go on with the runs of these agents that dead processes left. What is alive, or waits, is left alone.",
         ("0 all that were left have ended or wait", "1 one failed"),
         ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
     ),
     "proxy": (
-        "proxy:run_proxy",
+        "services:run_proxy",
         "Pass requests on to a provider, with the histories in them repaired, for programs in any language.",
         ("0 it was stopped",),
         (
@@ -109,7 +110,7 @@ _COMMANDS = {
         ),
     ),
     "run": (
-        "proxy:run_command",
+        "services:run_command",
         "Run a command whose requests to a provider go through a proxy of its own.",
         ("that of the command",),
         ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
@@ -140,8 +141,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["check", "--wire", "nonsense", "-"])
     2
     """
-    if argv is None:
-        _prepare_process()
+    if argv is None:  # the whole process is ours
+        signal.signal(signal.SIGTERM, _terminate)  # so that it cleans up after itself, as after Ctrl-C
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
     except Refusal as refusal:
@@ -165,14 +169,6 @@ def _run(argv: Sequence[str] | None) -> int:
     if sys.stdout is not None:  # it is none where a shell closed it
         sys.stdout.flush()
     return status
-
-
-def _prepare_process() -> None:
-    """Set up what belongs to the whole process, which is ours."""
-    signal.signal(signal.SIGTERM, _terminate)  # so that it cleans up after itself, as after Ctrl-C
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _terminate(*_: Any) -> NoReturn:
@@ -287,22 +283,6 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
     }
 
 
-def _seconds(text: str) -> float:
-    return float(_integer(text, 1, "a number of seconds above 0"))
-
-
-def _size(text: str) -> int:
-    return _integer(text, 1, "a number of bytes above 0")
-
-
-def _tokens(text: str) -> int:
-    return _integer(text, 1, "a number of tokens above 0")
-
-
-def _count(text: str) -> int:
-    return _integer(text, 0, "a number, 0 or more")
-
-
 def _integer(text: str, least: int, expected: str) -> int:
     try:
         number = int(text)
@@ -311,6 +291,12 @@ def _integer(text: str, least: int, expected: str) -> int:
     if number < least:
         raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
     return number
+
+
+_size = partial(_integer, least=1, expected="a number of bytes above 0")
+_tokens = partial(_integer, least=1, expected="a number of tokens above 0")
+_count = partial(_integer, least=0, expected="a number, 0 or more")
+_seconds = partial(_integer, least=1, expected="a number of seconds above 0")
 
 
 def _tool_name(text: str) -> str:
@@ -338,6 +324,7 @@ _COMPACT = "bring the whole history under so many tokens, without a model"
 _READING = "the tool that the model is told to read saved output with (default read_file)"
 _MODEL = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)"
 _SERVER = "the Temporal server (default localhost:7233)"
+_HOST = "where to listen (default 127.0.0.1: this machine alone)"
 _TOOLS = "a tool, a function, or a list of them; may be given again"
 
 _UPSTREAM = "where requests go, or those below PATH; may be given again (default: /openai, /anthropic and /gemini)"
@@ -397,13 +384,9 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "reduce": (
         *(*_FILE, _WIRE),
         *(_option(name, metavar="N", dest=setting, type=_count, help=about) for name, setting, about in _LIMITS),
-        _option(
-            "--exclude", metavar="TOOL", action="append", help="leave the output of this tool alone; may be given again"
-        ),
+        _option("--exclude", metavar="TOOL", action="append", help=_EXCLUDED),
         _option("--skip-truncation", action="store_true", help="leave long output as it is"),
-        _option(
-            "--compact", metavar="N", type=_count, help="bring the whole history under so many tokens, without a model"
-        ),
+        _option("--compact", metavar="N", type=_count, help=_COMPACT),
         _option("--skip-clear", action="store_true", help="leave old output as it is"),
         _option("--tokenizer", metavar="T", default="characters", help=_COUNTING),
         _option("--save-to", group="fate", metavar="DIR", help="save there what leaves the history"),
@@ -437,12 +420,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     ),
     "worker": (
         _option("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share"),
-        _option(
-            "--address",
-            metavar="HOST:PORT",
-            default="localhost:7233",
-            help="the Temporal server (default localhost:7233)",
-        ),
+        _option("--address", metavar="HOST:PORT", default="localhost:7233", help=_SERVER),
         _option("--namespace", metavar="N", default="default", help="the namespace there (default: default)"),
         _option("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)"),
         _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
@@ -452,9 +430,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
     ),
     "proxy": (
-        _option(
-            "--host", metavar="H", default="127.0.0.1", help="where to listen (default 127.0.0.1: this machine alone)"
-        ),
+        _option("--host", metavar="H", default="127.0.0.1", help=_HOST),
         _option("--port", metavar="N", type=_count, default=8787, help="the port (default 8787; 0 takes any)"),
         *_ROUTES,
     ),
@@ -468,3 +444,38 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     ),
 }
 """What may be said to each command."""
+
+
+# --- completion -----------------------------------------------------------------------------------
+
+_BASH = """\
+_suture() {{
+    local words
+    case "${{COMP_WORDS[1]}}" in
+{cases}
+        *) words="{commands}" ;;
+    esac
+    [ "$COMP_CWORD" = 1 ] && words="{commands}"
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _suture suture
+"""
+
+
+def print_completion(asked: argparse.Namespace) -> int:
+    """Print what makes a shell complete commands and options."""
+    options = {
+        name: sorted(["--help", *(flag for flags, _ in known for flag in flags if flag.startswith("--"))])
+        for name, known in _OPTIONS.items()
+    }
+    if asked.shell == "fish":
+        for name, (_, about, *_) in _COMMANDS.items():
+            told = about.replace("'", "\\'")
+            print(f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'")
+            for option in options[name]:
+                print(f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}")
+    else:
+        cases = "\n".join(f'        {name}) words="{" ".join(options[name])}" ;;' for name in _COMMANDS)
+        script = _BASH.format(cases=cases, commands=" ".join(_COMMANDS))
+        print(("autoload -U +X bashcompinit && bashcompinit\n" if asked.shell == "zsh" else "") + script, end="")
+    return 0

@@ -3,6 +3,7 @@
 The lines hold text of the history, neutralised; how they are drawn is the screen's business.
 """
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -74,8 +75,12 @@ def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> tuple[lis
         new[index] = replace(new[index], mark=INSERTED)
     traces = [_Trace.of(get_wire(wire), after[index]) for index in made]
     left = [(index, _Trace.of(get_wire(wire), before[index])) for index in gone]
-    for place, position in _successions(left, traces):
-        _mark(CHANGED, old, place, new, made[position])
+    waiting = list(left)
+    for position, trace in enumerate(traces):
+        found = next((entry for entry in waiting[:_NEAR] if entry[1].leads_to(trace)), None)
+        if found is not None:
+            waiting.remove(found)
+            _mark(CHANGED, old, found[0], new, made[position])
     for place, trace in left:
         if old[place].mark == SAME:
             nearest = bisect_left(made, place)
@@ -125,7 +130,9 @@ def _line(wire: Wire, message: Any, index: int) -> Line:
 
 
 def _called(call: Call) -> str:
-    arguments = call.arguments if isinstance(call.arguments, str) else _json(call.arguments)
+    arguments = "" if call.arguments is None else call.arguments
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
     parts = ["calls", shorten_line(call.name, _LABEL) or "(no name)", shorten_line(arguments, _ARGUMENTS)]
     return " ".join(part for part in (*parts, "as", _id(call.id)) if part)
 
@@ -136,12 +143,6 @@ def _answered(result: Result) -> str:
 
 def _id(text: str) -> str:
     return shorten_line(text, _LABEL) or "(no id)"
-
-
-def _json(value: Any) -> str:
-    from json import dumps
-
-    return "" if value is None else dumps(value, ensure_ascii=False, default=str)
 
 
 def _plain(message: Any) -> dict[str, Any]:
@@ -179,16 +180,6 @@ def _longest_rise(places: Sequence[int]) -> set[int]:
         stayed.add(position)
         position = before[position]
     return stayed
-
-
-def _successions(gone: Sequence[tuple[int, "_Trace"]], made: Sequence["_Trace"]) -> Iterator[tuple[int, int]]:
-    """Yield the place of each gone message that was changed, with the position of what it became."""
-    left = list(gone)
-    for position, trace in enumerate(made):
-        found = next((entry for entry in left[:_NEAR] if entry[1].leads_to(trace)), None)
-        if found is not None:
-            left.remove(found)
-            yield found[0], position
 
 
 class _Trace(NamedTuple):

@@ -9,7 +9,6 @@ import shutil
 import stat
 import sys
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -61,34 +60,47 @@ def complain(line: str) -> None:
 # --- bytes ----------------------------------------------------------------------------------------
 
 
-class Output(ABC):
-    """Something to write bytes to, that shows them only when it is published."""
+class Output:
+    """Bytes for a pipe, a terminal or a device, which gets all of them at the end, when it is published."""
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, name: str, file: IO[bytes] | None = None) -> None:
         self.name = name
-        self._file = file
+        self._file = file or tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed by `discard`
+        self._is_published = False
 
     def write(self, data: bytes) -> None:
         """Keep `data`."""
         with self._refused():
             self._file.write(data)
 
-    @abstractmethod
     def finish(self) -> None:
         """Make sure that all is there; the last step that may fail for want of space."""
+        with self._refused():
+            self._file.seek(0)
 
-    @abstractmethod
     def publish(self) -> None:
         """Let the world see it."""
+        with self._refused():
+            if self.name:
+                with open(self.name, "wb") as device:  # noqa: PTH123
+                    shutil.copyfileobj(self._file, device)
+            else:
+                out = _standard_output()
+                if is_terminal(sys.stdout):
+                    out.writelines(escape_json(line) for line in self._file)
+                else:
+                    shutil.copyfileobj(self._file, out)
+                out.flush()
+        self._is_published = True
 
     @property
-    @abstractmethod
     def published(self) -> bool:
         """Whether the world has seen it, until `discard`: also if `publish` was interrupted right behind that."""
+        return self._is_published
 
-    @abstractmethod
     def discard(self) -> None:
         """Leave no trace; after `publish`, do nothing."""
+        self._file.close()
 
     @contextmanager
     def _refused(self) -> Generator[None]:
@@ -110,12 +122,18 @@ class _FileOutput(Output):
             number, self._part = tempfile.mkstemp(prefix=".suture-", suffix=".part", dir=folder)
         except OSError as error:
             raise refuse_system("written", error, path) from None
-        super().__init__(os.fdopen(number, "wb"), path)
+        super().__init__(path, os.fdopen(number, "wb"))
 
     def finish(self) -> None:
+        try:
+            rights = stat.S_IMODE(os.stat(self._target).st_mode)  # noqa: PTH116
+        except OSError:  # there is none: as any new file has it
+            mask = os.umask(0)
+            os.umask(mask)
+            rights = _NEW_FILE & ~mask
         with self._refused():
             self._file.close()
-            os.chmod(self._part, _rights(self._target))  # noqa: PTH101
+            os.chmod(self._part, rights)  # noqa: PTH101
 
     def publish(self) -> None:
         with self._refused():
@@ -132,51 +150,12 @@ class _FileOutput(Output):
             os.unlink(self._part)  # noqa: PTH108
 
 
-class _StreamOutput(Output):
-    """A pipe, a terminal or a device, which gets everything at the end."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), name)  # noqa: SIM115 - closed by `discard`
-        self._published = False
-
-    def finish(self) -> None:
-        with self._refused():
-            self._file.seek(0)
-
-    def publish(self) -> None:
-        with self._refused():
-            if self.name:
-                with open(self.name, "wb") as device:  # noqa: PTH123
-                    shutil.copyfileobj(self._file, device)
-            else:
-                self._copy_to_stdout()
-        self._published = True
-
-    @property
-    def published(self) -> bool:
-        return self._published
-
-    def _copy_to_stdout(self) -> None:
-        if sys.stdout is None:  # so it is, where a shell closed it
-            raise Refusal("is closed", "standard output")
-        out: BinaryIO = sys.stdout.buffer
-        if is_terminal(sys.stdout):
-            out.writelines(escape_json(line) for line in self._file)
-        else:
-            shutil.copyfileobj(self._file, out)
-        out.flush()
-
-    def discard(self) -> None:
-        self._file.close()
-
-
 class _LiveOutput(Output):
     """Standard output, which gets its bytes as they come: whoever reads it need not wait for the end."""
 
     def __init__(self) -> None:
-        if sys.stdout is None:  # so it is, where a shell closed it
-            raise Refusal("is closed", "standard output")
-        super().__init__(sys.stdout.buffer, "")
+        super().__init__("", _standard_output())
+        self._is_published = True
 
     def write(self, data: bytes) -> None:
         with self._refused():
@@ -188,21 +167,19 @@ class _LiveOutput(Output):
     def finish(self) -> None:
         """Nothing is held back."""
 
-    def publish(self) -> None:
-        """It was seen at once."""
+    publish = discard = finish
 
-    @property
-    def published(self) -> bool:
-        return True
 
-    def discard(self) -> None:
-        """What was written stays."""
+def _standard_output() -> BinaryIO:
+    if sys.stdout is None:  # so it is, where a shell closed it
+        raise Refusal("is closed", "standard output")
+    return sys.stdout.buffer
 
 
 def open_output(path: str | None) -> Output:
     """Return the output for `path`; standard output for none, and for `-`."""
     if path is None or path == "-":
-        return _StreamOutput("")
+        return Output("")
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError:
@@ -211,7 +188,7 @@ def open_output(path: str | None) -> Output:
         raise Refusal(f"cannot be written: {error}", path) from None
     if stat.S_ISDIR(mode):
         raise Refusal("cannot be written: is a directory", path)
-    return _FileOutput(path) if stat.S_ISREG(mode) else _StreamOutput(path)
+    return _FileOutput(path) if stat.S_ISREG(mode) else Output(path)
 
 
 class Outputs:
@@ -248,16 +225,6 @@ class Outputs:
             output.finish()
         for output in self._all:
             output.publish()
-
-
-def _rights(target: str) -> int:
-    """Return the mode of a file that is replaced, and that of any new file where there is none."""
-    try:
-        return stat.S_IMODE(os.stat(target).st_mode)  # noqa: PTH116
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return _NEW_FILE & ~mask
 
 
 # --- the screen -----------------------------------------------------------------------------------

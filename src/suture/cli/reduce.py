@@ -13,7 +13,7 @@ from dataclasses import fields
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -59,7 +59,8 @@ class _Job:
         self._outputs = Outputs(stack)
         self._history = self._outputs.open(asked.output) if applies else None
         self._shelf = _Shelf(asked.save_to, asked.root)
-        stack.callback(self._close_shelf)  # comes before the history is discarded, which must say if it was seen
+        # Comes before the history is discarded, which must say if it was seen.
+        stack.callback(lambda: self._shelf.close(keep=self._history is None or self._history.published))
         self._shelf.probe()
         self._plans = self._outputs.open() if asked.json else None
         if asked.json:
@@ -79,7 +80,15 @@ class _Job:
             taken, wire = conversation.take(asked.wire)
             shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
             shared |= self._shelf.makers(below)
-            made = plan(taken, self._settings, **shared) if asked.compact is None else self._compact(taken, shared)
+            if asked.compact is None:
+                made = plan(taken, self._settings, **shared)
+            else:
+                counter: Any = self._settings.token_counter
+                shared |= {"token_counter": counter, "root_dir": self._shelf.root}
+                try:
+                    made = compact(taken, max_tokens=asked.compact, **shared)
+                except ContextOverflowError as error:
+                    raise Refusal(str(error)) from None
             if self._history is not None:
                 self._shelf.save(made.saves, asked.output)
                 self._history.write(conversation.encode(conversation.give(taken, made.messages)))
@@ -89,14 +98,6 @@ class _Job:
         self._after += made.tokens_after
         self.changed += made.changed
         self._progress.step()
-
-    def _compact(self, taken: Any, shared: dict[str, Any]) -> Plan[Any]:
-        """Bring a conversation under the limit, without a model."""
-        limit, counter = self._asked.compact, cast("Any", self._settings.token_counter)
-        try:
-            return compact(taken, max_tokens=limit, token_counter=counter, root_dir=self._shelf.root, **shared)
-        except ContextOverflowError as error:
-            raise Refusal(str(error)) from None
 
     def finish(self) -> None:
         """Let everything be seen at once."""
@@ -121,9 +122,6 @@ class _Job:
         if files:
             line += f"; {plural(files, 'file')} saved in {asked.save_to}"
         return f"{line}; written to {asked.output}" if self._applies and asked.output is not None else line
-
-    def _close_shelf(self) -> None:
-        self._shelf.close(keep=self._history is None or self._history.published)
 
 
 def _applies(asked: Namespace) -> bool:
@@ -164,7 +162,11 @@ class _Shelf:
 
     def __init__(self, directory: str | None, root: str | None = None) -> None:
         self._directory = directory
-        self._root = _root_of(root, directory)
+        shown = (directory or "") if root is None else root
+        if not shown.isprintable() or len(shown) > _LONGEST_ROOT:
+            reason = "cannot stand in a notice, being too long or no plain text"
+            raise Refusal(reason if root is not None else f"{reason}; say what shall, with --root", shown)
+        self._root = shown if not shown or shown.endswith("/") else f"{shown}/"
         self._below = ""
         self._planned: dict[str, bytes] = {}
         self._made: list[str] = []
@@ -181,7 +183,7 @@ class _Shelf:
 
     def probe(self) -> None:
         """Raise `Refusal` if there is something in the place of the directory that is none."""
-        self._holds("probe", b"")
+        self._read("probe")
 
     @property
     def count(self) -> int:
@@ -230,24 +232,37 @@ class _Shelf:
         content = encode_text(content_of(detail.tool_result.parts)) if detail.tool_result is not None else b""
         digest = sha256(content).digest()
         other = self._planned.setdefault(folded(path), digest) != digest
-        if other or self._holds(path, content) is False:
+        if other or self._read(path) not in (None, content):
             path = f"{path}-{digest.hex()[:16]}"
         return self._root + path
 
-    def _holds(self, path: str, content: bytes) -> bool | None:
-        """Return whether a file holds just this; `None` where there is no file."""
-        if self._backend is None:
+    def _read(self, path: str) -> bytes | None:
+        """Return what is in a file, if there is one."""
+        backend = self._backend
+        if backend is None:
             return None
+
+        async def read() -> bytes | None:
+            try:
+                return b"".join([piece async for piece in backend.read(path)])
+            except PathNotFoundError:
+                return None
+
         with self._refused():
-            return self._run(_compare(self._backend, path, content))
+            return self._run(read())
 
     def _put(self, backend: LocalBackend, path: str, content: bytes) -> None:
         """Write a file, unless it is there with the same content."""
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            yield content
+
+        is_new = self._read(path) is None
         with self._refused():
-            if self._run(_compare(backend, path, content)) is None:
+            if is_new:
                 self._made.append(path)  # before it is there: whatever comes in between, it is not left behind
                 try:
-                    self._run(backend.write_stream(path, _chunks(content)))
+                    self._run(backend.write_stream(path, chunks()))
                     return
                 except PathTakenError:
                     self._made.pop()  # it is somebody else's
@@ -264,7 +279,7 @@ class _Shelf:
             import asyncio
 
             self._runner = asyncio.Runner()
-            self._runner.get_loop().set_exception_handler(_keep_quiet)
+            self._runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # it is ending, and cleans up
         return self._runner.run(work)
 
     @contextmanager
@@ -275,33 +290,3 @@ class _Shelf:
         except StoreError as error:
             where = self._backend.directory if self._backend is not None else ""
             raise Refusal(str(error).removeprefix(where).lstrip(": "), self._directory or "") from None
-
-
-async def _compare(backend: LocalBackend, path: str, content: bytes) -> bool | None:
-    """Return whether a file holds just this; `None` where there is no file."""
-    try:
-        same, start = await backend.size(path) == len(content), 0
-        if same:
-            async for piece in backend.read(path):  # to its end, so there is nothing to close
-                same = same and piece == content[start : start + len(piece)]
-                start += len(piece)
-    except PathNotFoundError:
-        return None
-    return same
-
-
-async def _chunks(content: bytes) -> AsyncGenerator[bytes, None]:
-    yield content
-
-
-def _keep_quiet(*_: object) -> None:
-    """Say nothing of work that was left when the process was told to end: it is ending, and cleans up."""
-
-
-def _root_of(root: str | None, directory: str | None) -> str:
-    """Return what stands before the path of a file in a notice, or raise `Refusal`."""
-    shown = (directory or "") if root is None else root
-    if not shown.isprintable() or len(shown) > _LONGEST_ROOT:
-        reason = "cannot stand in a notice, being too long or no plain text"
-        raise Refusal(reason if root is not None else f"{reason}; say what shall, with --root", shown)
-    return shown if not shown or shown.endswith("/") else f"{shown}/"

@@ -171,9 +171,10 @@ class _Job:
                 language=asked.language,
             )
             given = conversation.give(taken, repaired.messages)
-            self._history.write(self._diff(conversation, given) if asked.diff else conversation.encode(given))
+            self._history.write(_diff(conversation, given) if asked.diff else conversation.encode(given))
         if self._report is not None:
-            self._report.write(_record(conversation, repaired))
+            record = {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
+            self._report.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if self._screen is not None and not repaired.report.acceptable:
             with self._progress.paused():
                 self._show(self._screen, conversation.title, taken, repaired)
@@ -197,12 +198,6 @@ class _Job:
         if not self._asked.in_place or self.changed or self._passed:  # else the file stays as it is
             self._outputs.publish()
 
-    def _diff(self, conversation: Conversation, given: list[Any]) -> bytes:
-        """Return what a repair changes, as a unified diff of the messages, one field a line."""
-        name = ", ".join(part for part in (conversation.file, conversation.title) if part)
-        old, new = ([line for each in side for line in _as_lines(each)] for side in (conversation.stored, given))
-        return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}")).encode(errors="backslashreplace")
-
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
         viewed = repaired.changed and self.changed < _VIEWS
@@ -220,18 +215,14 @@ class _Job:
         self.unresolved += len(repaired.unresolved)
 
 
-def _as_lines(message: Any) -> list[str]:
-    return f"{json.dumps(message, indent=1, ensure_ascii=False)}\n".splitlines(keepends=True)
-
-
-def _record(conversation: Conversation, repaired: Repaired[Any]) -> bytes:
-    record = {
-        "line": conversation.line,
-        "changed": repaired.changed,
-        "report": repaired.report.to_dict(),
-        "pending": msgspec.to_builtins(repaired.pending),
-    }
-    return msgspec.json.encode(record) + b"\n"
+def _diff(conversation: Conversation, given: list[Any]) -> bytes:
+    """Return what a repair changes, as a unified diff of the messages, one field a line."""
+    name = ", ".join(part for part in (conversation.file, conversation.title) if part)
+    old, new = (
+        "".join(f"{json.dumps(each, indent=1, ensure_ascii=False)}\n" for each in side).splitlines(keepends=True)
+        for side in (conversation.stored, given)
+    )
+    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}")).encode(errors="backslashreplace")
 
 
 def _check_paths(asked: Namespace) -> None:

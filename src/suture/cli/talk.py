@@ -241,14 +241,10 @@ class _Keeping(ChatModelAgentMiddleware[Any]):
         self._talk = talk
 
     def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
-        self._write(state.messages)
-
-    def after_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
-        self._write(state.messages)
-
-    def _write(self, messages: Sequence[Any]) -> None:
         with suppress(Refusal):  # said at the end of the turn, where it fails again
-            self._talk.write(messages)
+            self._talk.write(state.messages)
+
+    after_model_rewrite_state = before_model_rewrite_state
 
 
 class _Bounds(ChatModelAgentMiddleware[Any]):

@@ -1,6 +1,7 @@
 """Clearing: old results leave a history that has too many tokens, oldest first, and never again."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
@@ -10,27 +11,9 @@ from suture.messages import TextPart, ToolInfo, ToolResult
 from suture.reduction.draft import Draft, Fate, Round, Saved, Terms, rounds_of
 from suture.reduction.settings import ClearResult, ToolDetail
 from suture.reduction.texts import cleared_text, persisted_text
-from suture.reduction.truncate import ask_handler, check_offload, content_of, name_file
+from suture.reduction.truncate import ask_handler, content_of, name_file
 
 # One result
-
-
-async def decide_clearing(detail: ToolDetail, saved: Saved | None, terms: Terms) -> ClearResult:
-    """Decide what becomes of an old result; `saved` is where its whole output is already."""
-    name = detail.tool_context.name
-    handler = terms.settings.config_of(name).clear_handler
-    if handler is None:
-        return await _clear_by_default(detail, saved, terms)
-    decided = await ask_handler("clear_handler", handler, detail, terms)
-    if not isinstance(decided, ClearResult):
-        raise ConfigError(f"the clear_handler of {name} must return a ClearResult, not {type(decided).__name__}")
-    instead: object = decided.tool_result
-    if decided.need_clear and not isinstance(instead, ToolResult):
-        raise ConfigError(
-            f"the clear_handler of {name} says need_clear and gives no tool_result: {type(instead).__name__}"
-        )
-    check_offload("clear", "clear_handler", decided, detail, terms)
-    return decided
 
 
 async def _clear_by_default(detail: ToolDetail, saved: Saved | None, terms: Terms) -> ClearResult:
@@ -157,15 +140,12 @@ async def _clear_round(draft: Draft, found: Round) -> None:
         )
     for answer in found.answers:
         draft.take_back(answer, None)
-    inner = Draft(wire, _flatten(cast("Sequence[Any]", instead)), draft.terms, draft.count)
+    # A turn of several messages, which a rewriter is given as a list, may stand among them as it is.
+    given: list[Any] = [each if isinstance(each, list) else [each] for each in cast("Sequence[Any]", instead)]
+    inner = Draft(wire, list(chain.from_iterable(given)), draft.terms, draft.count)
     for each in rounds_of(wire, inner.messages):
         inner.write(each, await _clear_answers(inner, each), done=True)
     draft.rewrite(found, inner)
-
-
-def _flatten(messages: Sequence[Any]) -> list[Any]:
-    """Return messages; a turn of several, which a rewriter is given as a list, may stand among them as it is."""
-    return [item for each in messages for item in (cast("list[Any]", each) if isinstance(each, list) else [each])]
 
 
 async def _clear_answers(draft: Draft, found: Round) -> list[Fate]:
@@ -177,18 +157,18 @@ async def _clear_answers(draft: Draft, found: Round) -> list[Fate]:
         if answer.synthetic or not draft.settings.clears(name) or parts is None or draft.is_cleared(answer):
             continue
         saved = draft.saved_of(answer) or draft.outer.known.find(answer.call.id, content_of(parts))
-        as_usual, truncated = draft.settings.config_of(name).clear_handler is None, draft.fates.get(answer.place)
-        if saved is None and as_usual and truncated is not None:
-            saved = truncated.saved
-        decided = await decide_clearing(draft.detail(answer, parts), saved, draft.terms)
-        if decided.need_clear and not (as_usual and _is_no_less(draft, decided, truncated)):
+        handler, detail = draft.settings.config_of(name).clear_handler, draft.detail(answer, parts)
+        if handler is not None:
+            decided = await ask_handler("clear_handler", handler, detail, draft.terms, ClearResult)
+        else:
+            truncated = draft.fates.get(answer.place)
+            if saved is None and truncated is not None:
+                saved = truncated.saved
+            decided = await _clear_by_default(detail, saved, draft.terms)
+            instead = decided.tool_result
+            if truncated is not None and instead and draft.weight(instead.parts) >= draft.weight(truncated.parts):
+                continue  # it is as short truncated as it would be cleared
+        if decided.need_clear:
             draft.take_back(answer, saved)
             fates.append(draft.fate(answer, "clear", decided, saved))
     return fates
-
-
-def _is_no_less(draft: Draft, decided: ClearResult, truncated: Fate | None) -> bool:
-    """Tell whether a result that is to be truncated is as short so as it would be cleared."""
-    if truncated is None or decided.tool_result is None:
-        return False
-    return draft.weight(decided.tool_result.parts) >= draft.weight(truncated.parts)

@@ -139,7 +139,10 @@ class Compactor:
                 if self.now > limits.limit:
                     rung()
             if self.now > limits.limit:
-                raise self._overflow()
+                found = [(limits.instruction, "instruction", None), (limits.tools, "tool descriptions", None)]
+                found += [(self.count(message), "message", self.origins.get(id(message))) for message in self.messages]
+                tokens, what, index = max(found, key=lambda each: each[0])
+                raise ContextOverflowError(what, tokens, limits.limit, index=index)
         return Plan(
             messages=self.messages,
             wire=self.wire.name,
@@ -161,13 +164,6 @@ class Compactor:
         self.saves.update({save.path: save for save in saves})
         self.messages, self.now = messages, tokens
         return True
-
-    def _overflow(self) -> ContextOverflowError:
-        limits = self.limits
-        found = [(limits.instruction, "instruction", None), (limits.tools, "tool descriptions", None)]
-        found += [(self.count(message), "message", self.origins.get(id(message))) for message in self.messages]
-        tokens, what, index = max(found, key=lambda each: each[0])
-        return ContextOverflowError(what, tokens, limits.limit, index=index)
 
     # What can be had without losing anything: what a provider has compacted, results that were saved, thoughts
 
@@ -228,7 +224,9 @@ class Compactor:
         last = recent = places[-1]
         if segments and last == len(messages):
             first, end = segments[-1]
-            if pending.intersection(range(first, end)) or (end - first == 1 and self._is_words(messages[first])):
+            alone = messages[first] if end - first == 1 else None  # a user's own, and no summary of ours?
+            is_words = alone is not None and wire.view(alone).role == "user" and self._summary(alone) is None
+            if is_words or pending.intersection(range(first, end)):
                 last = recent = first
         wanted = self.folding.keep_recent_rounds
         for first, end in reversed(segments):
@@ -237,10 +235,6 @@ class Compactor:
             if any(wire.made_by_model(message) for message in messages[first:end]):
                 wanted, recent = wanted - 1, min(first, recent)
         return _Survey(segments, frozenset(pending), 0 if wanted else recent, last)
-
-    def _is_words(self, message: Any) -> bool:
-        """Tell whether a message is a user's own, and no summary of ours."""
-        return self.wire.view(message).role == "user" and self._summary(message) is None
 
     def _summary(self, message: Any) -> Summary | None:
         return read_summary("\n".join(self.wire.words(message).texts[1:]))

@@ -1,7 +1,7 @@
 """A plan: what becomes of a history, what is to be saved first, and what that frees. Pure, printable, plain data."""
 
 import dataclasses
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -138,7 +138,13 @@ def plan(
     >>> made.apply()[1].content
     '<persisted-output>Tool result saved to: /clear/call_0\nUse read_file to view</persisted-output>'
     """
-    chosen, known = _choose(settings, changes), _read_ledger(ledger)
+    if ledger is not None and not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"ledger must be a Ledger, not {type(ledger).__name__}; Ledger.of makes one of plain data")
+    fields = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := ", ".join(sorted(changes.keys() - fields)):
+        raise ConfigError(f"unknown setting {unknown}; known: {', '.join(fields)}")
+    chosen = Settings(**changes) if settings is None else dataclasses.replace(settings, **changes)
+    known = ledger or Ledger()
     names = recognise(messages) if wire is None else (get_wire(wire).name,)
     terms = make_terms(chosen, known, resolve_language(language), offload=offload)
     made: list[Plan[M]] = [complete(_make_plan(get_wire(name), messages, terms, known, tool_infos)) for name in names]
@@ -162,20 +168,6 @@ def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offloa
         ask=ask_plainly,
         known=Register(ledger),
     )
-
-
-def _read_ledger(ledger: Any) -> Ledger:
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise ConfigError(f"ledger must be a Ledger, not {type(ledger).__name__}; Ledger.of makes one of plain data")
-    return Ledger() if ledger is None else ledger
-
-
-def _choose(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
-    known = [field.name for field in dataclasses.fields(Settings)]
-    unknown = ", ".join(sorted(changes.keys() - known))
-    if unknown:
-        raise ConfigError(f"unknown setting {unknown}; known: {', '.join(known)}")
-    return Settings(**changes) if settings is None else dataclasses.replace(settings, **changes)
 
 
 async def ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:

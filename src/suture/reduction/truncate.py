@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +23,8 @@ from suture.reduction.texts import (
 )
 from suture.wires import plain
 
+R = TypeVar("R", TruncResult, ClearResult)
+
 _NOTICE = 256
 """About how much longer a notice is than what it shows of a text."""
 
@@ -32,24 +34,10 @@ _NOTICE = 256
 
 async def decide_truncation(detail: ToolDetail, terms: Terms) -> TruncResult:
     """Decide what becomes of output that has just come: the tool's own handler does, or the default one."""
-    name = detail.tool_context.name
-    handler = terms.settings.config_of(name).trunc_handler
-    if handler is None:
-        return await _truncate_by_default(detail, terms)
-    decided = await ask_handler("trunc_handler", handler, detail, terms)
-    if not isinstance(decided, TruncResult):
-        raise ConfigError(f"the trunc_handler of {name} must return a TruncResult, not {type(decided).__name__}")
-    streams = detail.stream_tool_result is not None
-    instead = decided.stream_tool_result if streams else decided.tool_result
-    if decided.need_trunc and not (hasattr(instead, "__aiter__") if streams else isinstance(instead, ToolResult)):
-        field = "stream_tool_result" if streams else "tool_result"
-        raise ConfigError(f"the trunc_handler of {name} says need_trunc and gives no {field}: {type(instead).__name__}")
-    check_offload("truncation", "trunc_handler", decided, detail, terms)
-    return decided
-
-
-async def _truncate_by_default(detail: ToolDetail, terms: Terms) -> TruncResult:
     settings, result = terms.settings, detail.tool_result
+    handler = settings.config_of(detail.tool_context.name).trunc_handler
+    if handler is not None:
+        return await ask_handler("trunc_handler", handler, detail, terms, TruncResult)
     if result is None:
         raise ConfigError("ToolResult and StreamToolResult are both nil: there is nothing to truncate")
     if text_length(result.parts) <= settings.max_length_for_trunc:
@@ -73,13 +61,39 @@ async def _cut_and_save(detail: ToolDetail, limit: int, terms: Terms) -> TruncRe
     )
 
 
-async def ask_handler(what: str, handler: Callable[[ToolDetail], Any], detail: ToolDetail, terms: Terms) -> Any:
-    """Ask a tool's own handler; its error comes out as it is, with a note of whose it is."""
+async def ask_handler(
+    what: str, handler: Callable[[ToolDetail], Any], detail: ToolDetail, terms: Terms, kind: type[R]
+) -> R:
+    """Return what a tool's own handler decides; refuse what makes no sense, or cannot be saved.
+
+    An error of the handler comes out as it is, with a note of whose it is.
+    """
+    name = detail.tool_context.name
     try:
-        return await terms.ask(handler, detail)
+        decided: Any = await terms.ask(handler, detail)
     except Exception as error:
-        error.add_note(f"raised by the {what} of {detail.tool_context.name}")
+        error.add_note(f"raised by the {what} of {name}")
         raise
+    if not isinstance(decided, kind):
+        raise ConfigError(f"the {what} of {name} must return a {kind.__name__}, not {type(decided).__name__}")
+    phase, flag = ("truncation", "need_trunc") if isinstance(decided, TruncResult) else ("clear", "need_clear")
+    if not getattr(decided, flag):
+        return decided
+    streams = detail.stream_tool_result is not None
+    field = "stream_tool_result" if streams else "tool_result"
+    instead = getattr(decided, field)
+    if not (hasattr(instead, "__aiter__") if streams else isinstance(instead, ToolResult)):
+        raise ConfigError(f"the {what} of {name} says {flag} and gives no {field}: {type(instead).__name__}")
+    path = decided.offload_file_path
+    if decided.need_offload and not terms.offloads(name):
+        raise ConfigError(f"{phase}: no backend for offload (the {what} of {name} wants one)")
+    if decided.need_offload and not path:
+        raise ConfigError(f"the {what} of {name} says need_offload and gives no offload_file_path")
+    if decided.need_offload and terms.is_taken(folded(path)):
+        known = terms.known.find(detail.tool_context.call_id, decided.offload_content)
+        if known is None or known.path != path:
+            raise ConfigError(f"the {what} of {name} wants to save to {path!r}, which holds other output already")
+    return decided
 
 
 async def name_file(phase: str, detail: ToolDetail, terms: Terms) -> str:
@@ -98,23 +112,6 @@ async def name_file(phase: str, detail: ToolDetail, terms: Terms) -> str:
         if not isinstance(path, str) or not path:
             raise ConfigError(f"gen_{phase}_offload_file_path must return a path, not {path!r}")
     return free_path(path, terms.is_taken, terms.owner)
-
-
-def check_offload(
-    phase: str, handler: str, decided: TruncResult | ClearResult, detail: ToolDetail, terms: Terms
-) -> None:
-    """Refuse what a handler wants to have saved if it cannot be."""
-    needed = decided.need_trunc if isinstance(decided, TruncResult) else decided.need_clear
-    if not (needed and decided.need_offload):
-        return
-    name, path = detail.tool_context.name, decided.offload_file_path
-    if not terms.offloads(name):
-        raise ConfigError(f"{phase}: no backend for offload (the {handler} of {name} wants one)")
-    if not path:
-        raise ConfigError(f"the {handler} of {name} says need_offload and gives no offload_file_path")
-    known = terms.known.find(detail.tool_context.call_id, decided.offload_content)
-    if terms.is_taken(folded(path)) and not (known is not None and known.path == path):
-        raise ConfigError(f"the {handler} of {name} wants to save to {path!r}, which holds other output already")
 
 
 def text_length(parts: Sequence[Part]) -> int:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from suture.stores.files import LocalBackend
+from suture.stores.journals import EncryptedStore
 from suture.stores.memory import MemoryBackend, MemoryStore
 from suture.stores.objects import ObjectBackend
 from suture.stores.protocols import (
@@ -30,7 +31,6 @@ from suture.stores.protocols import (
 from suture.stores.uploads import encode_text
 
 if TYPE_CHECKING:
-    from suture.stores.encrypted import EncryptedStore
     from suture.stores.postgres import PostgresStore
     from suture.stores.sqlite import SQLiteBackend, SQLiteStore
 
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 
-_LAZY = {"EncryptedStore": "encrypted", "PostgresStore": "postgres", "SQLiteBackend": "sqlite", "SQLiteStore": "sqlite"}
+_LAZY = {"PostgresStore": "postgres", "SQLiteBackend": "sqlite", "SQLiteStore": "sqlite"}
 
 
 def __getattr__(name: str) -> Any:

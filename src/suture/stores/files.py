@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,17 +19,8 @@ from typing import Final, TypeVar
 
 from suture._text import quote
 from suture.errors import ConfigError
-from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError, check_seconds
-from suture.stores.uploads import (
-    BLOCK,
-    Upload,
-    UploadBackend,
-    check_path,
-    check_prefix,
-    check_range,
-    is_segment,
-    run_whole,
-)
+from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
+from suture.stores.uploads import BLOCK, Files, is_segment, label, run_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -62,7 +53,7 @@ _REASONS: Final = {
 }
 
 
-class LocalBackend(UploadBackend):
+class LocalBackend(Files):
     """A backend in a directory, which is made at the first write. Only the user can read what is in it.
 
     Directories that it makes have the permissions 0700, and files 0600, whatever the umask. No symbolic link is
@@ -86,222 +77,164 @@ class LocalBackend(UploadBackend):
             raise ConfigError(f"the directory of a LocalBackend is the text of a path, not {path!r}")
         if not {os.open, os.link, os.mkdir, os.unlink} <= os.supports_dir_fd or os.scandir not in os.supports_fd:
             raise ConfigError("a LocalBackend cannot keep symbolic links out on this system; use a SQLiteBackend")
-        self._files = _Files(str(Path(path).absolute()), fsync=fsync)
+        self._shelf = _Shelf(str(Path(path).absolute()), fsync=fsync)
 
     @property
     def directory(self) -> str:
         """The absolute path of the directory."""
-        return self._files.path
-
-    def _upload(self, path: str) -> Upload:
-        return _Upload(self._files, path)
-
-    async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most."""
-        name = check_path(path)
-        check_range(start, stop)
-        file, piece = await self._do(partial(_read_first, self._files, name, start, stop), path, "read")
-        with file:
-            while piece:
-                yield piece
-                start += len(piece)
-                piece = await self._do(partial(_read_next, file, start, stop), path, "read")
-
-    async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
-        return await self._do(partial(self._files.size, check_path(path)), path, "read")
-
-    async def delete(self, path: str) -> None:
-        """Delete a file, if it is there, and the directories that are empty without it."""
-        await self._do(partial(self._files.delete, check_path(path)), path, "deleted")
-
-    async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths of all files in order; only those at or below `prefix`."""
-        names = await self._do(partial(self._files.names, check_prefix(prefix)), prefix, "listed")
-        return sorted(f"/{name}" for name in names)
-
-    async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier; return how many.
-
-        What processes that were killed have left unfinished goes, too.
-        """
-        check_seconds("seconds", seconds)
-        return await self._do(partial(self._files.expire, time.time() - seconds), "", "expired")
+        return self._shelf.path
 
     def __repr__(self) -> str:
         return f"LocalBackend({self.directory!r})"
 
-    async def _do(self, work: Callable[[], T], path: str, action: str) -> T:
-        return await _perform(work, self.directory, path, action)
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
+        try:
+            return await run_whole(partial(work, self._shelf))
+        except FileExistsError as error:
+            raise PathTakenError(path) from error
+        except NotADirectoryError as error:
+            if action == "written":
+                raise PathTakenError(path, "a file stands where it needs a directory") from error
+            raise PathNotFoundError(path) from error
+        except OSError as error:
+            if action == "read" and isinstance(error, FileNotFoundError):
+                raise PathNotFoundError(path) from error
+            reason = _REASONS.get(error.errno or 0) or f"the system says {error.strerror or error}"
+            raise StoreError(f"{self.directory}: {label(path)} was not {action}: {reason}") from error
+
+    def _upload(self, name: str) -> "_Upload":
+        return _Upload(name)
 
 
 class _Upload:
-    """A stream on its way into a file."""
+    """A stream on its way into a file, which has a name that no path can have until it is whole."""
 
-    def __init__(self, files: "_Files", path: str) -> None:
-        self._files = files
-        self._path = path
-        self._name = ""
-        self._file: _NewFile | None = None
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._part, self._file, self._directory = "", -1, -1
 
-    async def begin(self, *, look: bool) -> None:
-        self._name = check_path(self._path)
-        if look:
-            await self._do(partial(self._files.check_free, self._name))
-
-    async def add(self, block: bytearray) -> None:
-        await self._do(partial(self._write, block))
-
-    async def commit(self, last: bytearray) -> None:
-        await self._do(partial(self._finish, last))
-
-    async def abort(self) -> None:
-        if self._file is not None:
-            await self._do(partial(self._files.discard, self._name, self._file))
-
-    async def _do(self, work: Callable[[], None]) -> None:
-        await _perform(work, self._files.path, self._path, "written")
-
-    def _write(self, block: bytearray) -> None:
-        if self._file is None:
-            self._file = self._files.begin(self._name)
-        self._file.add(block)
-
-    def _finish(self, last: bytearray) -> None:
-        self._write(last)
-        if self._file is not None:
-            self._file.publish(_split(self._name)[1])
-            self._file.discard()
-            self._file = None
-
-
-class _NewFile:
-    """A file that nobody sees yet, in a directory that is open as `directory`, which it closes in the end."""
-
-    def __init__(self, directory: int, *, fsync: bool) -> None:
-        self._directory = directory
-        self._fsync = fsync
-        self._name, self._file = _create_locked(directory)
-
-    def add(self, content: bytearray) -> None:
-        with memoryview(content) as view:
+    def add(self, shelf: "_Shelf", block: bytearray) -> None:
+        if self._file < 0:
+            self._directory, self._part, self._file = shelf.begin(self._name)
+        with memoryview(block) as view:
             start = 0
             while start < len(view):
                 start += os.write(self._file, view[start:])
 
-    def publish(self, name: str) -> None:
-        """Give the file its name; raises `FileExistsError` where that is taken."""
+    def commit(self, shelf: "_Shelf", block: bytearray) -> None:
+        self.add(shelf, block)
         os.close(os.dup(self._file))  # a network file system may not say before that it is full
-        if self._fsync:
+        if shelf.fsync:
             os.fsync(self._file)
+        name, directory = _split(self._name)[1], self._directory
         try:
-            os.link(self._name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+            os.link(self._part, name, src_dir_fd=directory, dst_dir_fd=directory)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            self._rename(name)
-        if self._fsync:
+            # A rename would replace what is there. So all who do it wait for each other, until the directory is closed.
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            shelf.check_free(directory, self._name)
+            os.rename(self._part, name, src_dir_fd=directory, dst_dir_fd=directory)
+        if shelf.fsync:
             try:
-                os.fsync(self._directory)
+                os.fsync(directory)
             except OSError:
-                os.unlink(name, dir_fd=self._directory)
+                os.unlink(name, dir_fd=directory)
                 raise
+        self._close()
 
-    def discard(self) -> None:
-        """Remove the name that it had while it was written, and close it; once."""
+    def abort(self, shelf: "_Shelf") -> None:
         if self._file >= 0:
+            self._close()
+            shelf.tidy(_split(self._name)[0])
+
+    def _close(self) -> None:
+        """Remove the name that the file had while it was written, and close it."""
+        with suppress(OSError):
+            os.unlink(self._part, dir_fd=self._directory)
+        descriptors, self._file = (self._file, self._directory), -1
+        for descriptor in descriptors:
             with suppress(OSError):
-                os.unlink(self._name, dir_fd=self._directory)
-            file, self._file = self._file, -1
-            for descriptor in (file, self._directory):
-                with suppress(OSError):
-                    os.close(descriptor)
-
-    def _rename(self, name: str) -> None:
-        # It would replace what is there. So all who do it wait for each other, until the directory is closed.
-        fcntl.flock(self._directory, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):
-            os.stat(name, dir_fd=self._directory, follow_symlinks=False)
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        os.rename(self._name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+                os.close(descriptor)
 
 
-class _Files:
+class _File(io.FileIO):
+    """A file that is open for reading; it is closed when nobody has it any more, however reading ended."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self.size = os.fstat(descriptor).st_size
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Shelf:
     """The files below a directory, synchronously. Names are checked paths without a leading slash."""
 
     def __init__(self, path: str, *, fsync: bool) -> None:
-        self.path = path
-        self._fsync = fsync
+        self.path, self.fsync = path, fsync
 
-    def begin(self, name: str) -> _NewFile:
-        """Return a new file that is to get this name; raises `FileExistsError` if there is something at it."""
+    def begin(self, name: str) -> tuple[int, str, int]:
+        """Return a directory, and the name and descriptor of a new file in it that is to get this name."""
         folders = _split(name)[0]
         for _ in range(_ATTEMPTS):
             directory = -1
             try:
                 directory = self._open_directory(folders, make=True)
-                self._check_free(directory, name)
-                return _NewFile(directory, fsync=self._fsync)
+                self.check_free(directory, name)
+                return directory, *_create_locked(directory)
             except BaseException as error:
                 if directory >= 0:
                     os.close(directory)
                 if not isinstance(error, FileNotFoundError):
-                    self._tidy(folders)
+                    self.tidy(folders)
                     raise
         raise StoreError(f"{self.path}: the directory of {quote(name, 80)} was removed each time it was made")
 
-    def discard(self, name: str, file: _NewFile) -> None:
-        """Remove a file that did not get its name, and the directories that were made for it."""
-        file.discard()
-        self._tidy(_split(name)[0])
-
-    def check_free(self, name: str) -> None:
-        """Raise `FileExistsError` if there is something at this path."""
-        with suppress(FileNotFoundError), self._directory(_split(name)[0]) as directory:
-            self._check_free(directory, name)
-
-    def open(self, name: str) -> io.FileIO:
-        """Open a file for reading; raises `FileNotFoundError` if there is none."""
+    def find(self, name: str) -> _File:
         folders, last = _split(name)
-        with self._directory(folders) as directory:
-            if not stat.S_ISREG(self._mode(directory, name)):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-            return io.FileIO(os.open(last, os.O_RDONLY | _OLD, dir_fd=directory))
+        try:
+            with self._directory(folders) as directory:
+                if stat.S_ISREG(self._mode(directory, name)):
+                    return _File(os.open(last, os.O_RDONLY | _OLD, dir_fd=directory))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        raise PathNotFoundError(f"/{name}")
 
-    def size(self, name: str) -> int:
-        with self.open(name) as file:
-            return os.fstat(file.fileno()).st_size
+    def get(self, file: _File, start: int, end: int) -> bytes:
+        return os.pread(file.fileno(), min(BLOCK, end - start), start)
 
     def delete(self, name: str) -> None:
+        """Delete a file, if it is there, and the directories that are empty without it."""
         folders, last = _split(name)
         with suppress(FileNotFoundError, NotADirectoryError):
             with self._directory(folders) as directory:
                 if not stat.S_ISREG(self._mode(directory, name)):
                     return
                 self._remove(directory, last)
-            self._tidy(folders)
+            self.tidy(folders)
 
     def names(self, prefix: str) -> list[str]:
-        """Return the names of all files at or below `prefix`, in no order."""
         names: list[str] = []
         if prefix:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                self.open(prefix).close()
+            with suppress(PathNotFoundError):
+                self.find(prefix)
                 names.append(prefix)
         for folders, entries in self._walk(tuple(prefix.split("/")) if prefix else ()):
             files = (entry.name for entry in entries if entry.is_file(follow_symlinks=False))
             names += ("/".join((*folders, file)) for file in files if is_segment(file))
         return names
 
-    def expire(self, limit: float) -> int:
-        """Delete the files written at `limit` or before, and what dead writers left; return how many files."""
-        count = 0
+    def expire(self, seconds: float) -> int:
+        count, limit = 0, time.time() - seconds
         for folders, entries in self._walk(()):
             with suppress(FileNotFoundError), self._directory(folders) as directory:
                 for entry in entries:
                     with suppress(FileNotFoundError):
                         count += self._expire(directory, entry.name, limit)
-            self._tidy(folders)
+            self.tidy(folders)
         return count
 
     def _expire(self, directory: int, name: str, limit: float) -> bool:
@@ -319,10 +252,11 @@ class _Files:
 
     def _remove(self, directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
-        if self._fsync:
+        if self.fsync:
             os.fsync(directory)
 
-    def _check_free(self, directory: int, name: str) -> None:
+    def check_free(self, directory: int, name: str) -> None:
+        """Raise `FileExistsError` if there is something of this name in its directory."""
         with suppress(FileNotFoundError):
             self._mode(directory, name)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
@@ -339,7 +273,7 @@ class _Files:
                 waiting += ((*folders, name) for name in inner if is_segment(name))
                 yield folders, entries
 
-    def _tidy(self, folders: Sequence[str]) -> None:
+    def tidy(self, folders: Sequence[str]) -> None:
         """Remove a directory if it is empty, and then the one above it, and so on."""
         with suppress(OSError, StoreError):
             for depth in range(len(folders) - 1, -1, -1):
@@ -383,7 +317,7 @@ class _Files:
             if isinstance(error, NotADirectoryError):
                 raise StoreError(f"{self.path} is no directory, or is in none; give another one") from error
             raise
-        for path in new if self._fsync else []:
+        for path in new if self.fsync else []:
             outer = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(outer)
@@ -401,7 +335,7 @@ class _Files:
             os.mkdir(name, 0o700, dir_fd=outer)
         directory = os.open(name, _DIRECTORY, dir_fd=outer)
         os.fchmod(directory, 0o700)
-        if self._fsync:
+        if self.fsync:
             os.fsync(outer)
         return directory
 
@@ -449,35 +383,3 @@ def _create_locked(directory: int) -> tuple[str, int]:
         if info.st_nlink:
             return name, file
         os.close(file)  # somebody took it for a dead one before it was locked
-
-
-def _read_first(files: _Files, name: str, start: int, stop: int | None) -> tuple[io.FileIO, bytes]:
-    file = files.open(name)
-    try:
-        return file, _read_next(file, start, stop)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _read_next(file: io.FileIO, start: int, stop: int | None) -> bytes:
-    count = BLOCK if stop is None else min(BLOCK, stop - start)
-    return os.pread(file.fileno(), count, start) if count > 0 else b""
-
-
-async def _perform(work: Callable[[], T], directory: str, path: str, action: str) -> T:
-    """Do `work` in a thread, to its end, and say in words what the system says of a file that was to be read, …."""
-    try:
-        return await run_whole(work)
-    except FileExistsError as error:
-        raise PathTakenError(path) from error
-    except NotADirectoryError as error:
-        if action == "written":
-            raise PathTakenError(path, "a file stands where it needs a directory") from error
-        raise PathNotFoundError(path) from error
-    except OSError as error:
-        if action == "read" and isinstance(error, FileNotFoundError):
-            raise PathNotFoundError(path) from error
-        reason = _REASONS.get(error.errno or 0) or f"the system says {error.strerror or error}"
-        subject = quote(path, 80) if path else "what is in it"
-        raise StoreError(f"{directory}: {subject} was not {action}: {reason}") from error

@@ -1,9 +1,7 @@
 """`MemoryStore` and `MemoryBackend`: for tests, and for runs and output that need not survive the process."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from contextlib import aclosing
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import chain
 from math import inf
 from threading import Lock
@@ -18,10 +16,9 @@ from suture.stores.protocols import (
     PathTakenError,
     StoreConflictError,
     check_fork,
-    check_seconds,
     find_stale_runs,
 )
-from suture.stores.uploads import BLOCK, check_path, check_prefix, check_range, cut_blocks, encode_content
+from suture.stores.uploads import BLOCK, Files, check_path, encode_content
 
 T = TypeVar("T")
 
@@ -191,8 +188,12 @@ class _File(NamedTuple):
     content: bytes
     written: float
 
+    @property
+    def size(self) -> int:
+        return len(self.content)
 
-class MemoryBackend:
+
+class MemoryBackend(Files):
     """A backend in memory: nothing is left of it when the process ends.
 
     It can be shared by tasks, event loops and threads.
@@ -207,100 +208,67 @@ class MemoryBackend:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._lock = Lock()
-        self._clock = clock
-        self._files: dict[str, _File] = {}
-
-    async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file; text as UTF-8.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> backend = MemoryBackend()
-        >>> asyncio.run(backend.write("/a", "one"))
-        >>> asyncio.run(backend.write("/a", "two"))
-        Traceback (most recent call last):
-            ...
-        suture.stores.protocols.PathTakenError: '/a' is taken: a saved file is never overwritten; choose another path
-        """
-        name, body = check_path(path), encode_content(content)
-        with self._lock:
-            if self._files.setdefault(name, _File(body, self._clock())).content != body:
-                raise PathTakenError(path)
+        self._shelf = _Shelf(clock)
 
     def fill(self, path: str, content: str | bytes) -> None:
         """Put a file there that was written before."""
-        self._files[check_path(path)] = _File(encode_content(content), self._clock())
-
-    async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        """Write a file piece by piece; return how many bytes it has."""
-        async with aclosing(cut_blocks(chunks, BLOCK, partial(self._check_free, path))) as blocks:
-            content = b"".join([bytes(block) async for block in blocks])
-        with self._lock:
-            if self._files.setdefault(check_path(path), file := _File(content, self._clock())) is not file:
-                raise PathTakenError(path)
-        return len(content)
-
-    async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> async def main():
-        ...     backend = MemoryBackend()
-        ...     await backend.write("/a", "what the tool said")
-        ...     return [piece async for piece in backend.read("/a", 5, 13)]
-        >>> asyncio.run(main())
-        [b'the tool']
-        """
-        check_range(start, stop)
-        content = self._file(path).content
-        end = len(content) if stop is None else min(stop, len(content))
-        for at in range(start, end, BLOCK):
-            yield content[at : min(at + BLOCK, end)]
-
-    async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
-        return len(self._file(path).content)
-
-    async def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
-        name = check_path(path)
-        with self._lock:
-            self._files.pop(name, None)
-
-    async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths of all files in order; only those at or below `prefix`."""
-        within = check_prefix(prefix)
-        with self._lock:
-            return sorted(f"/{name}" for name in self._files if not within or f"{name}/".startswith(f"{within}/"))
-
-    async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier; return how many.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> backend = MemoryBackend()
-        >>> asyncio.run(backend.write("/a", "one"))
-        >>> asyncio.run(backend.expire(3600)), asyncio.run(backend.expire(0))
-        (0, 1)
-        """
-        check_seconds("seconds", seconds)
-        limit = self._clock() - seconds
-        with self._lock:
-            stale = [name for name, file in self._files.items() if file.written <= limit]
-            for name in stale:
-                del self._files[name]
-        return len(stale)
+        self._shelf.files[check_path(path)] = _File(encode_content(content), self._shelf.clock())
 
     def __repr__(self) -> str:
-        return f"<MemoryBackend: {len(self._files)} files>"
+        return f"<MemoryBackend: {len(self._shelf.files)} files>"
 
     def _file(self, path: str) -> _File:
-        file = self._files.get(check_path(path))
-        if file is None:
-            raise PathNotFoundError(path)
-        return file
+        return self._shelf.find(check_path(path))
 
-    async def _check_free(self, path: str) -> None:
-        if check_path(path) in self._files:
-            raise PathTakenError(path)
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
+        with self._lock:
+            return work(self._shelf)
+
+    def _upload(self, name: str) -> "_Upload":
+        return _Upload(name)
+
+
+class _Shelf:
+    """Files in memory by their names, for whoever has the lock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.files: dict[str, _File] = {}
+
+    def find(self, name: str) -> _File:
+        if name not in self.files:
+            raise PathNotFoundError(f"/{name}")
+        return self.files[name]
+
+    def get(self, file: _File, start: int, end: int) -> bytes:
+        return file.content[start : min(end, start + BLOCK)]
+
+    def names(self, prefix: str) -> list[str]:
+        return [name for name in self.files if not prefix or f"{name}/".startswith(f"{prefix}/")]
+
+    def delete(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def expire(self, seconds: float) -> int:
+        stale = [name for name, file in self.files.items() if file.written <= self.clock() - seconds]
+        for name in stale:
+            del self.files[name]
+        return len(stale)
+
+
+class _Upload:
+    """A stream on its way into a file."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._blocks = name, list[bytes]()
+
+    def add(self, shelf: _Shelf, block: bytearray) -> None:
+        self._blocks.append(bytes(block))
+
+    def commit(self, shelf: _Shelf, block: bytearray) -> None:
+        file = _File(b"".join([*self._blocks, block]), shelf.clock())
+        if shelf.files.setdefault(self._name, file) is not file:
+            raise PathTakenError(f"/{self._name}")
+
+    def abort(self, shelf: _Shelf) -> None:
+        self._blocks.clear()

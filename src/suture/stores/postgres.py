@@ -46,10 +46,7 @@ _DOWN: Final = ("57P01", "57P02", "57P03")  # shut down, crashed, starting
 _NOW: Final = "extract(epoch FROM clock_timestamp())::float8"
 
 # Texts are kept as bytes: a text of PostgreSQL's cannot have a NUL in it, and its order depends on the locale.
-_LEASES: Final = """
-    CREATE TABLE {schema}leases (run bytea, place bigint, owner bytea NOT NULL, until float8 NOT NULL,
-        PRIMARY KEY (run, place));
-"""
+_VERSION: Final = 2
 _TABLES: Final = f"""
     CREATE SCHEMA IF NOT EXISTS {{name}};
     CREATE TABLE {{schema}}version (version integer NOT NULL);
@@ -63,22 +60,10 @@ _TABLES: Final = f"""
         PRIMARY KEY (run, number)
     );
     CREATE UNIQUE INDEX claims ON {{schema}}records (run, key) WHERE key IS NOT NULL;
-    {_LEASES}
-    INSERT INTO {{schema}}version VALUES (2);
+    CREATE TABLE {{schema}}leases (run bytea, place bigint, owner bytea NOT NULL, until float8 NOT NULL,
+        PRIMARY KEY (run, place));
+    INSERT INTO {{schema}}version VALUES ({_VERSION});
 """
-_UPGRADES: Final = (
-    # There was no queue for a lease; who holds one takes it again.
-    f"""
-    ALTER TABLE {{schema}}runs ALTER changed DROP DEFAULT;
-    ALTER TABLE {{schema}}runs ALTER changed TYPE float8 USING extract(epoch FROM changed);
-    ALTER TABLE {{schema}}runs ALTER changed SET DEFAULT {{now}};
-    DROP TABLE {{schema}}leases;
-    {_LEASES}
-    UPDATE {{schema}}version SET version = 2;
-    """,
-)
-"""What makes version 2 of version 1, and so on."""
-
 _INSERT: Final = """
     INSERT INTO {schema}records (run, number, checksum, token, body)
     SELECT id, :first + place - 1, checksum, :token, body FROM head,
@@ -179,7 +164,10 @@ class PostgresStore(Journals):
     def _perform(self, work: Work[T], undone: str) -> T:
         """Do `work`; again, up to the timeout, if the server goes away."""
         attempt, deadline = 0, 0.0
-        session = self._find_session()
+        session: _Session | None = getattr(self._thread, "session", None)
+        if session is None:
+            session = self._thread.session = _Session(self._psycopg, self._conninfo, self._schema)
+            self._sessions.append(session)
         session.token = randbits(63)
         while True:
             session.is_retry = attempt > 0
@@ -205,13 +193,6 @@ class PostgresStore(Journals):
             self._closed.wait(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
-    def _find_session(self) -> "_Session":
-        session: _Session | None = getattr(self._thread, "session", None)
-        if session is None:
-            session = self._thread.session = _Session(self._psycopg, self._conninfo, self._schema)
-            self._sessions.append(session)
-        return session
-
     def _set_up(self, session: "_Session") -> None:
         with self._lock, session.transaction():
             session.query("SELECT pg_advisory_xact_lock(:number)", number=crc32(self._schema.encode()))
@@ -219,11 +200,8 @@ class PostgresStore(Journals):
             if not exists:
                 session.run_script(_TABLES)
             ((version,),) = session.query("SELECT version FROM {schema}version")
-            known = len(_UPGRADES) + 1
-            if not 1 <= version <= known:
-                raise StoreError(f"{self} has version {version}, and this release of Suture knows {known} only")
-            for upgrade in _UPGRADES[version - 1 :]:
-                session.run_script(upgrade)
+            if version != _VERSION:
+                raise StoreError(f"{self} has version {version}, and this release of Suture knows {_VERSION} only")
         self._is_set_up = True
 
 

@@ -75,6 +75,8 @@ class DamagedJournalError(StoreError):
 class PathTakenError(StoreError):
     """A backend has a file at `path` already, which is as it was: a saved file is never overwritten.
 
+    The path begins with a slash, as it does in `FileBackend.paths`.
+
     >>> from suture.stores import PathTakenError
     >>> PathTakenError("/run-1/trunc/call_1").path
     '/run-1/trunc/call_1'

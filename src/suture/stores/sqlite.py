@@ -1,12 +1,10 @@
 """`SQLiteStore` and `SQLiteBackend`: journals, and files of tool output, each in one SQLite file."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
-from sqlite3 import Connection
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeVar
 
-from suture._text import quote
 from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
 from suture.stores.protocols import (
     DamagedJournalError,
@@ -15,12 +13,11 @@ from suture.stores.protocols import (
     PathTakenError,
     StoreConflictError,
     StoreError,
-    check_seconds,
     compute_checksum,
     verify_records,
 )
-from suture.stores.sqlite_file import PAGE, SQLiteFile
-from suture.stores.uploads import BLOCK, DAY, Upload, UploadBackend, check_path, check_prefix, check_range
+from suture.stores.sqlite_file import SQLiteFile, Tables
+from suture.stores.uploads import BLOCK, DAY, Files, label
 
 T = TypeVar("T")
 
@@ -46,55 +43,8 @@ _ADD_FORK: Final = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, 
 _FIND_KEY: Final = "SELECT number FROM claims WHERE run = :id AND name = :key AND number < :high"
 
 
-class SQLiteStore(SQLiteFile, Journals):
-    """A store in a SQLite file. Records outlive the process, also one that is killed.
-
-    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
-    shared by tasks, event loops and threads, and by processes on one machine; not over a network file system.
-    A process that is forked must not have used it before. With `synchronous` at "full" records also outlive a
-    loss of power, and each append waits for the disk, in a thread. An append waits for other processes for up
-    to `busy_timeout` seconds, while the event loop goes on. `clock` gives the seconds by which runs expire and
-    leases run out; it is the machine's, so that all its processes agree.
-
-    >>> import asyncio, tempfile
-    >>> from suture.stores import SQLiteStore
-    >>> directory = tempfile.TemporaryDirectory()
-    >>> with SQLiteStore(directory.name + "/runs.db") as store:
-    ...     asyncio.run(store.append("run-1", 0, [b"started"]))
-    >>> with SQLiteStore(directory.name + "/runs.db") as store:
-    ...     asyncio.run(store.load("run-1"))
-    [b'started']
-    >>> directory.cleanup()
-    """
-
-    _kind = "journals"
-    _in_memory = "MemoryStore"
-
-    async def _do(self, work: Callable[["_Tables"], T], undone: Callable[[], str], *, reads: bool = False) -> T:
-        grown = 0
-
-        def do(connection: Connection) -> T:
-            nonlocal grown
-            tables, before = _Tables(connection, self._clock()), connection.total_changes
-            result = work(tables)
-            changes = connection.total_changes - before
-            grown = tables.size + (changes + 1) * PAGE if changes else 0
-            return result
-
-        way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
-        result = await self._patiently(way, do, undone)
-        if grown:
-            self._database.log_grew(grown)
-        return result
-
-
-class _Tables(SQLTables):
-    """The journals in a file, through its connection; what was begun and not committed is undone by the caller."""
-
-    def __init__(self, connection: Connection, now: float) -> None:
-        self._connection, self._now = connection, now
-        self.size = 0
-        """The bytes of the records that were written."""
+class _Journals(Tables, SQLTables):
+    """The journals in a file."""
 
     def execute(self, statement: str, **asked: Any) -> int:
         return self._connection.execute(_compose(statement), {"now": self._now, **asked}).rowcount
@@ -205,25 +155,134 @@ def _compose(statement: str) -> str:
     return statement.replace("{schema}", "").replace("{now}", ":now").replace("{length}", "4294967296")
 
 
+class SQLiteStore(SQLiteFile, Journals):
+    """A store in a SQLite file. Records outlive the process, also one that is killed.
+
+    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
+    shared by tasks, event loops and threads, and by processes on one machine; not over a network file system.
+    A process that is forked must not have used it before. With `synchronous` at "full" records also outlive a
+    loss of power, and each append waits for the disk, in a thread. An append waits for other processes for up
+    to `busy_timeout` seconds, while the event loop goes on. `clock` gives the seconds by which runs expire and
+    leases run out; it is the machine's, so that all its processes agree.
+
+    >>> import asyncio, tempfile
+    >>> from suture.stores import SQLiteStore
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> with SQLiteStore(directory.name + "/runs.db") as store:
+    ...     asyncio.run(store.append("run-1", 0, [b"started"]))
+    >>> with SQLiteStore(directory.name + "/runs.db") as store:
+    ...     asyncio.run(store.load("run-1"))
+    [b'started']
+    >>> directory.cleanup()
+    """
+
+    _kind = "journals"
+    _in_memory = "MemoryStore"
+    _tables = _Journals
+
+    async def _do(self, work: Callable[[Any], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+        way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
+        return await self._perform(way, work, undone)
+
+
 # --- files of tool output ---------------------------------------------------------------------
 
 _PART: Final = 1 << 18
-_LAST_PART: Final = 0xFFFF_FFFF
+_ALL: Final = "SELECT path FROM files WHERE path IS NOT NULL"
+# In the order of SQLite, which is that of the bytes, "0" is what comes right after "/".
+_WITHIN: Final = "SELECT path FROM files WHERE path = :prefix OR path >= :low AND path < :high"
 _PARTS: Final = "SELECT body FROM parts WHERE key BETWEEN ? AND ? ORDER BY key"
 _GROW: Final = "UPDATE files SET size = size + ?, written = ?, path = ? WHERE id = ? AND path IS NULL"
-_NEW_FILE: Final = "INSERT INTO files (path, size, written) VALUES (?, ?, ?)"
+_NEW_FILE: Final = "INSERT INTO files (size, written, path) VALUES (?, ?, ?)"
 _STALE: Final = "SELECT id, path FROM files WHERE written <= CASE WHEN path IS NULL THEN ? ELSE ? END"
 
 
-_Do: TypeAlias = Callable[[Callable[[Connection], int]], Awaitable[int]]
-
-
 class _File(NamedTuple):
+    name: str
     number: int
     size: int
 
 
-class SQLiteBackend(SQLiteFile, UploadBackend):
+class _Files(Tables):
+    """The files of tool output in a file."""
+
+    def find(self, name: str) -> _File:
+        for row in self._connection.execute("SELECT path, id, size FROM files WHERE path = ?", (name,)).fetchall():
+            return _File(*row)
+        raise PathNotFoundError(f"/{name}")
+
+    def get(self, file: _File, start: int, end: int) -> bytes:
+        end = min(end, start + BLOCK)
+        key, skip = file.number << 32, start // _PART
+        rows = self._connection.execute(_PARTS, (key + skip, key + (end - 1) // _PART)).fetchall()
+        if not rows:  # deleted meanwhile
+            raise PathNotFoundError(f"/{file.name}")
+        skip *= _PART
+        return b"".join([body for (body,) in rows])[start - skip : end - skip]
+
+    def names(self, prefix: str) -> list[str]:
+        within = {"prefix": prefix, "low": f"{prefix}/", "high": f"{prefix}0"}
+        return [name for (name,) in self._connection.execute(_WITHIN if prefix else _ALL, within)]
+
+    def delete(self, name: str) -> None:
+        with suppress(PathNotFoundError):
+            self.remove([self.find(name).number])
+
+    def expire(self, seconds: float) -> int:
+        self._connection.execute("BEGIN IMMEDIATE")
+        limits = (self._now - max(seconds, DAY), self._now - seconds)
+        stale = self._connection.execute(_STALE, limits).fetchall()
+        self.remove([number for number, _ in stale])
+        return sum(name is not None for _, name in stale)
+
+    def remove(self, numbers: list[int]) -> None:
+        """Remove files."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+        spans = [(number << 32, number << 32 | _LAST_NUMBER) for number in numbers]
+        self._connection.executemany("DELETE FROM parts WHERE key BETWEEN ? AND ?", spans)
+        self._connection.executemany("DELETE FROM files WHERE id = ?", [(number,) for number in numbers])
+        self._connection.execute("COMMIT")
+
+    def grow(self, name: str, number: int, at: int, block: bytearray, *, is_last: bool) -> int:
+        """Add a block to a file, or to a new one, and the path if it is the last one; return the file's number."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        if is_last and self._connection.execute("SELECT 1 FROM files WHERE path = ?", (name,)).fetchall():
+            raise PathTakenError(f"/{name}")
+        about = (len(block), self._now, name if is_last else None)
+        if not number:
+            number = self._connection.execute(_NEW_FILE, about).lastrowid or 0
+        elif self._connection.execute(_GROW, (*about, number)).rowcount != 1:
+            raise StoreError(f"{label(f'/{name}')} was not written: it paused for so long that it was expired")
+        key, view = number << 32 | at // _PART, memoryview(block)
+        parts = ((key + place // _PART, view[place : place + _PART]) for place in range(0, len(view), _PART))
+        self._connection.executemany("INSERT INTO parts VALUES (?, ?)", parts)
+        self._connection.execute("COMMIT")
+        self.size = len(block)
+        return number
+
+
+class _Upload:
+    """A stream on its way into the parts of a file that has no path yet. Each step can be repeated."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._number = self._size = 0
+
+    def add(self, shelf: _Files, block: bytearray) -> None:
+        self._number = shelf.grow(self._name, self._number, self._size, block, is_last=False)
+        self._size += len(block)
+
+    def commit(self, shelf: _Files, block: bytearray) -> None:
+        shelf.grow(self._name, self._number, self._size, block, is_last=True)
+        self._number = 0
+
+    def abort(self, shelf: _Files) -> None:
+        if self._number:
+            shelf.remove([self._number])
+
+
+class SQLiteBackend(SQLiteFile, Files):
     """A backend in a SQLite file of its own. It cannot be the file of a `SQLiteStore`.
 
     The file is opened at the first use, and made if it is not there, readable by the user alone. It may be shared
@@ -244,159 +303,10 @@ class SQLiteBackend(SQLiteFile, UploadBackend):
 
     _kind = "files"
     _in_memory = "MemoryBackend"
+    _tables = _Files
 
-    def _upload(self, path: str) -> Upload:
-        return _Upload(path, lambda work: self._do(work, path, "written"), self._database.log_grew, self._clock)
+    async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
+        return await self._perform(self._to_its_end, work, lambda: f"{label(path)} was not {action}")
 
-    async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most."""
-        name = check_path(path)
-        check_range(start, stop)
-        file, piece = await self._do(lambda connection: _read_first(connection, name, start, stop), path, "read")
-        if file is None:
-            raise PathNotFoundError(path)
-        end = file.size if stop is None else min(stop, file.size)
-        while piece:
-            yield piece
-            start += len(piece)
-            if start >= end:
-                return
-            piece = await self._do(partial(_read_block, number=file.number, start=start, end=end), path, "read")
-            if not piece:  # deleted meanwhile
-                raise PathNotFoundError(path)
-
-    async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
-        name = check_path(path)
-        file = await self._do(lambda connection: _find_file(connection, name), path, "read")
-        if file is None:
-            raise PathNotFoundError(path)
-        return file.size
-
-    async def delete(self, path: str) -> None:
-        """Delete a file, if it is there. The SQLite file does not shrink; its room is used again."""
-        name = check_path(path)
-
-        def delete(connection: Connection) -> int:
-            file = _find_file(connection, name)
-            return _remove_files(connection, [file.number]) if file is not None else 0
-
-        self._database.log_grew(await self._do(delete, path, "deleted") * PAGE)
-
-    async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths of all files in order; only those at or below `prefix`."""
-        within = check_prefix(prefix)
-        names = await self._do(lambda connection: _list_names(connection, within), prefix, "listed")
-        return sorted(f"/{name}" for name in names)
-
-    async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier; return how many.
-
-        What has been unfinished for a day goes, too: its writer was killed.
-        """
-        check_seconds("seconds", seconds)
-        now = self._clock()
-
-        def expire(connection: Connection) -> tuple[int, int]:
-            connection.execute("BEGIN IMMEDIATE")
-            stale = connection.execute(_STALE, (now - max(seconds, DAY), now - seconds)).fetchall()
-            parts = _remove_files(connection, [number for number, _ in stale])
-            return sum(name is not None for _, name in stale), parts
-
-        files, parts = await self._do(expire, "", "expired")
-        self._database.log_grew(parts * PAGE)
-        return files
-
-    async def _do(self, work: Callable[[Connection], T], path: str, action: str) -> T:
-        subject = quote(path, 80) if path else "what is in it"
-        return await self._patiently(self._to_its_end, work, lambda: f"{subject} was not {action}")
-
-
-class _Upload:
-    """A stream on its way into the parts of a file that has no path yet. Each step can be repeated."""
-
-    def __init__(self, path: str, do: _Do, log_grew: Callable[[int], None], clock: Callable[[], float]) -> None:
-        self._path, self._name = path, ""
-        self._do, self._log_grew, self._clock = do, log_grew, clock
-        self._number = self._size = 0
-
-    async def begin(self, *, look: bool) -> None:
-        self._name = check_path(self._path)
-        if look and await self._do(lambda connection: _find_file(connection, self._name) is not None):
-            raise PathTakenError(self._path)
-
-    async def add(self, block: bytearray) -> None:
-        self._number = await self._do(lambda connection: self._grow(connection, block, None))
-        self._size += len(block)
-        self._log_grew(len(block) + 2 * PAGE)
-
-    async def commit(self, last: bytearray) -> None:
-        if not await self._do(lambda connection: self._grow(connection, last, self._name)):
-            raise PathTakenError(self._path)
-        self._number = 0
-        self._log_grew(len(last) + 2 * PAGE)
-
-    async def abort(self) -> None:
-        if self._number:
-            await self._do(lambda connection: _remove_files(connection, [self._number]))
-
-    def _grow(self, connection: Connection, block: bytearray, name: str | None) -> int:
-        """Add a block, and the path if it is the last one; return the file's number, or 0 if the path is taken."""
-        connection.execute("BEGIN IMMEDIATE")
-        if name is not None and _find_file(connection, name) is not None:
-            return 0
-        number = self._number
-        if not number:
-            number = connection.execute(_NEW_FILE, (name, len(block), self._clock())).lastrowid or 0
-        elif connection.execute(_GROW, (len(block), self._clock(), name, number)).rowcount != 1:
-            raise StoreError(f"{quote(self._path, 80)} was not written: it paused for so long that it was expired")
-        key, view = number << 32 | self._size // _PART, memoryview(block)
-        parts = ((key + place // _PART, view[place : place + _PART]) for place in range(0, len(view), _PART))
-        connection.executemany("INSERT INTO parts VALUES (?, ?)", parts)
-        connection.execute("COMMIT")
-        return number
-
-
-def _find_file(connection: Connection, name: str) -> _File | None:
-    rows = connection.execute("SELECT id, size FROM files WHERE path = ?", (name,)).fetchall()
-    return _File(*rows[0]) if rows else None
-
-
-def _list_names(connection: Connection, prefix: str) -> list[str]:
-    if not prefix:
-        return [name for (name,) in connection.execute("SELECT path FROM files WHERE path IS NOT NULL")]
-    # In the order of SQLite, which is that of the bytes, "0" is what comes right after "/".
-    within = "SELECT path FROM files WHERE path = ? OR path >= ? AND path < ?"
-    return [name for (name,) in connection.execute(within, (prefix, prefix + "/", prefix + "0"))]
-
-
-def _read_first(connection: Connection, name: str, start: int, stop: int | None) -> tuple[_File | None, bytes]:
-    """Return a file, if there is one, and the first piece of it."""
-    file = _find_file(connection, name)
-    if file is None:
-        return None, b""
-    end = file.size if stop is None else min(stop, file.size)
-    piece = _read_block(connection, file.number, start, end)
-    return (file, piece) if piece or start >= end else (None, b"")
-
-
-def _read_block(connection: Connection, number: int, start: int, end: int) -> bytes:
-    """Read at most `BLOCK` bytes of a file; none if it has been deleted."""
-    end = min(end, start + BLOCK)
-    if start >= end:
-        return b""
-    key, skip = number << 32, start // _PART
-    rows = connection.execute(_PARTS, (key + skip, key + (end - 1) // _PART)).fetchall()
-    skip *= _PART
-    return b"".join([body for (body,) in rows])[start - skip : end - skip]
-
-
-def _remove_files(connection: Connection, numbers: list[int]) -> int:
-    """Remove files, and return how many parts they had."""
-    if not connection.in_transaction:
-        connection.execute("BEGIN IMMEDIATE")
-    spans = [(number << 32, number << 32 | _LAST_PART) for number in numbers]
-    parts = connection.executemany("DELETE FROM parts WHERE key BETWEEN ? AND ?", spans).rowcount
-    connection.executemany("DELETE FROM files WHERE id = ?", [(number,) for number in numbers])
-    connection.execute("COMMIT")
-    return max(parts, 0)
+    def _upload(self, name: str) -> "_Upload":
+        return _Upload(name)

@@ -29,37 +29,27 @@ T = TypeVar("T")
 # How a piece of work is done: takes the work, and what to say if it is not done.
 Way: TypeAlias = Callable[[Callable[[Connection], T], Callable[[], str]], Awaitable[T]]
 
-PAGE: Final = 4096
+_PAGE: Final = 4096
 """How many bytes a page of the file has, which is the least that changes."""
 
 _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 
 class Kind(NamedTuple):
-    """A kind of file: who owns it, the id that marks it, its tables, how to bring older ones up, and its damage."""
+    """A kind of file: who owns it, the id that marks it, its version, its tables, and what damage to it is."""
 
     owner: str
     application_id: int
+    version: int
     tables: tuple[str, ...]
-    upgrades: tuple[tuple[str, ...], ...] = ()
-    """What makes each version of the one before it, from the oldest that is known."""
-
-    oldest: int = 1
     damage: type[StoreError] = StoreError
 
-    @property
-    def version(self) -> int:
-        """The version of the tables that is known here."""
-        return self.oldest + len(self.upgrades)
 
-
-_LEASES: Final = """
-    CREATE TABLE leases (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID
-"""
 KINDS: Final = {
     "journals": Kind(
         "SQLiteStore",
         0x53757475,  # "Sutu"
+        3,
         (
             # A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
             """CREATE TABLE runs
@@ -67,15 +57,15 @@ KINDS: Final = {
             "CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL",
             "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL)",
             "CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID",
-            _LEASES,
+            """CREATE TABLE leases
+                (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID""",
         ),
-        upgrades=(("DROP TABLE leases", _LEASES),),  # there was no queue; who holds one takes it again
-        oldest=2,
-        damage=DamagedJournalError,
+        DamagedJournalError,
     ),
     "files": Kind(
         "SQLiteBackend",
         0x53757446,  # "SutF"
+        1,
         (
             # A file without a path is not finished. No number is given twice, so a reader has its file or none.
             "CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL)",
@@ -141,15 +131,16 @@ class Database:
 
         Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
         """
-        self._check_process(undone)
+        if self._connection is not None and self._file[2] != os.getpid():
+            raise StoreError(f"{self.path}: {undone()}: {_FORKED}")
         if not self._lock.acquire(blocking=wait):
             raise Occupied
         connection = self._connection
         try:
             if connection is None:
                 connection = self._open()
-            else:
-                self._check_file(undone)
+            elif not self._is_in_place():
+                raise StoreError(f"{self.path}: {undone()}: the file was moved or deleted while it was open")
             return work(connection)
         except DamagedJournalError as error:
             raise DamagedJournalError(f"{self.path}: {undone()}: {error}; bring back a copy of the file") from None
@@ -162,7 +153,8 @@ class Database:
             raise self._kind.damage(f"{self.path}: {undone()}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
         finally:
             if connection is not None and connection.in_transaction:
-                _roll_back(connection)
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             self._lock.release()
 
     def log_grew(self, size: int) -> None:
@@ -212,18 +204,13 @@ class Database:
             if self._connection is not None:
                 self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
 
-    def _check_process(self, undone: Callable[[], str]) -> None:
-        if self._connection is not None and self._file[2] != os.getpid():
-            raise StoreError(f"{self.path}: {undone()}: {_FORKED}")
-
-    def _check_file(self, undone: Callable[[], str]) -> None:
+    def _is_in_place(self) -> bool:
         # SQLite would go on with a file that has no name any more, and all would be gone in the end.
         try:
             info = os.lstat(self.path)
         except FileNotFoundError:
-            info = None
-        if info is None or (info.st_dev, info.st_ino) != self._file[:2]:
-            raise StoreError(f"{self.path}: {undone()}: the file was moved or deleted while it was open")
+            return False
+        return (info.st_dev, info.st_ino) == self._file[:2]
 
 
 class SQLiteFile:
@@ -234,6 +221,9 @@ class SQLiteFile:
 
     _in_memory: ClassVar[str]
     """What does the same in memory."""
+
+    _tables: ClassVar[type["Tables"]]
+    """What work is done on."""
 
     def __init__(
         self,
@@ -277,12 +267,21 @@ class SQLiteFile:
             raise ConfigError(f"a {type(self).__name__} keeps a file; in memory use {self._in_memory}()")
         return str(Path(given).absolute())
 
-    async def _patiently(self, way: Way[T], work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+    async def _perform(self, way: Way[T], work: Callable[[Any], T], undone: Callable[[], str]) -> T:
         """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
-        attempt, deadline = 0, 0.0
+        attempt, deadline, grown = 0, 0.0, 0
+
+        def do(connection: Connection) -> T:
+            nonlocal grown
+            tables, before = self._tables(connection, self._clock()), connection.total_changes
+            result = work(tables)
+            changes = connection.total_changes - before
+            grown = tables.size + (changes + 1) * _PAGE if changes else 0
+            return result
+
         while True:
             try:
-                return await way(work, undone)
+                result = await way(do, undone)
             except Occupied:
                 pass
             except Busy:
@@ -291,6 +290,10 @@ class SQLiteFile:
                 if now >= deadline:
                     held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
                     raise StoreError(f"{self.path}: {undone()}: {held}") from None
+            else:
+                if grown:
+                    self._database.log_grew(grown)
+                return result
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
@@ -307,6 +310,15 @@ class SQLiteFile:
     async def _to_its_end(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
         """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
         return await run_whole(partial(self._database.perform, work, undone, wait=True))
+
+
+class Tables:
+    """The tables of a file, through its connection; what was begun and not committed is undone by the caller."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self._connection, self._now = connection, now
+        self.size = 0
+        """The bytes that were written, beside those of keys."""
 
 
 _FORKED = (
@@ -342,20 +354,15 @@ def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: 
     # Nothing is written before the file is known to be ours. All that tells is read at one moment: another process
     # may be making the file just now.
     connection.execute("BEGIN")
-    version = _read_version(connection, path, kind)
+    is_new = _is_new(connection, path, kind)
     connection.execute("COMMIT")
-    if version < kind.version:
+    if is_new:
         _pragma(connection, "journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        version = _read_version(connection, path, kind)
-        if not version:
-            for statement in kind.tables:
+        if _is_new(connection, path, kind):
+            marks = (f"PRAGMA application_id = {kind.application_id}", f"PRAGMA user_version = {kind.version}")
+            for statement in (*kind.tables, *marks):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {kind.application_id}")
-        for upgrade in kind.upgrades[version - kind.oldest :] if version else ():
-            for statement in upgrade:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {kind.version}")
         connection.execute("COMMIT")
     mode = _pragma(connection, "journal_mode = WAL")
     if mode != "wal":
@@ -366,31 +373,26 @@ def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: 
     connection.execute(f"PRAGMA journal_size_limit = {2 * _LONGEST_LOG}")
 
 
-def _read_version(connection: sqlite3.Connection, path: str, kind: Kind) -> int:
-    """Return the version of the tables in a file, 0 if it is new; raise `StoreError` if it is not ours."""
+def _is_new(connection: sqlite3.Connection, path: str, kind: Kind) -> bool:
+    """Return whether nothing is in a file yet; raise `StoreError` if what is in it is not ours."""
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if application == kind.application_id:
-        if version not in range(kind.oldest, kind.version + 1):
+        if version != kind.version:
             raise StoreError(
                 f"{path} has version {version}, and this release of Suture knows version {kind.version} only"
             )
-        return version
+        return False
     for other in KINDS.values():
         if application == other.application_id:
             raise StoreError(f"{path} is the file of a {other.owner}; give the {kind.owner} a path of its own")
     tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
     if application or version or tables:
         raise StoreError(f"{path} is the SQLite database of another program; give a path of its own")
-    return 0
+    return True
 
 
 def _pragma(connection: sqlite3.Connection, text: str) -> Any:
     return connection.execute(f"PRAGMA {text}").fetchall()[0][0]
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):
-        connection.execute("ROLLBACK")
 
 
 def _shut(connection: sqlite3.Connection, file: tuple[int, int, int]) -> None:

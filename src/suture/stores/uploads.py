@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from suture._aio import LOG, closing, wait_to_the_end
 from suture._text import quote
 from suture.errors import ConfigError
-from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
+from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError, check_seconds
 
 T = TypeVar("T")
 
@@ -35,45 +35,71 @@ async def run_whole(work: Callable[[], T]) -> T:
     return await wait_to_the_end(asyncio.get_running_loop().run_in_executor(None, work))
 
 
+class Shelf(Protocol):
+    """What keeps the files of a backend. Names are checked paths without a leading slash."""
+
+    def find(self, name: str) -> Any:
+        """Return what is known of a file, its `size` among it; raise `PathNotFoundError` if there is none."""
+        ...
+
+    def get(self, file: Any, start: int, end: int) -> bytes:
+        """Return some bytes of a file, at most `BLOCK`; raise `PathNotFoundError` if it has gone."""
+        ...
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of all files at or below `prefix`, in no order."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        ...
+
+    def expire(self, seconds: float) -> int:
+        """Delete the files that are so old, and what dead writers left; return how many files."""
+        ...
+
+
 class Upload(Protocol):
-    """A file that is being written. None of its methods is through before what it began is, cancelled or not."""
+    """A file that is being written. Nothing is made before the first block."""
 
-    async def begin(self, *, look: bool) -> None:
-        """Check the path; if it may `look`, raise `PathTakenError` where a file is. Nothing is made yet."""
+    def add(self, shelf: Any, block: bytearray) -> None:
+        """Write a block of full size. Nobody sees it yet."""
         ...
 
-    async def add(self, block: bytearray) -> None:
-        """Write a block of full size. Nobody sees it yet. Afterwards its bytes change: it is used again."""
-        ...
-
-    async def commit(self, last: bytearray) -> None:
+    def commit(self, shelf: Any, block: bytearray) -> None:
         """Write the last block, which is shorter than the others, and give the file its path; or raise."""
         ...
 
-    async def abort(self) -> None:
+    def abort(self, shelf: Any) -> None:
         """Remove what was written."""
         ...
 
 
-class UploadBackend(ABC):
-    """A backend that writes files block by block."""
+class Files(ABC):
+    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised."""
 
     _block: ClassVar[int] = BLOCK
 
     @abstractmethod
-    def _upload(self, path: str) -> Upload:
-        """Return a new upload to a path, which is not checked yet."""
+    async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
+        """Do `work` on the shelf; an error says that the file was not `action`. A write goes on to its end."""
 
     @abstractmethod
-    def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most."""
-
-    @abstractmethod
-    async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
+    def _upload(self, name: str) -> Upload:
+        """Return a new upload."""
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file; text as UTF-8. It appears at once, whole, and is never overwritten."""
+        """Write a file; text as UTF-8. It appears at once, whole, and is never overwritten.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> backend = MemoryBackend()
+        >>> asyncio.run(backend.write("/a", "one"))
+        >>> asyncio.run(backend.write("/a", "two"))
+        Traceback (most recent call last):
+            ...
+        suture.stores.protocols.PathTakenError: '/a' is taken: a saved file is never overwritten; choose another path
+        """
         body = content if isinstance(content, str) else encode_content(content)
         try:
             # To write a small file finds out by itself whether the path is taken.
@@ -96,22 +122,86 @@ class UploadBackend(ABC):
         """
         return await self._send(path, chunks, look=True)
 
+    async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> async def main():
+        ...     backend = MemoryBackend()
+        ...     await backend.write("/a", "what the tool said")
+        ...     return [piece async for piece in backend.read("/a", 5, 13)]
+        >>> asyncio.run(main())
+        [b'the tool']
+        """
+        name = check_path(path)
+        check_range(start, stop)
+
+        def open_file(shelf: Shelf) -> tuple[Any, int, bytes]:
+            file = shelf.find(name)
+            end = file.size if stop is None else min(stop, file.size)
+            return file, end, shelf.get(file, start, end) if start < end else b""
+
+        file, end, piece = await self._do(open_file, path, "read")
+        while piece:
+            yield piece
+            start += len(piece)
+            if start >= end:
+                return
+            piece = await self._do(partial(_get, file=file, start=start, end=end), path, "read")
+
+    async def size(self, path: str) -> int:
+        """Return how many bytes a file has."""
+        name = check_path(path)
+        return await self._do(lambda shelf: shelf.find(name).size, path, "read")
+
+    async def delete(self, path: str) -> None:
+        """Delete a file, if it is there."""
+        name = check_path(path)
+        await self._do(lambda shelf: shelf.delete(name), path, "deleted")
+
+    async def paths(self, prefix: str = "") -> list[str]:
+        """Return the paths of all files in order; only those at or below `prefix`."""
+        within = check_prefix(prefix)
+        return sorted([f"/{name}" for name in await self._do(lambda shelf: shelf.names(within), prefix, "listed")])
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the files that were written `seconds` ago or earlier; return how many.
+
+        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> backend = MemoryBackend()
+        >>> asyncio.run(backend.write("/a", "one"))
+        >>> asyncio.run(backend.expire(3600)), asyncio.run(backend.expire(0))
+        (0, 1)
+        """
+        check_seconds("seconds", seconds)
+        return await self._do(lambda shelf: shelf.expire(seconds), "", "expired")
+
     async def _send(self, path: str, chunks: AsyncIterable[bytes], *, look: bool) -> int:
-        upload, size = self._upload(path), 0
-        try:
-            async with aclosing(cut_blocks(chunks, self._block, partial(upload.begin, look=look))) as blocks:
-                async for block in blocks:
-                    if len(block) == self._block:
-                        await upload.add(block)
-                    else:
-                        await upload.commit(block)
-                    size += len(block)
-        except BaseException:
+        stream: Any = chunks
+        if not hasattr(stream, "__aiter__"):
+            raise ConfigError(f"what is to be written is an async iterable of bytes, not {type(stream).__name__}")
+        size = 0
+        async with closing(aiter(chunks)) as source:
+            name = check_path(path)
+            if look:
+                await self._do(partial(_check_free, name=name), path, "written")
+            upload = self._upload(name)
             try:
-                await upload.abort()
-            except Exception:  # noqa: BLE001 - the first error is the one to raise
-                LOG.warning("what was written of %s was not removed", quote(path), exc_info=True)
-            raise
+                async with aclosing(_cut_blocks(source, self._block)) as blocks:
+                    async for block in blocks:
+                        step = upload.add if len(block) == self._block else upload.commit
+                        await self._do(partial(step, block=block), path, "written")
+                        size += len(block)
+            except BaseException:
+                try:
+                    await self._do(upload.abort, path, "written")
+                except Exception:  # noqa: BLE001 - the first error is the one to raise
+                    LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
+                raise
         return size
 
     async def _holds(self, path: str, content: bytes) -> bool:
@@ -130,34 +220,44 @@ class UploadBackend(ABC):
         return start == len(content)
 
 
-async def cut_blocks(
-    chunks: AsyncIterable[bytes], size: int, begin: Callable[[], Awaitable[None]]
-) -> AsyncGenerator[bytearray, None]:
-    """Yield a stream in blocks of `size` bytes, and then a last one that is shorter, if need be empty.
+def _get(shelf: Shelf, file: Any, start: int, end: int) -> bytes:
+    return shelf.get(file, start, end)
 
-    `begin` is called first, and the stream is closed in any case. A full block is reused for the next one.
+
+def _check_free(shelf: Shelf, name: str) -> None:
+    try:
+        shelf.find(name)
+    except PathNotFoundError:
+        return
+    raise PathTakenError(f"/{name}")
+
+
+def label(path: str) -> str:
+    """Return what an error calls a file, or all of them.
+
+    >>> label("/run-1/a"), label("")
+    ("'/run-1/a'", 'what is in it')
     """
-    source: Any = chunks
-    if not hasattr(source, "__aiter__"):
-        raise ConfigError(f"what is to be written is an async iterable of bytes, not {type(source).__name__}")
-    block, filled = bytearray(size), 0
-    async with closing(aiter(chunks)) as source:
-        await begin()
-        async for chunk in source:
-            if not isinstance(chunk, bytes):
-                raise ConfigError(f"a stream to be written yields bytes, not {type(chunk).__name__}")
-            start = 0
-            with memoryview(chunk) as new, memoryview(block) as room:
-                while start < len(new):
-                    count = min(size - filled, len(new) - start)
-                    room[filled : filled + count] = new[start : start + count]
-                    start, filled = start + count, filled + count
-                    if filled == size:
-                        yield block
-                        filled = 0
-                        # A cancellation that came while it was written takes effect here.
-                        await asyncio.sleep(0)
-    yield block[:filled]
+    return quote(path, 80) if path else "what is in it"
+
+
+async def _cut_blocks(source: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytearray, None]:
+    """Yield a stream in blocks of `size` bytes, and then a last one that is shorter, if need be empty."""
+    block = bytearray()
+    async for chunk in source:
+        if not isinstance(chunk, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a stream to be written yields bytes, not {type(chunk).__name__}")
+        start, view = 0, memoryview(chunk)
+        while start < len(chunk):
+            piece = view[start : start + size - len(block)]
+            block += piece
+            start += len(piece)
+            if len(block) == size:
+                yield block
+                block = bytearray()
+                # A cancellation that came while it was written takes effect here.
+                await asyncio.sleep(0)
+    yield block
 
 
 async def _slices(content: str | bytes) -> AsyncGenerator[bytes, None]:

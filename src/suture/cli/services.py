@@ -1,0 +1,212 @@
+"""Commands that serve until they are stopped: `suture view`, `worker`, `recover`, `proxy` and `run`."""
+
+import asyncio
+import logging
+import os
+import signal
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from suture._text import visible
+from suture.cli.files import Refusal, open_source, read_conversations, refuse_system
+from suture.cli.output import complain
+from suture.errors import ConfigError, SutureError
+from suture.profiles import get_profile
+from suture.stores import SQLiteStore
+
+if TYPE_CHECKING:
+    from suture.agent import ChatModelAgent
+    from suture.proxy import Proxy, Route
+
+_SQLITE = b"SQLite format 3\0"
+_NEEDED = "'aiohttp>=3.13' 'httptools>=0.6' 'uvicorn>=0.40'"
+
+
+def view(asked: Namespace) -> int:
+    """Write a page of a history, or of the runs in a store, to a file, or serve it to browsers here until Ctrl-C."""
+    from suture.viewer import serve, serve_store, show_history, show_run, write_page
+
+    def read() -> list[Any]:
+        shown: list[Any] = []
+        if is_store:
+            with SQLiteStore(asked.file) as store, asyncio.Runner() as runner:
+                shown += [runner.run(show_run(store, name)) for name in runner.run(store.runs())]
+        else:
+            with open_source(asked.file, asked.max_bytes) as source:
+                for conversation in read_conversations(source):
+                    messages, wire = conversation.take(asked.wire)
+                    name = ", ".join(part for part in (asked.file, conversation.title) if part)
+                    shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
+        if not shown:
+            raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)
+        return shown
+
+    is_store, verb = False, "read"
+    try:
+        if asked.file != "-":
+            with Path(asked.file).open("rb") as file:
+                is_store = file.read(len(_SQLITE)) == _SQLITE
+        verb = "written" if asked.output else "served"
+        if asked.output:
+            Path(asked.output).write_text(write_page(read()), encoding="utf-8")
+            return 0
+        if is_store:
+            server = serve_store(lambda: SQLiteStore(asked.file), port=asked.port)
+        else:
+            page = write_page(read())
+            server = serve(lambda: page, port=asked.port)
+    except OSError as error:
+        raise refuse_system(verb, error, asked.output if verb == "written" else asked.file) from None
+    except SutureError as error:
+        raise Refusal(str(error), asked.file) from None
+    with server:
+        print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
+        server.serve_forever()
+    return 0
+
+
+# --- agents ---------------------------------------------------------------------------------------
+
+
+def work(asked: Namespace) -> int:
+    """Be a worker until Ctrl-C or SIGTERM: steps that have begun may end, others go to other workers."""
+    try:
+        from temporalio.client import Client
+
+        from suture.integrations.temporal import make_worker
+    except ModuleNotFoundError as error:
+        raise Refusal(f"{error.name} is missing: pip install 'temporalio>=1.35'", "worker") from None
+    (agent,), deps = _import_agents(asked, asked.agent)
+
+    async def serve() -> None:
+        try:
+            client = await Client.connect(asked.address, namespace=asked.namespace)
+        except RuntimeError as error:
+            raise Refusal(f"there is no Temporal server: {error}", f"--address {asked.address}") from None
+        worker = make_worker(agent, client, task_queue=asked.task_queue, deps=deps)
+        loop, stopping = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, lambda: stopping.append(loop.create_task(worker.shutdown())))
+        print(f"working for {asked.agent} on task queue {worker.task_queue}", flush=True)
+        await worker.run()
+
+    try:
+        asyncio.run(serve())
+    except SutureError as error:
+        raise Refusal(str(error), "worker") from None
+    return 0
+
+
+def recover_runs(asked: Namespace) -> int:
+    """Resume every run of these agents whose process is gone; print how each came out."""
+    from suture.kernel import Outcome
+    from suture.sessions import recover
+
+    agents, deps = _import_agents(asked, *asked.agents)
+    for agent in agents:
+        if agent.checkpoint_store is None:
+            raise Refusal(f"agent {agent.name!r} has no checkpoint_store", "recover")
+    stores = {id(agent.checkpoint_store): agent.checkpoint_store for agent in agents}
+
+    async def resume() -> int:
+        failed = 0
+        for store in stores.values():
+            crew = [agent for agent in agents if agent.checkpoint_store is store]
+            for result in await recover(crew, store, deps=deps):
+                print(visible(f"{result.checkpoint_id}: {result.outcome.value}"), flush=True)
+                failed += result.outcome is Outcome.FAILED
+        return 1 if failed else 0
+
+    try:
+        return asyncio.run(resume())
+    except SutureError as error:
+        raise Refusal(str(error), "recover") from None
+
+
+def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any]], Any]":
+    """Return the agents of these names, and what their tools depend on."""
+    from suture.agent import ChatModelAgent
+    from suture.cli.talk import import_named
+
+    agents: list[Any] = [import_named(name, asked.command) for name in names]
+    for name, agent in zip(names, agents, strict=True):
+        if not isinstance(agent, ChatModelAgent):
+            raise Refusal(f"{name} is no agent, but {type(agent).__name__}", asked.command)
+    return agents, import_named(asked.deps, "--deps") if asked.deps else None
+
+
+# --- the proxy ------------------------------------------------------------------------------------
+
+
+def run_proxy(asked: Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    proxy = _load_proxy()
+    app = _make_proxy(proxy, asked, [] if asked.upstream else proxy.DEFAULT_ROUTES)
+
+    def tell(address: str) -> None:
+        for route in app.routes:
+            complain(f"{address}{route.prefix} -> {route.upstream}")
+
+    try:
+        proxy.serve(app, asked.host, asked.port, ready=tell)
+    except ConfigError as error:
+        raise Refusal(str(error), "proxy") from None
+    return 0
+
+
+def run_command(asked: Namespace) -> int:
+    """Run a command, and return its exit status."""
+    proxy = _load_proxy()
+    command: Sequence[str] = asked.arguments[1:] if asked.arguments[:1] == ["--"] else asked.arguments
+    if not command:
+        raise Refusal("there is no command to run; as in: suture run -- python agent.py")
+    try:
+        return proxy.run_command(_make_proxy(proxy, asked, proxy.routes_from(os.environ)), command, os.environ)
+    except ConfigError as error:
+        raise Refusal(str(error), "run") from None
+
+
+def _load_proxy() -> Any:
+    try:
+        from suture import proxy
+    except ModuleNotFoundError as error:
+        raise Refusal(f"{error.name} is missing: pip install {_NEEDED}", "proxy") from None
+    logging.basicConfig(level=logging.WARNING, format="suture: %(message)s")
+    return proxy
+
+
+def _make_proxy(proxy: Any, asked: Namespace, known: "Sequence[Route]") -> "Proxy":
+    """Return the proxy with the routes that are known, and what was said of each, or of all."""
+
+    def split(text: str) -> tuple[str, str]:
+        path, sign, value = text.partition("=")  # [PATH=]VALUE
+        return (path.rstrip("/"), value) if sign and path.startswith("/") else ("", text)
+
+    try:
+        routes: dict[str, Route] = {route.prefix: route for route in known}
+        routes |= {prefix: proxy.Route(prefix=prefix, upstream=url) for prefix, url in map(split, asked.upstream)}
+        for option in ("profile", "clear", "compact"):
+            for prefix, value in map(split, getattr(asked, option)):
+                if prefix and prefix not in routes:
+                    raise Refusal(f"nothing goes to {prefix}; give its --upstream", f"--{option}")
+                for name, route in routes.items():
+                    if prefix in ("", name):
+                        routes[name] = _set_rule(route, option, value)
+        records, lessons = proxy.Records(asked.report), None if asked.learn is None else proxy.Lessons(asked.learn)
+    except ConfigError as error:
+        raise Refusal(str(error)) from None
+    timing = proxy.Timing(idle=asked.timeout, max_body=asked.max_bytes)
+    shared = {"records": records, "lessons": lessons, "timing": timing, "language": asked.language}
+    return proxy.Proxy(list(routes.values()), **shared)
+
+
+def _set_rule(route: "Route", option: str, value: str) -> "Route":
+    if option == "profile":
+        return replace(route, profile=get_profile(value))
+    if not value.isdecimal() or not int(value):
+        raise Refusal(f"expected a number of tokens, found {value!r}", f"--{option}")
+    return replace(route, reduction=route.reduction._replace(**{option: int(value)}))
