@@ -25,23 +25,21 @@ HEAD = """\
 
 # Profiles
 
-A profile is what one provider accepts, as data. `suture.repair` and `suture.check` take its name as `profile=`,
-the command line as `--profile`. Without one, a wire's own provider is meant. `message` and `agentic` have no
-provider of their own: they are held to `pairing`, the rules of structure alone. A model encodes them and fits what it
-sends, see [models.md](models.md#what-is-sent). `suture.check(messages, profile="anthropic")` does the same, and only
-says what it finds.
+A profile is what one provider accepts, as data. Pass its name to `suture.repair` and `suture.check` as `profile=`, on the
+command line as `--profile`. The default is the wire's own provider. Suture's own messages, `message` and `agentic`, have no
+provider: for them the default is `pairing`, the rules of structure alone. A model encodes them and
+[fits each request](models.md#what-is-sent). `suture.check(messages, profile="anthropic")` checks that request.
 
-Each rule has an id, which findings cite, a sentence, the operation that mends it, and a source: the provider's
-own error, its reference, its validator, or a report that shows it. What a profile does not say is in
-[limits.md](limits.md). What happens to each kind of breakage is in [repair.md](repair.md).
+Each rule has an id, which findings cite, a sentence, the operation that repairs it, and a source: the provider's own error, its
+reference, its validator, or a report that shows it. [limits.md](limits.md) says what profiles cannot cover;
+[repair.md](repair.md) shows each repair.
 """
 
 EXTEND = """\
 ## A profile of your own
 
-A server of your own, a gateway, a stricter clone: `Profile.extend` takes a profile and changes what is different.
-`ids` is another form of ids (`None` asks nothing of them), `names` the pattern of a tool's name, `rules` are more
-rules, `without` are the ids of rules that do not hold.
+If your server, or a gateway, has other rules than a provider, change a profile with `Profile.extend`: `ids` is another form of
+ids (`None` allows any), `names` the pattern of tool names, `rules` adds rules, `without` removes them by id.
 
 ```python
 import suture
@@ -79,11 +77,11 @@ print(suture.check(history).acceptable, fixed.report.findings[0].rule)
 True gateway.tool-then-user
 ```
 
-`repair`, `check`, `Repairer` and [models](models.md#settings) take a `Profile` wherever they take a name. A rule names
-problems from [the table](#operations), with their operation or with `unrepairable`: then it is told, and nothing is
-done. A rule with the id of an old one takes its place.
+`repair`, `check`, `Repairer` and [models](models.md#settings) take a `Profile` wherever they take a name. A rule names problems from
+[the table](#operations), with their operation, or with `unrepairable` to report them only. A rule with the id of an old one
+replaces it.
 
-What cannot be is an error when the profile is made:
+A wrong profile is an error at once:
 
 ```python
 def attempt(**changes):
@@ -121,7 +119,7 @@ MEANINGS = {
     Operation.TEXT_FIRST: "Everything but the calls is put before the calls.",
     Operation.RESULTS_FIRST: "Results are put before everything else in their message.",
     Operation.PROMOTE_MEDIA: "Media in a result go into a user message after the last result of the turn.",
-    Operation.DROP_EMPTY: "What says nothing is left out.",
+    Operation.DROP_EMPTY: "Empty messages, fields and texts are left out.",
     Operation.DROP_THINKING: "Thinking that a cut stream left behind is left out.",
     Operation.ORDER_RESULTS: "Results are put in the order of their calls.",
     Operation.REPLACE_TEXT: "Half a character becomes U+FFFD.",
@@ -150,7 +148,7 @@ def _overview() -> Iterator[str]:
 def _operations() -> Iterator[str]:
     yield "## Operations"
     yield ""
-    yield "The list is closed. A rule names problems, and each problem has one operation."
+    yield "A rule names problems, and each problem has one operation."
     yield ""
     yield "| operation | what it does | problems |"
     yield "|---|---|---|"
@@ -181,7 +179,7 @@ def _facts(profile: Profile) -> Iterator[str]:
     if profile.field:
         yield f"- Field on a message with calls: `{profile.field}`"
     if not profile.reads_compacted:
-        yield "- What stands before a compaction of the provider's own is ignored, and not billed."
+        yield "- Messages before the provider's own compaction are ignored, and not billed."
     if profile.system_outside:
         yield "- System messages are sent outside of the list."
     if not profile.adjacent:

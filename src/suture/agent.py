@@ -580,7 +580,7 @@ def _check_model(model: Any) -> None:
     wire = get_chat_wire(model.wire)
     profile = get_profile(model.profile)
     if not wire.native and not profile.speaks_of(wire.name):
-        raise ConfigError(f"profile {profile.name} does not speak of {wire.name} messages")
+        raise ConfigError(f"profile {profile.name} has no rules for {wire.name} messages")
 
 
 def _kind(value: object) -> str:

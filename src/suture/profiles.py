@@ -262,7 +262,7 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
     for rule in new:
         for name in rule.wires:
             if name not in profile.wires:
-                raise ConfigError(f"rule {rule.id}: {profile.name} does not speak of the wire {name!r}")
+                raise ConfigError(f"rule {rule.id}: {profile.name} has no rules for the wire {name!r}")
         wires = [get_wire(name) for name in rule.wires or profile.wires if name not in GUESTS]
         for problem in rule.problems:
             unable = [wire.name for wire in wires if problem not in wire.operations]

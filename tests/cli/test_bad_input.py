@@ -272,7 +272,7 @@ def test_a_profile_that_does_not_speak_of_the_messages_is_told_with_the_line(tmp
     path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(contents)}\n", encoding="utf-8")
     done = run("check", "--profile", "mistral", path)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    assert done.err.startswith(f"suture: {path}, line 2: profile mistral does not speak of gemini messages")
+    assert done.err.startswith(f"suture: {path}, line 2: profile mistral has no rules for gemini messages")
 
 
 def test_messages_of_more_than_one_meaning_are_refused_with_the_option_that_helps(tmp_path: Path):

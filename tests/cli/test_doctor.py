@@ -225,4 +225,4 @@ def test_the_sessions_of_all_agents_are_found(
 def test_what_is_no_session_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
     assert main(["doctor", str(write(tmp_path / "x.jsonl", [{"a": 1}]))]) == 2
-    assert "no session of an agent that is known" in capsys.readouterr().err
+    assert "not a session of a known agent" in capsys.readouterr().err

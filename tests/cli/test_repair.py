@@ -130,7 +130,7 @@ def test_what_cannot_be_mended_ends_with_1_is_told_on_one_line_and_is_still_writ
     done = run("repair", "--profile", "bedrock", "--wire", "bedrock", write_json(path, _bedrock(UNMENDABLE)))
     assert done.status == 1
     assert done.err.count("\n") == 1
-    assert done.err.startswith(f"suture: {path}, message 1: not mended: illegal-name; ")
+    assert done.err.startswith(f"suture: {path}, message 1: not repaired: illegal-name; ")
     assert json.loads(done.out) == _bedrock(UNMENDABLE)
 
 

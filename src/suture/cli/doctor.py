@@ -106,7 +106,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
     known = recognise_format(lines)
     if known is None:
         if asked.paths:
-            raise Refusal("no session of an agent that is known", str(path))
+            raise Refusal("not a session of a known agent", str(path))
         return
     try:
         yield Examined(path, known.name, *_repair_file(known, lines, asked.language))

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
+from textwrap import fill
 from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
@@ -31,11 +32,13 @@ _LONGEST_LINE = 500
 _LONGEST_NAME = 200
 
 _ABOUT = """\
-Agent histories that never break: find and mend what a provider would refuse in a conversation
-with tool calls, take tool output out of it that is too long or too old, or talk to an agent.
+Agent histories that never break: find and repair what a provider would refuse
+in a conversation with tool calls, take out tool output that is too long or too
+old, or talk to an agent.
 
-FILE holds messages of any provider, as a JSON array, as an object with messages, input or contents,
-or as JSON Lines with one message or one conversation a line. - is standard input."""
+FILE holds the messages of any provider: a JSON array, an object with messages,
+input or contents, or JSON Lines with one message or one conversation a line.
+- is standard input."""
 
 _COMMANDS = {
     "check": (
@@ -47,7 +50,7 @@ _COMMANDS = {
     "repair": (
         "repair:run_repair",
         "Make a history acceptable, and write it in the form it came in.",
-        ("0 acceptable now", "1 something could not be mended"),
+        ("0 acceptable now", "1 something could not be repaired"),
         (
             "repair conversation.json -o repaired.json",
             "repair --report findings.jsonl - < log.jsonl > repaired.jsonl",
@@ -57,67 +60,67 @@ _COMMANDS = {
     ),
     "reduce": (
         "reduce:run",
-        "Take tool output that is too long or too old out of a history, and keep it in files.",
+        "Take out tool output that is too long or too old, and keep it in files.",
         ("0 reduced, or nothing to reduce", "1 a plan has something to reduce"),
         (
             "reduce --max-tokens 50000 conversation.json",
-            "reduce --max-tokens 50000 --save-to outputs conversation.json -o reduced.json",
+            "reduce --save-to outputs conversation.json -o reduced.json",
         ),
     ),
     "convert": (
         "convert:run",
-        "Write a history as another provider has it, and name what could not cross. Nothing is repaired.",
+        "Write a history for another provider, and name what its format cannot express. Nothing is repaired.",
         ("0 all of it", "1 something was lost"),
-        ("convert --from openai-chat --to anthropic conversation.json -o converted.json",),
+        ("convert --to anthropic conversation.json -o converted.json",),
     ),
     "chat": (
         "chat:run",
         "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is.",
-        ("0; if the input is no terminal:", "1 the last turn failed", "130 it was stopped"),
-        ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search --history talk.json"),
+        ("0", "1 the last turn failed (only if the input is no terminal)", "130 it was stopped (likewise)"),
+        ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search"),
     ),
     "completion": (
         "main:print_completion",
-        "Print what makes a shell complete commands and options.",
+        "Print a script that lets your shell complete commands and options.",
         ("0",),
         ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
     ),
     "view": (
         "services:view",
-        "Look at a history, or at the runs in a store, in a browser: turns, messages, findings, rewrites, tokens.",
+        "Look at a history, or at the runs in a store, in a browser.",
         ("0 the page was written, or the server was stopped",),
         ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
     ),
     "worker": (
         "services:work",
-        "Do the steps of an agent's runs that Temporal keeps going, until it is stopped.",
+        "Do the steps of an agent's runs that Temporal schedules, until you stop it.",
         ("0 it was stopped",),
-        ("worker my_agents:support", "worker my_agents:support --address temporal:7233 --deps my_agents:services"),
+        ("worker my_agents:support", "worker my_agents:support --address temporal:7233"),
     ),
     "recover": (
         "services:recover_runs",
-        "Go on with the runs of these agents that dead processes left. What is alive, or waits, is left alone.",
-        ("0 all that were left have ended or wait", "1 one failed"),
+        "Resume the runs of these agents that dead processes left. Runs that are alive or wait are left alone.",
+        ("0 every run has ended or waits", "1 a run failed"),
         ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
     ),
     "proxy": (
         "services:run_proxy",
-        "Pass requests on to a provider, with the histories in them repaired, for programs in any language.",
+        "Repair the histories in requests on their way to a provider, for programs in any language.",
         ("0 it was stopped",),
         (
             "proxy --upstream https://api.openai.com",
-            "proxy --upstream /claude=https://api.anthropic.com --upstream /ds=https://api.deepseek.com --port 9000",
+            "proxy --upstream /claude=https://api.anthropic.com --port 9000",
         ),
     ),
     "run": (
         "services:run_command",
-        "Run a command whose requests to a provider go through a proxy of its own.",
-        ("that of the command",),
+        "Run a command, and send its requests to a provider through a proxy of its own.",
+        ("the command's own",),
         ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
     ),
     "doctor": (
         "doctor:run",
-        "Read the sessions that coding agents left, torn or not, and say what is broken in them.",
+        "Say what is broken in the sessions that coding agents left on this machine.",
         ("0 all are sound", "1 something is broken"),
         ("doctor", "doctor --fix ~/.claude/projects/-home-me-project/session.jsonl"),
     ),
@@ -205,7 +208,10 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of printing its usage and leaving."""
 
     def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message}{_suggest(message)} (see {self.prog} --help)")
+        suggestion = _suggest(message)
+        if suggestion:  # the list of all choices would hide it
+            message = message.partition(" (choose from")[0]
+        raise Refusal(f"{message}{suggestion} (see {self.prog} --help)")
 
 
 def _suggest(message: str) -> str:
@@ -260,7 +266,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     examples = [example for *_, (example, *_) in _COMMANDS.values()]
     parser = _Parser(prog="suture", **_texts(_ABOUT, (), examples))
-    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and leave")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, (_, about, statuses, examples) in _COMMANDS.items():
         command = commands.add_parser(name, help=about, **_texts(about, statuses, examples))
@@ -272,11 +278,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict[str, Any]:
-    wrong = "2 the input cannot be read, the output cannot be written, or the command was wrong"
+    wrong = "2 wrong arguments, or a file that cannot be read or written"
     status = "\n  ".join(["exit status:", *statuses, wrong]) + "\n\n" if statuses else ""
     shown = "\n  suture ".join(["examples:", *examples])
     return {
-        "description": about,
+        "description": "\n".join(fill(line, 79) for line in about.splitlines()),
         "epilog": f"{status}{shown}",
         "formatter_class": argparse.RawDescriptionHelpFormatter,
         "allow_abbrev": False,
@@ -314,14 +320,14 @@ def _option(*flags: str, **settings: Any) -> _Option:
     return flags, settings
 
 
-_HISTORIES = "histories, folders of them, or patterns; - (and nothing at all) for standard input"
+_HISTORIES = "histories, folders of them, or patterns; standard input for - and without FILE"
 _LARGEST = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
 _TAIL = "calls at the end without a result are answered (the default) or left open"
 _ORPHANS = "a result without a call is kept as user text (the default) or dropped"
 _COUNTING = "how tokens are counted: characters (a token has four; the default), or exactly, as o200k_base"
 _EXCLUDED = "leave the output of this tool alone; may be given again"
 _COMPACT = "bring the whole history under so many tokens, without a model"
-_READING = "the tool that the model is told to read saved output with (default read_file)"
+_READING = "the tool with which the model can read saved output (default read_file)"
 _MODEL = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)"
 _SERVER = "the Temporal server (default localhost:7233)"
 _HOST = "where to listen (default 127.0.0.1: this machine alone)"
@@ -329,9 +335,9 @@ _TOOLS = "a tool, a function, or a list of them; may be given again"
 
 _UPSTREAM = "where requests go, or those below PATH; may be given again (default: /openai, /anthropic and /gemini)"
 _WHOSE = f"whose rules hold, if not those of the upstream and the model: {', '.join(PROFILES)}"
-_LEARN = "repair what is refused by a stricter rule, send it again, and remember that"
+_LEARN = "on a refusal, repair by a stricter rule, send again, and remember the rule here"
 _SILENCE = "how long an upstream may be silent (default 600)"
-_PASSED = "pass a body above N bytes on without a look (default 67108864)"
+_PASSED = "pass on a body above N bytes unread (default 67108864)"
 _SESSIONS = "session files, or folders of them (default: those of Claude Code, Codex, pi and opencode)"
 
 _FILE = (
@@ -351,7 +357,7 @@ _RULES = (
     _PROFILE,
     _option("--tail", choices=("cancel", "keep"), default="cancel", help=_TAIL),
 )
-_LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that are put in")
+_LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that suture adds")
 _OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
 
 _MANY_PATHS: dict[str, Any] = {"metavar": "[PATH=]N", "action": "append", "default": []}
@@ -392,7 +398,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         _option("--save-to", group="fate", metavar="DIR", help="save there what leaves the history"),
         _option("--discard", group="fate", action="store_true", help="save nothing: old output is cleared for good"),
         _option("--read-tool", metavar="NAME", dest="read_file_tool_name", type=_tool_name, help=_READING),
-        _option("--root", metavar="DIR", help="how the model is told where DIR is, if not as --save-to has it"),
+        _option("--root", metavar="DIR", help="the path of DIR as the model sees it (default: that of --save-to)"),
         _option("--json", action="store_true", help="print plans as one JSON object per conversation"),
         _option("--plan", action="store_true", help="print what would be done and change nothing"),
         *(_LANGUAGE, _OUTPUT),
@@ -407,14 +413,15 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "chat": (
         _option("--model", metavar="M", default="local", help=_MODEL),
         _option("--tools", metavar="MODULE:NAME", action="append", default=[], help=_TOOLS),
-        _option("--instruction", metavar="TEXT", default="", help="what the model is told before everything else"),
+        _option("--instruction", metavar="TEXT", default="", help="the system prompt"),
         _option("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there"),
         _option("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2]),
         _option("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens"),
     ),
     "completion": (_option("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
     "view": (
-        *(*_FILE, _WIRE, _PROFILE),
+        _option("file", metavar="FILE", help="a history (- for standard input), or a store's database"),
+        *(_FILE[1], _WIRE, _PROFILE),
         _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),
         _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
     ),

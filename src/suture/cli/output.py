@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -32,6 +32,7 @@ _NEW_FILE = 0o666
 _SHORT = 12
 _MANY, _INTERVAL = 100, 0.1
 _STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", MERGED: "yellow", GONE: "red"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _LEGEND = {
     INSERTED: "inserted",
     MOVED: "moved",
@@ -248,6 +249,15 @@ class Screen:
         else:
             self._console.print(_text(visible(text), style))
 
+    def diff(self, lines: Iterable[str]) -> None:
+        """Show the lines of a unified diff."""
+        for line in lines:
+            if self._console is None:
+                self._write_line(line)
+                continue
+            style = "bold" if line.startswith(("+++", "---")) else _DIFF_STYLES.get(line[:1], "")
+            self._console.print(_text(visible(line), style), soft_wrap=True)
+
     def head(self, text: str) -> None:
         """Show the title of what follows."""
         shown = visible(text)
@@ -269,8 +279,7 @@ class Screen:
         if count:
             self._console.print(_table_of_findings(report))
         for item in report.displaced:
-            about = f"displaced ({item.reason}): message {item.index}, {item.call_id or item.name}"
-            self.say(f"{about}, {plural(item.length, 'character')}", "dim")
+            self.say(str(item), "dim")
 
     def plan(self, plan: "Plan[Any]", title: str = "") -> None:
         """Show what leaves a history, where it goes, and what that frees."""
@@ -338,7 +347,7 @@ def _table_of_findings(report: Report) -> "Table":
         {"header": "#", "justify": "right", "no_wrap": True},
         {"header": "what was wrong", "overflow": "fold", "max_width": 18},
         {"header": "the provider's rule, and its source", "overflow": "fold"},
-        {"header": "what is done", "overflow": "fold", "max_width": 22},
+        {"header": "what a repair does", "overflow": "fold", "max_width": 22},
     )
     known: set[str] = set()
     for finding in report.findings:
@@ -350,7 +359,7 @@ def _table_of_findings(report: Report) -> "Table":
         source = "" if finding.rule in known else f" [{finding.source}]"
         rule.append(f"\n{finding.rule}{source}", "dim")
         known.add(finding.rule)
-        done = _text(visible(finding.done), "green") if finding.mended else _text("NOT MENDED", "bold red")
+        done = _text(visible(finding.done), "green") if finding.mended else _text("NOT REPAIRED", "bold red")
         table.add_row(str(finding.index), wrong, rule if finding.rule else "", done)
     return table
 

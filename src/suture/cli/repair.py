@@ -1,6 +1,6 @@
 """`suture check` says what a provider would refuse; `suture repair` writes the history repaired, in its old form.
 
-Exit status 0 if nothing was found, or all was mended; else 1. What `check` finds is shown as it is found on a terminal;
+Exit status 0 if nothing was found, or all was repaired; else 1. `check` shows what it finds at once on a terminal;
 in a pipe nothing is written unless the whole input could be read. `repair` writes each line as it comes if it writes to
 standard output, and lines that need no repair byte for byte. What it does is shown on standard output if the history
 goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from difflib import unified_diff
 from pathlib import Path
@@ -92,7 +92,7 @@ def run_repair(asked: Namespace) -> int:
     targets = _choose_targets(asked, files)
     status = 0
     for file, target in zip(files, targets, strict=True):
-        one = Namespace(**{**vars(asked), "file": file, "output": target})
+        one = Namespace(**{**vars(asked), "file": file, "output": target, "several": len(files) > 1})
         _check_paths(one)
         status = max(status, _repair_file(one))
     return status
@@ -149,6 +149,7 @@ class _Job:
         self._asked = asked
         self._outputs = Outputs(stack)
         self._history = self._outputs.open(asked.output, live=asked.output is None)
+        self._diff = self._outputs.screen(self._history) if asked.diff else None
         self._report = self._outputs.open(asked.report) if asked.report is not None else None
         quiet = asked.quiet or asked.diff or asked.report == "-"
         self._screen = None if quiet else self._outputs.screen_beside(asked.output)
@@ -171,13 +172,17 @@ class _Job:
                 language=asked.language,
             )
             given = conversation.give(taken, repaired.messages)
-            self._history.write(_diff(conversation, given) if asked.diff else conversation.encode(given))
+            if self._diff is not None:
+                self._diff.diff(_compare_fields(conversation, given))
+            else:
+                self._history.write(conversation.encode(given))
         if self._report is not None:
             record = {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
             self._report.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if self._screen is not None and not repaired.report.acceptable:
             with self._progress.paused():
-                self._show(self._screen, conversation.title, taken, repaired)
+                title = _name(conversation) if asked.several else conversation.title
+                self._show(self._screen, title, taken, repaired)
         self._count(conversation, repaired)
         self._progress.step()
 
@@ -191,12 +196,13 @@ class _Job:
     def finish(self) -> None:
         """Let everything be seen at once."""
         self._progress.close()
+        if self._asked.in_place and not self.changed and not self._passed:
+            return  # the file stays as it is, and there is nothing to say
         if self._screen is not None:
             count = self._progress.count
             line = f"{plural(count, 'conversation')}, {self.changed} changed"
             self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
-        if not self._asked.in_place or self.changed or self._passed:  # else the file stays as it is
-            self._outputs.publish()
+        self._outputs.publish()
 
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
@@ -211,18 +217,22 @@ class _Job:
         if repaired.unresolved and not self.unresolved:
             finding = repaired.unresolved[0]
             places = [place for place in (conversation.title, f"message {finding.index}") if place]
-            self.first_unresolved = f"{', '.join(places)}: not mended: {finding.problem}; {finding.says}"
+            self.first_unresolved = f"{', '.join(places)}: not repaired: {finding.problem}; {finding.says}"
         self.unresolved += len(repaired.unresolved)
 
 
-def _diff(conversation: Conversation, given: list[Any]) -> bytes:
+def _name(conversation: Conversation) -> str:
+    return ", ".join(part for part in (conversation.file, conversation.title) if part)
+
+
+def _compare_fields(conversation: Conversation, given: list[Any]) -> Iterable[str]:
     """Return what a repair changes, as a unified diff of the messages, one field a line."""
-    name = ", ".join(part for part in (conversation.file, conversation.title) if part)
+    name = _name(conversation)
     old, new = (
-        "".join(f"{json.dumps(each, indent=1, ensure_ascii=False)}\n" for each in side).splitlines(keepends=True)
+        [line for each in side for line in json.dumps(each, indent=1, ensure_ascii=False).split("\n")]
         for side in (conversation.stored, given)
     )
-    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}")).encode(errors="backslashreplace")
+    return unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
 
 
 def _check_paths(asked: Namespace) -> None:

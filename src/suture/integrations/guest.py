@@ -200,7 +200,7 @@ def announce(report: Report, options: GuestOptions) -> None:
 
 def _line(finding: Finding) -> str:
     call = "".join([f" {visible(word)}" for word in (finding.name, finding.call_id) if word])
-    return f"message {finding.index}: {finding.problem}{call}: {visible(finding.done) or 'not mended'}"
+    return f"message {finding.index}: {finding.problem}{call}: {visible(finding.done) or 'not repaired'}"
 
 
 def _trace_span(name: str, attributes: Mapping[str, Any]) -> None:

@@ -77,7 +77,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         self.model, self.wire, self.timeout = model, wire, timeout
         profile = get_profile(settings.get("profile") or self.codec_name)
         if not profile.speaks_of(self.codec_name):
-            raise ConfigError(f"profile {profile.name} does not speak of {self.codec_name} messages")
+            raise ConfigError(f"profile {profile.name} has no rules for {self.codec_name} messages")
         self.profile, self.rules = profile.name, profile
         self.codec: Codec = get_codec(self.codec_name, field=profile.field)
         self.streaming = settings.get("streaming", True)

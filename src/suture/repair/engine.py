@@ -215,7 +215,7 @@ def make_walks(
     if not walks and wanted is not None:
         names = " or ".join(each.name for each in wires)
         raise ConfigError(
-            f"profile {wanted.name} does not speak of {names} messages; it knows {', '.join(wanted.wires)}"
+            f"profile {wanted.name} has no rules for {names} messages, only for {', '.join(wanted.wires)}"
         )
     return walks
 

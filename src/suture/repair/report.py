@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from suture._text import plural
 from suture.repair.texts import visible
 
 _CELL = 64
@@ -67,6 +68,11 @@ class Displaced(msgspec.Struct, frozen=True, kw_only=True):
             f"Displaced(index={self.index}, call_id={self.call_id!r}, name={self.name!r}, "
             f"reason={self.reason!r}, length={self.length})"
         )
+
+    def __str__(self) -> str:
+        """Say it to a person; never the content."""
+        who = visible(self.call_id or self.name)
+        return f"displaced ({self.reason}): message {self.index}, {who}, {plural(self.length, 'character')}"
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,14 +139,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             return head + "acceptable"
         count = len(self.findings)
         lines = [head + ("1 finding" if count == 1 else f"{count} findings")]
-        rows = [("#", "problem", "call", "rule", "done")]
+        rows = [("#", "problem", "call", "rule", "repair")]
         rows += [
             (
                 str(item.index),
                 item.problem,
                 visible(item.call_id)[:_CELL],
                 item.rule,
-                visible(item.done) or "NOT MENDED",
+                visible(item.done) or "NOT REPAIRED",
             )
             for item in self.findings
         ]
@@ -149,7 +155,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             lines.append("  ".join(["", *cells]).rstrip())
         lines += [f"  {rule}: {says} [{source}]" for rule, says, source in _rules(self.findings)]
-        lines += [f"  displaced: {item!r}" for item in self.displaced]
+        lines += [f"  {item}" for item in self.displaced]
         return "\n".join(lines)
 
 

@@ -101,7 +101,9 @@ class Terminal(ABC):
 class Tmux(Terminal):
     """A pane of tmux: what is seen is what its terminal emulator makes of it."""
 
-    def __init__(self, command: Sequence[str], directory: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], directory: Path, variables: Mapping[str, str], columns: int = COLUMNS
+    ) -> None:
         self._home = Path(mkdtemp(prefix="suture-tmux-"))  # the path of a socket must be short
         self._socket = str(self._home / "socket")
         self._variables = environment(LC_ALL="C.UTF-8", TMUX=None, **variables)
@@ -114,7 +116,7 @@ class Tmux(Terminal):
         around = (
             f"trap : INT; {wait_for} begin; {shlex.join(program)}; echo $? > {self._home}/status; {wait_for} -S ended"
         )
-        size = ["-x", str(COLUMNS), "-y", str(ROWS), "-c", str(directory)]
+        size = ["-x", str(columns), "-y", str(ROWS), "-c", str(directory)]
         self._tmux("-f", "/dev/null", "-u", "new-session", "-d", *size, f"{around}; {wait_for} never")
         self._tmux("pipe-pane", "-O", f"cat > {shlex.quote(str(pipe))}")
         self._tmux("wait-for", "-S", "begin")
@@ -141,7 +143,11 @@ class Tmux(Terminal):
         self._tmux("paste-buffer", "-p")
 
     def screen(self) -> str:
-        shown = self._tmux("capture-pane", "-p", "-J", "-S", "-")
+        return self.rows("-J")
+
+    def rows(self, *options: str) -> str:
+        """Return all rows that were shown so far; with `-J` those that one line was wrapped into are one."""
+        shown = self._tmux("capture-pane", "-p", "-S", "-", *options)
         return "\n".join(line.rstrip() for line in shown.splitlines()).rstrip("\n") + "\n"
 
     def wait(self) -> int:

@@ -1,0 +1,182 @@
+"""What a person sees in a terminal of 80 columns, and what a pipe gets: captures of one session with many commands.
+
+The captures are `tests/cli/captures/*.txt`. After a change that is meant, write them anew with
+`SUTURE_WRITE_CAPTURES=1 pytest tests/cli/test_eighty_columns.py`, and read the difference.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from suture.cli.main import _COMMANDS
+from tests.cli.chat.terminal import Tmux
+from tests.cli.program import COMMAND, DANGLING, GOOD, STOP, USER, result, run, turn, write_json, write_lines
+from tests.cli.test_doctor import CLAUDE
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+CAPTURES = Path(__file__).with_name("captures")
+PROGRAM = """\
+import json, os, sys
+from suture.cli import main
+
+for arguments, variables in json.load(sys.stdin):
+    print("$", *(f"{name}={value}" for name, value in variables.items()), "suture", *arguments, flush=True)
+    before = dict(os.environ)
+    os.environ.update(variables)
+    print(f"[{main(arguments)}]", flush=True)
+    os.environ.clear()
+    os.environ.update(before)
+"""
+"""Runs one command after the other in one process, on the terminal that it was started in."""
+
+COMMANDS = [
+    "check good.json",
+    "check broken.json",
+    "check logs good.json",
+    "check -q broken.json",
+    "check torn.jsonl",
+    "check mixed.jsonl",
+    "check --keep-going mixed.jsonl",
+    "check missing.json",
+    "check --json broken.json",
+    "repair logs",
+    "repair --in-place logs",
+    "repair --diff broken.json",
+    "repair -q broken.json -o repaired.json",
+    "repair crossed.json -o repaired.json",
+    "repair torn.jsonl -o repaired.jsonl",
+    "reduce --plan --max-tokens 5 --keep 0 good.json",
+    "view broken.json -o page.html",
+    "doctor session.jsonl",
+    "doctor good.json",
+    "chekc good.json",
+    "check --profle mistral good.json",
+    "check --wire antropic good.json",
+]
+COLOURS = [
+    (["check", "broken.json"], {"NO_COLOR": "1"}),
+    (["check", "broken.json", "--color", "never"], {}),
+    (["check", "broken.json", "--color", "always"], {"NO_COLOR": "1"}),
+    (["repair", "--diff", "broken.json"], {}),
+    (["repair", "--diff", "broken.json", "--color", "never"], {}),
+]
+"""What is looked at with its colours."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with histories, good and broken, which is where commands are run."""
+    (tmp_path / "logs" / "old").mkdir(parents=True)
+    write_json(tmp_path / "good.json", GOOD)
+    write_json(tmp_path / "broken.json", DANGLING)
+    write_json(tmp_path / "logs" / "a.json", GOOD)
+    write_json(tmp_path / "logs" / "old" / "b.json", DANGLING)
+    crossed = [USER, turn("call_1", "call_2"), STOP, result("call_2"), result("call_9", "lost")]
+    write_json(tmp_path / "crossed.json", crossed)
+    write_lines(tmp_path / "session.jsonl", CLAUDE)
+    torn = write_lines(tmp_path / "torn.jsonl", GOOD)
+    torn.write_bytes(torn.read_bytes() + b'{"role": "user", "content": "And no')
+    lines = [json.dumps(GOOD), "{not json}", '"a text"', json.dumps(DANGLING)]
+    (tmp_path / "mixed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Session:
+    """A terminal in which commands were run, one after the other."""
+
+    def __init__(self, commands: list[tuple[list[str], dict[str, str]]], folder: Path) -> None:
+        asked = write_json(folder / "commands", commands)
+        python = [sys.executable, "-c", PROGRAM]
+        variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        terminal = Tmux(["sh", "-c", f"{shlex.join(python)} < {asked}"], folder, variables, columns=80)
+        try:
+            assert terminal.wait() == 0
+            self.seen = terminal.rows()
+            self.unwrapped = terminal.screen()
+            self.coloured = terminal.rows("-e")
+        finally:
+            terminal.close()
+        asked.unlink()
+
+
+def compare_with_capture(name: str, text: str) -> None:
+    """Compare a text with a capture, or write it anew where that was asked for."""
+    path = CAPTURES / f"{name}.txt"
+    if "SUTURE_WRITE_CAPTURES" in os.environ:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_commands_look_as_captured_at_eighty_columns(folder: Path):
+    session = Session([(command.split(), {}) for command in COMMANDS], folder)
+    compare_with_capture("terminal", session.seen)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_pipe_gets_the_same_as_plain_lines():
+    parts: list[str] = []
+    for command in COMMANDS:
+        done = run(*command.split())
+        parts.append(f"$ suture {command}\n{done.out}{done.err}[{done.status}]\n")
+    compare_with_capture("pipe", "".join(parts))
+
+
+def test_no_line_of_any_help_is_wider_than_eighty_columns(folder: Path):
+    session = Session([(["--help"], {}), *(([command, "--help"], {}) for command in _COMMANDS)], folder)
+    assert session.seen == session.unwrapped
+    assert session.seen.count("usage: suture") == 1 + len(_COMMANDS)
+
+
+def test_colours_follow_the_option_the_variables_and_the_terminal(folder: Path):
+    shown = re.split(r"(?m)^\$ .*\n", Session(COLOURS, folder).coloured)[1:]
+    green = [bool(re.search(r"\x1b\[(?:\d+;)*32m", text)) for text in shown]
+    assert green == [False, False, True, True, False]
+    assert '\x1b[32m+ "role": "tool",' in shown[3]
+    assert '\n+ "role": "tool",' in shown[4]
+    assert "FORCE_COLOR" not in os.environ
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest, folder: Path) -> Iterator[Tmux]:
+    """Yield a shell in a terminal, in which `suture` is the command."""
+    name: str = request.param
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "suture"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    variables = {"PATH": path, "PS1": "> ", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(folder)}
+    quiet = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
+    terminal = Tmux([name, *quiet], folder, variables, columns=80)
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize(
+    ("shell", "load"),
+    [
+        ("bash", 'eval "$(suture completion bash)"'),
+        ("zsh", 'autoload -U compinit; compinit -u; eval "$(suture completion zsh)"'),
+        ("fish", "suture completion fish | source"),
+    ],
+    indirect=["shell"],
+    ids=["bash", "zsh", "fish"],
+)
+def test_a_shell_completes_commands_and_options(shell: Tmux, load: str):
+    shell.enter(f"{load}; echo loa''ded")
+    shell.see("loaded")
+    shell.type("suture rep\t")
+    shell.see("suture repair")
+    shell.type("--in-\t")
+    shell.see("suture repair --in-place")
