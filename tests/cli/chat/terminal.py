@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -83,12 +83,16 @@ class Terminal(ABC):
 
     def see(self, text: str, times: int = 1) -> str:
         """Wait until `text` is shown so many times; return all that is shown then."""
+        self.wait_until(lambda: self.screen().count(text) >= times, repr(text))
+        return self.screen()
+
+    def wait_until(self, is_shown: Callable[[], bool], what: str) -> None:
+        """Wait until something is shown."""
         deadline, goes_on = monotonic() + TIMEOUT, True
-        while (shown := self.screen()).count(text) < times:
-            assert goes_on, f"it ended, and did not show {text!r}:\n{shown}"
-            assert monotonic() < deadline, f"waited for {text!r}, saw:\n{shown}"
+        while not is_shown():
+            assert goes_on, f"it ended, and did not show {what}:\n{self.screen()}"
+            assert monotonic() < deadline, f"waited for {what}, saw:\n{self.screen()}"
             goes_on = self._more(deadline - monotonic())
-        return shown
 
     def say(self, text: str) -> str:
         """Type a line; return what is shown behind it up to the next prompt."""

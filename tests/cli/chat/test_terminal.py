@@ -123,14 +123,19 @@ def test_ctrl_c_at_the_prompt_clears_the_line(harbour: Harbour):
 
 
 def test_a_ctrl_c_that_comes_the_moment_a_letter_is_shown_is_not_lost(harbour: Harbour):
-    terminal = Bare(harbour.command("--history", "talk.json"), harbour.directory, {})
+    terminal = Bare(harbour.command("--history", "talk.json"), harbour.directory, {"PROMPT_TOOLKIT_NO_CPR": "1"})
+
+    def prompts() -> list[bytes]:
+        """Return what was written behind the beginning of each prompt: a prompt is drawn anew when it is left."""
+        return terminal.raw.split(b"\x1b[?2004h")[1:]
+
     try:
         for number in range(1, 11):
-            terminal.see("you>", number)
+            terminal.wait_until(lambda at=number: len(prompts()) == at and b"you>" in prompts()[-1], "the prompt")
             terminal.type("x")
-            terminal.see("you> x", number)
+            terminal.wait_until(lambda: b"x" in prompts()[-1], "the letter")
             terminal.press("C-c")
-        terminal.see("you>", 11)
+        terminal.wait_until(lambda: len(prompts()) == 11, "the last prompt")
     finally:
         terminal.close()
 
