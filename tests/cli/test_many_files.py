@@ -60,6 +60,37 @@ def test_several_files_are_repaired_in_place_or_into_a_folder(folder: Path, tmp_
     assert (folder / "good.json").read_bytes() == good
 
 
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(folder: Path):
+    bad, broken = folder / "a.json", folder / "below" / "broken.json"
+    write_json(bad, {"no": "history"})
+    for asked in (["check", bad, broken], ["repair", "--in-place", folder / "none.json", bad, broken]):
+        done = run(*asked)
+        assert done.status == 2
+        assert f"{bad}: an object without messages" in done.err
+    assert run("check", broken).status == 0
+    assert json.loads(bad.read_bytes()) == {"no": "history"}
+
+
+def test_hidden_files_of_a_folder_are_left_out(folder: Path):
+    (folder / ".venv").mkdir()
+    write_json(folder / ".venv" / "package.json", {"no": "history"})
+    assert run("check", folder).out.splitlines()[-1].startswith("2 conversations")
+
+
+@pytest.mark.parametrize("command", [["repair"], ["convert", "--to", "anthropic"], ["view"]])
+def test_what_goes_to_dev_stdout_goes_where_standard_output_goes(command: list[str], folder: Path):
+    log = folder / "log"
+    with log.open("wb") as out:
+        out.write(b"before\n")
+        out.flush()
+        asked = [sys.executable, "-m", "suture.cli", *command, folder / "good.json", "-o", "/dev/stdout"]
+        subprocess.run(asked, stdout=out, check=True, timeout=TIMEOUT, env=environment())
+        out.write(b"after\n")
+    lines = log.read_bytes().splitlines()
+    assert (lines[0], lines[-1]) == (b"before", b"after")
+    assert len(lines) > 2
+
+
 def test_several_files_need_a_place_to_go(folder: Path):
     assert "--in-place" in run("repair", folder).err
     assert run("repair", "--in-place", "-").status == 2

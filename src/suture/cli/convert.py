@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import HOLDERS, Conversation, Layout, open_source, read_conversations
-from suture.cli.output import Outputs, complain, progress_on
+from suture.cli.files import HOLDERS, Conversation, Layout, complain, open_source, read_conversations
+from suture.cli.output import Outputs, progress_on
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
@@ -63,6 +63,7 @@ def run(asked: Namespace) -> int:
                 lost.append((conversation._replace(stored=[], holder=None, raw=()), losses))
             progress.step()
         progress.close()
+        source.tell_bad()
         if report is not None:
             for each, losses in lost:
                 told = [

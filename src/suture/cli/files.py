@@ -21,11 +21,13 @@ from enum import Enum
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
 import msgspec
 
-from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError
+from suture._text import visible
+from suture.cli.transcripts import Line, recognise_format
+from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
 from suture.wires import sendable
 from suture.wires.fields import is_map
@@ -94,6 +96,13 @@ def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
     """Return why a file cannot be read or written, as the system has it."""
     reason = error.strerror if isinstance(error, OSError) else None
     return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+
+
+def complain(line: str) -> None:
+    """Write a line to standard error, if there is one; `print` would take standard output instead."""
+    stream: TextIO | None = sys.stderr
+    if stream is not None:
+        print(line, file=stream, flush=True)
 
 
 def _kind_of(value: object) -> str:
@@ -273,7 +282,12 @@ class Conversation(NamedTuple):
                 message = f"message {error.index}"
                 if error.index < len(self.lines):
                     line = f"line {self.lines[error.index]}"
-            raise Refusal(_as_options(error.reason), self.file, line, message, error.path) from None
+            reason = _as_options(error.reason)
+            if isinstance(error, UnknownWireError):
+                agent = recognise_format([Line(0, dict(each)) for each in self.stored if is_map(each)])
+                if agent:
+                    raise Refusal(f"this is a session of {agent.name}; use suture doctor", self.file) from None
+            raise Refusal(reason, self.file, line, message, error.path) from None
         except ConfigError as error:
             raise Refusal(_as_options(str(error)), self.file, self.title) from None
         except RecursionError:
@@ -377,6 +391,16 @@ class Source:
             raise refusal
         self.bad.append(Bad(number, data, refusal.within(self.name), torn=False))
 
+    def tell_bad(self, fate: str = "") -> int:
+        """Say which lines could not be read; return the exit status that comes of it.
+
+        A last line that was cut off is what a crash leaves: it is left out, and that is no error.
+        """
+        for bad in self.bad:
+            what = "left out: only its beginning was written" if bad.torn else fate
+            complain(visible(f"suture: {bad.refusal}; {what}"))
+        return 2 if any(not bad.torn for bad in self.bad) else 0
+
     def document(self, first: bytes) -> bytearray:
         """Return the whole document that begins with the line `first`, which was read already."""
         if self.size is not None and self.size > self._max_bytes:
@@ -422,6 +446,8 @@ def open_source(path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = Fal
 def find_files(paths: Sequence[str]) -> list[str]:
     """Return the files that are asked for: each path, what a pattern matches, and what a directory holds of JSON.
 
+    Hidden files and folders in a directory are left out: an environment, say, has JSON of its own.
+
     >>> find_files(["-"])
     ['-']
     """
@@ -429,7 +455,13 @@ def find_files(paths: Sequence[str]) -> list[str]:
     for path in paths:
         place = Path(path)
         if path != "-" and place.is_dir():
-            below = sorted(str(file) for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+            below = sorted(
+                str(file)
+                for file in place.rglob("*")
+                if file.suffix in _SUFFIXES
+                and not any(part.startswith(".") for part in file.relative_to(place).parts)
+                and file.is_file()
+            )
             if not below:
                 raise Refusal(f"there is no {' or '.join(_SUFFIXES)} file below it", path)
             found += below

@@ -19,8 +19,7 @@ from textwrap import fill
 from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
-from suture.cli.files import MAX_BYTES, Refusal, describe_error
-from suture.cli.output import complain
+from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error
 from suture.profiles import PROFILES
 from suture.wires import WIRES
 
@@ -256,6 +255,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if asked.command is None:
         parser.print_help()
         parser.exit(_UNREADABLE)
+    if getattr(asked, "output", None) == "/dev/stdout":  # else the file that it is redirected to would be replaced
+        asked.output = "-"
     if getattr(asked, "color", "auto") != "auto":  # what shows things goes by these, as other programs do
         os.environ["FORCE_COLOR" if asked.color == "always" else "NO_COLOR"] = "1"
         os.environ.pop("NO_COLOR" if asked.color == "always" else "FORCE_COLOR", None)
@@ -381,7 +382,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     ),
     "repair": (
         *(*_FILES, _WIRE, *_RULES),
-        _option("--diff", action="store_true", help="print what would change as a diff, and write nothing"),
+        _option("--diff", action="store_true", help="print what would change as a diff for reading, and write nothing"),
         _option("--in-place", action="store_true", help="write each file over itself"),
         _option("--orphans", choices=("text", "drop"), default="text", help=_ORPHANS),
         _option("--report", metavar="FILE", help="write what was done, one JSON object per conversation"),

@@ -51,13 +51,6 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def complain(line: str) -> None:
-    """Write a line to standard error, if there is one; `print` would take standard output instead."""
-    stream: TextIO | None = sys.stderr
-    if stream is not None:
-        print(line, file=stream, flush=True)
-
-
 # --- bytes ----------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,7 @@ def run(asked: Namespace) -> int:
         for conversation in read_conversations(source):
             job.reduce(conversation.sendable())
         job.finish()
+    source.tell_bad()
     return 1 if job.changed and not applies else 0
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from difflib import unified_diff
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import Conversation, Refusal, Source, find_files, open_source, read_conversations
+from suture.cli.files import Conversation, Refusal, Source, complain, find_files, open_source, read_conversations
 from suture.cli.outline import compare
-from suture.cli.output import Output, Outputs, Screen, complain, is_terminal, progress_on
+from suture.cli.output import Output, Outputs, Screen, is_terminal, progress_on
 from suture.repair import Repaired, Report, check, repair, visible_json
 
 _VIEWS = 10
@@ -35,11 +35,24 @@ def run_check(asked: Namespace) -> int:
         outputs = Outputs(stack)
         output = outputs.open()
         check_one = _Check(asked, outputs.screen(output), output, several=len(files) > 1)
-        for file in files:
-            check_one.read(file)
+        status = _go_through(files, check_one.read)
         check_one.say_sum()
         outputs.publish()
-    return check_one.status
+    return status
+
+
+def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
+    """Do the work on each file and return the worst status; of several, one that cannot be read does not stop it."""
+    status = 0
+    for file in files:
+        try:
+            status = max(status, work(file))
+        except Refusal as refusal:
+            if len(files) == 1:
+                raise
+            complain(visible(f"suture: {refusal}"))
+            status = 2
+    return status
 
 
 class _Check:
@@ -49,9 +62,9 @@ class _Check:
         self._asked, self._screen, self._output, self._several = asked, screen, output, several
         self._count = self._found = 0
         self._many = several
-        self.status = 0
 
-    def read(self, file: str) -> None:
+    def read(self, file: str) -> int:
+        """Check the conversations of one file."""
         asked = self._asked
         with ExitStack() as stack:
             source = stack.enter_context(open_source(file, asked.max_bytes, keep_going=asked.keep_going))
@@ -65,7 +78,7 @@ class _Check:
                     self._show(conversation, report, file)
                 progress.step()
             self._count += progress.count
-        self.status = max(self.status, _tell_bad(source, "left out"), 1 if self._found else 0)
+        return max(source.tell_bad("left out"), 1 if self._found else 0)
 
     def _show(self, conversation: Conversation, report: Report, file: str) -> None:
         self._found += not report.acceptable
@@ -89,13 +102,14 @@ def run_repair(asked: Namespace) -> int:
     if asked.output == "-":
         asked.output = None
     files = find_files(asked.files)
-    targets = _choose_targets(asked, files)
-    status = 0
-    for file, target in zip(files, targets, strict=True):
-        one = Namespace(**{**vars(asked), "file": file, "output": target, "several": len(files) > 1})
+    targets = dict(zip(files, _choose_targets(asked, files), strict=True))
+
+    def work(file: str) -> int:
+        one = Namespace(**{**vars(asked), "file": file, "output": targets[file], "several": len(files) > 1})
         _check_paths(one)
-        status = max(status, _repair_file(one))
-    return status
+        return _repair_file(one)
+
+    return _go_through(files, work)
 
 
 def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
@@ -123,23 +137,13 @@ def _repair_file(asked: Namespace) -> int:
             job.repair(conversation)
         job.pass_bad(source)
         job.finish()
-    status = _tell_bad(source, "left as it is")
+    status = source.tell_bad("left as it is")
     if job.unresolved:
         line = f"suture: {source.name}, {job.first_unresolved}"
         if job.unresolved > 1:
             line += f" (and {job.unresolved - 1} more)"
         complain(visible(line))
     return max(status, 1 if job.unresolved or (asked.diff and job.changed) else 0)
-
-
-def _tell_bad(source: Source, fate: str) -> int:
-    """Say which lines could not be read; return the exit status that comes of it.
-
-    A last line that was cut off is what a crash leaves: it is left out, and that is no error.
-    """
-    for bad in source.bad:
-        complain(visible(f"suture: {bad.refusal}; {'left out: only its beginning was written' if bad.torn else fate}"))
-    return 2 if any(not bad.torn for bad in source.bad) else 0
 
 
 class _Job:

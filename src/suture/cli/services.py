@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, open_source, read_conversations, refuse_system
-from suture.cli.output import complain
+from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system
 from suture.errors import ConfigError, SutureError
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore
@@ -38,9 +37,11 @@ def view(asked: Namespace) -> int:
         else:
             with open_source(asked.file, asked.max_bytes) as source:
                 for conversation in read_conversations(source):
-                    messages, wire = conversation.take(asked.wire)
-                    name = ", ".join(part for part in (asked.file, conversation.title) if part)
-                    shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
+                    with conversation.located():
+                        messages, wire = conversation.take(asked.wire)
+                        name = ", ".join(part for part in (asked.file, conversation.title) if part)
+                        shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
+                source.tell_bad()
         if not shown:
             raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)
         return shown
@@ -51,6 +52,9 @@ def view(asked: Namespace) -> int:
             with Path(asked.file).open("rb") as file:
                 is_store = file.read(len(_SQLITE)) == _SQLITE
         verb = "written" if asked.output else "served"
+        if asked.output == "-":
+            print(write_page(read()))
+            return 0
         if asked.output:
             Path(asked.output).write_text(write_page(read()), encoding="utf-8")
             return 0
