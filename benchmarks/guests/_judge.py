@@ -24,8 +24,8 @@ _DROPPED, _LOST, _STRAY_LOST = "call dropped", "real result lost", "orphan dropp
 _SILENCED, _SWAPPED = "words lost", "wrong result at a call"
 
 WORDS = {
-    RIGHT: "The provider takes it, and the model sees every call, every real result at its own call, and all words.",
-    "refused: …": "The provider answers with an error, for this reason, and does so again with every later message.",
+    RIGHT: "The provider accepts it, and the model sees every call, every real result at its call, and all words.",
+    "refused: …": "The provider answers with an error, for this reason, now and to every later message.",
     "raises …": "The framework raises, and the model is never asked.",
     _UNANSWERED: "A call has no result.",
     _STRAY: "A result has no call.",
@@ -33,9 +33,9 @@ WORDS = {
     _LATE: "A result is not where its call is.",
     _REPEATED: "Two calls have the same id.",
     "… twice in a row": "Two messages of one role are neighbours.",
-    _DROPPED: "The provider takes it. The model never learns that it made a call, and may make it again.",
-    _STRAY_LOST: "The provider takes it. What a tool said is gone.",
-    _LOST: "The provider may take it. What a tool said is gone, or something older stands for it.",
+    _DROPPED: "The provider accepts it. The model never learns that it made a call, and may repeat it.",
+    _STRAY_LOST: "The provider accepts it. A tool's result is gone.",
+    _LOST: "The provider may accept it. A tool's result is gone, or replaced by an older one.",
     _SHUFFLED: "The provider takes it. It tells the results of a turn apart by their order, which is not the calls'.",
     _SWAPPED: "The provider takes it. The model takes one call's result for another's.",
     _SILENCED: "Something that the user or the assistant said is gone.",

@@ -18,9 +18,8 @@ _HEAD = """\
 
 # Seven histories
 
-Each history is put through the real agent of each framework, or through a provider's own client, once without Suture
-and once with it. The model is fake: it notes what it receives. The judge knows the rules that the provider states, and
-what the history held; it knows nothing of Suture.
+Each history goes through the real agent of each framework, or through a provider's own client, without Suture and with it. A fake
+model records what it receives. A judge, which does not use Suture, compares that with the provider's rules and the history.
 """
 _TABLE = """
 ## What the model receives
@@ -29,9 +28,9 @@ _CELLS = """
 ## What the cells say
 """
 _NOTES = """
-A result of OpenAI's Responses may stand anywhere behind its call, so E is right there as it is. Where a framework's
-messages suit many providers, the rules are Anthropic's, the strictest about ids; the framework's own adapter joins
-neighbours of one role, so these are not counted against it.
+With OpenAI's Responses a result may be anywhere after its call, so E is right there. If a framework's messages suit many
+providers, Anthropic's rules apply, the strictest about ids; neighbours of one role do not count against it, because its own adapter
+joins them.
 
 ## Releases
 """

@@ -574,7 +574,7 @@ def _check_model(model: Any) -> None:
     for part in ("wire", "profile", "stream"):
         if not hasattr(model, part):
             raise ConfigError(
-                f"{type(model).__name__} is no model: it has no {part}; give a model such as "
+                f"{type(model).__name__} is not a model: it has no {part}; give a model such as "
                 'OpenAIChatModel("gpt-5-mini"), or a name such as "openai:gpt-5-mini"'
             )
     wire = get_chat_wire(model.wire)

@@ -98,9 +98,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
             if self.operation not in {PROBLEMS[problem], Operation.UNREPAIRABLE}:
-                raise ConfigError(f"rule {self.id}: {self.operation} does not mend {problem}; {PROBLEMS[problem]} does")
+                raise ConfigError(
+                    f"rule {self.id}: {self.operation} does not repair {problem}; {PROBLEMS[problem]} does"
+                )
             if problem in STRUCTURAL and self.operation is Operation.UNREPAIRABLE:
-                raise ConfigError(f"rule {self.id}: {problem} is always mended; it cannot be unrepairable")
+                raise ConfigError(f"rule {self.id}: {problem} is always repaired; it cannot be unrepairable")
 
 
 PRINTABLE = r"[^\x00-\x1f\x7f]+"

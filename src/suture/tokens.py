@@ -475,4 +475,4 @@ def _checked(counter: Any, count: Callable[[], Any]) -> int:
     given = repr(tokens) if tokens is None or isinstance(tokens, int | float | str) else f"a {type(tokens).__name__}"
     if isinstance(tokens, CoroutineType):
         tokens.close()  # nobody will await it
-    raise ConfigError(f"the token counter {_name_of(counter)} gave {given}; a number of tokens is an integer from 0 on")
+    raise ConfigError(f"the token counter {_name_of(counter)} gave {given}; expected an integer, 0 or more")

@@ -182,7 +182,7 @@ def test_a_copy_is_never_written_over_another_file(tmp_path: Path, capsys: pytes
     other = tmp_path / "s.jsonl.repaired"
     other.write_text("mine")
     assert main(["doctor", "--fix", str(path)]) == 2
-    assert (other.read_text(), "is there already" in capsys.readouterr().err) == ("mine", True)
+    assert (other.read_text(), "already exists" in capsys.readouterr().err) == ("mine", True)
 
 
 def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -309,7 +309,7 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, where: st
     with pytest.raises(StoreError) as caught:
         do(use, LocalBackend(tmp_path / where))
     assert type(caught.value) is StoreError
-    assert str(caught.value) == f"{tmp_path / where} is no directory, or is in none; give another one"
+    assert str(caught.value) == f"{tmp_path / where} is not a directory, or not in one; give another one"
     assert (tmp_path / "file").read_text() == "something"
 
 

@@ -80,9 +80,9 @@ def test_a_directory_may_be_reached_through_a_symbolic_link(tmp_path: Path):
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path):
-    assert "is no regular file" in refusal(tmp_path, ConfigError)
+    assert "is not a regular file" in refusal(tmp_path, ConfigError)
     os.mkfifo(tmp_path / "pipe")
-    assert "is no regular file" in refusal(tmp_path / "pipe", ConfigError)
+    assert "is not a regular file" in refusal(tmp_path / "pipe", ConfigError)
 
 
 def test_a_file_where_a_directory_should_be_is_named(tmp_path: Path):
@@ -109,7 +109,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path):
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    assert refusal(path) in ("the file is no SQLite database (SQLITE_NOTADB)", f"{path} is no SQLite database")
+    assert refusal(path) in ("the file is not a SQLite database (SQLITE_NOTADB)", f"{path} is not a SQLite database")
     assert path.read_bytes() == content
 
 

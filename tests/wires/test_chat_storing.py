@@ -73,7 +73,7 @@ def deep_object() -> Any:
         (cyclic(), "content[0]: a value that contains itself"),
         (cyclic_object(), "content[0]: SimpleNamespace is not a JSON value"),
         (deep_object(), "nested too deeply"),
-        (Message.user("a"), "a native message stands among messages of another type (openai-chat)"),
+        (Message.user("a"), "a native message is among messages of another type (openai-chat)"),
     ],
 )
 def test_what_would_not_come_back_as_it_was_is_refused(message: Any, reason: str):

@@ -424,7 +424,7 @@ class _Chat:
         name, *rest = line.split()
         screen = Screen(sys.stdout)
         if name not in _COMMANDS:
-            screen.say(f"there is no {shorten_line(name, _QUOTED)}; /help shows what there is, and // sends a slash")
+            screen.say(f"there is no {shorten_line(name, _QUOTED)}; /help lists the commands, and // sends a slash")
         elif rest:
             screen.say(f"{name} takes nothing after it; //… sends a message that begins with a slash")
         else:
@@ -461,7 +461,7 @@ class _Chat:
         for name, (about, _) in _COMMANDS.items():
             screen.say(f"{name:<10}{about}")
         screen.say("//…       send a message that begins with a slash")
-        screen.say("A line that ends in \\ goes on. Ctrl-C stops an answer, or clears the line. Ctrl-D leaves.")
+        screen.say("A line that ends in \\ continues. Ctrl-C stops an answer, or clears the line. Ctrl-D leaves.")
 
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[_Chat, Screen], Any]]] = {

@@ -189,7 +189,7 @@ def _write_beside(path: Path, data: bytes) -> Path:
             copy.chmod(path.stat().st_mode & 0o777)
             file.write(data)
     except FileExistsError:
-        raise Refusal("is there already; move it away first", str(copy)) from None
+        raise Refusal("already exists; move it away first", str(copy)) from None
     except OSError as error:
         raise refuse_system("written", error, str(copy)) from None
     return copy

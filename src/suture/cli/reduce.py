@@ -131,7 +131,7 @@ def _applies(asked: Namespace) -> bool:
         return False
     if asked.save_to is None and not asked.discard:
         if asked.output is not None:
-            raise Refusal("give --save-to DIR to keep what leaves the history, or --discard to clear it for good")
+            raise Refusal("give --save-to DIR to save old output, or --discard to clear it for good")
         return False
     if asked.json and asked.output in (None, "-"):
         raise Refusal("the history and the plan cannot both go to standard output; give -o, or --plan")
@@ -205,7 +205,7 @@ class _Shelf:
         """Write the files of a plan, none of which may be the file that the history goes to."""
         if self._backend is None:
             if saves:
-                raise LookupError("there is output to save, and nowhere to save it")
+                raise LookupError("there is output to save, but no place for it")
             return
         target = None if history is None else os.path.realpath(history)
         for save in saves:

@@ -124,7 +124,7 @@ def _load(path: str, wire: str) -> Sequence[Any]:
             return ()  # made, and never written
         found = list(read_conversations(source))
     if len(found) > 1:
-        raise Refusal(f"holds {len(found)} conversations, and a chat goes on with one", path)
+        raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
     with found[0].located():
         messages, _ = found[0].take(None)
     if all(isinstance(message, _KINDS[wire]) for message in messages):

@@ -52,7 +52,7 @@ class Histories:
             fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
             if not spoken:
                 known = f"these do: {', '.join(fit)}"
-                raise ConfigError(f"the profile {profile.name!r} says nothing of what this client sends; {known}")
+                raise ConfigError(f"the profile {profile.name!r} has no rules for what this client sends; {known}")
             self._profiles |= dict.fromkeys(spoken, profile)
 
     def repair(self, body: Body, place: Place, kept: Sequence[Any] = ()) -> Body:

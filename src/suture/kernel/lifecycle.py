@@ -122,7 +122,7 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
     restored = await _restore(run, start)
     if restored and not start.joins and run.state.driver and run.state.outcome in ("", "interrupted"):
         run.journal = None  # it is not ours to change
-        raise ResumeError(f"{run.checkpoint_id!r} is kept going by {run.state.driver}: answer or stop it there")
+        raise ResumeError(f"{run.checkpoint_id!r} is run by {run.state.driver}: answer or stop it there")
     if start.nested:
         known = run.state.asked
         start = start._replace(
@@ -324,7 +324,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
     """
     state, name = run.state, f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
     if state.outcome == "finished":
-        raise ResumeError(f"{name} has finished; to go on with the conversation, run the agent with this checkpoint_id")
+        raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
     for address, data in given.items():
         if address not in state.asked:
             waits = ", ".join(state.waiting) or "nothing"
@@ -332,7 +332,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
         check_answer(address, state.asked[address], data)
         encode_value(data)
         if address not in state.waiting and address in state.answers and state.answers[address] != data:
-            raise ResumeError(f"{address!r} was answered before, and otherwise; the first answer holds")
+            raise ResumeError(f"{address!r} was already answered differently; the first answer counts")
 
 
 async def before_agent(run: Execution, *, resumed: bool) -> None:

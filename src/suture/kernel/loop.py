@@ -195,7 +195,7 @@ class LocalPort:
             return "end"
         if run.state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:
             raise OutputError(
-                f"the answer is not of the wanted form, after {run.state.corrections} corrections: {fault}"
+                f"the answer does not fit output_type, after {run.state.corrections} corrections: {fault}"
             )
         run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
         if run.journal is not None:
@@ -229,7 +229,7 @@ class LocalPort:
         if at.ends:
             fault = _read_output(run)
             if fault:
-                raise OutputError(f"the run ends with what is not of the wanted form: {fault}")
+                raise OutputError(f"the result does not fit output_type: {fault}")
         run.state.phase = phase = "end" if at.ends else "model"
         if run.journal is not None:
             run.journal.note_state()
@@ -289,9 +289,7 @@ async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:
     except asyncio.CancelledError as error:
         if is_cancelled(run):
             raise
-        raise ComponentCancelledError(
-            f"something of {hook.name}'s own was cancelled, though nobody cancelled the run"
-        ) from error
+        raise ComponentCancelledError(f"{hook.name} cancelled its own work, though nobody cancelled the run") from error
 
 
 def _take(

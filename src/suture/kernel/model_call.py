@@ -346,7 +346,7 @@ class Turn:
                 return await self.attempt(model)
             if isinstance(error, asyncio.CancelledError) and not is_cancelled(run):
                 raise ComponentCancelledError(
-                    f"something of {name_of(model)}'s own was cancelled, though nobody cancelled the run"
+                    f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
                 ) from error
             raise
         if message is None or not wire.made_by_model(message):
@@ -361,9 +361,7 @@ class Turn:
         """Raise what is wrong with a reply."""
         if message is None:
             self.partial = self.run.wire.join(root.pieces)
-            raise StreamCutError(
-                "the model's stream ended before its message was whole: it ends with one whole message"
-            )
+            raise StreamCutError("the model's stream ended without a complete message")
         raise InputError(
             f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
             f"{self.run.wire.name} wire"

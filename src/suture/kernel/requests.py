@@ -157,7 +157,7 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
         async for item in stream:
             if message is not None:
                 raise InputError(  # noqa: TRY301
-                    f"{name_of(model)} gave more behind its message: a stream is deltas, then exactly one message"
+                    f"{name_of(model)} yielded more after its message: a stream is deltas, then exactly one message"
                 )
             if not isinstance(item, Delta):
                 message = item

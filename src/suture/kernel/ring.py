@@ -335,7 +335,9 @@ class ModelLayer:
         if wrapped is None:
             return inner
         if not hasattr(wrapped, "stream"):
-            raise ConfigError(f"{self.hook.owner} gave {type(wrapped).__name__}, which is no model: it has no stream")
+            raise ConfigError(
+                f"{self.hook.owner} gave {type(wrapped).__name__}, which is not a model: it has no stream"
+            )
         return wrapped
 
 

@@ -150,7 +150,7 @@ def _body(data: bytes, provider: str) -> dict[str, Any]:
     if body.__class__ is dict:
         return body
     told = data[:80].decode(errors="replace")
-    raise ModelError(f"the reply is no JSON object: {told!r}", provider=provider, retryable=True)
+    raise ModelError(f"the reply is not a JSON object: {told!r}", provider=provider, retryable=True)
 
 
 class OpenAIChatModel(StainlessModel[NativeM]):

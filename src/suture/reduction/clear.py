@@ -57,7 +57,7 @@ class Meter(NamedTuple):
         tokens = await draft.outer.ask(self.whole, draft.current(), self.tool_infos)
         if type(tokens) is not int or tokens < 0:
             name = getattr(self.whole, "__qualname__", type(self.whole).__name__)
-            raise ConfigError(f"the token counter {name} gave {tokens!r}; a number of tokens is an integer from 0 on")
+            raise ConfigError(f"the token counter {name} gave {tokens!r}; expected an integer, 0 or more")
         return tokens
 
 

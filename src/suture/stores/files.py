@@ -315,7 +315,7 @@ class _Shelf:
             if Path(self.path).is_symlink():
                 raise StoreError(f"{self.path} is a symbolic link, and none is followed; give its target") from error
             if isinstance(error, NotADirectoryError):
-                raise StoreError(f"{self.path} is no directory, or is in none; give another one") from error
+                raise StoreError(f"{self.path} is not a directory, or not in one; give another one") from error
             raise
         for path in new if self.fsync else []:
             outer = os.open(path.parent, os.O_RDONLY)

@@ -322,10 +322,10 @@ def check_seconds(name: str, seconds: float) -> None:
     >>> check_seconds("busy_timeout", -1)
     Traceback (most recent call last):
         ...
-    suture.errors.ConfigError: busy_timeout is a number of seconds from 0 on, not -1
+    suture.errors.ConfigError: busy_timeout is a number of seconds, 0 or more, not -1
     """
     if not isinstance(seconds, int | float) or not isfinite(seconds) or seconds < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"{name} is a number of seconds from 0 on, not {seconds!r}")
+        raise ConfigError(f"{name} is a number of seconds, 0 or more, not {seconds!r}")
 
 
 def find_stale_runs(changed: Mapping[str, float], limit: float) -> list[str]:

@@ -88,7 +88,7 @@ _REASONS: Final = {
 }
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged; move it away, or bring back a copy",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+    sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
     # The statements are right, so this is a table that is not there, or a text that is none.
     sqlite3.SQLITE_ERROR: "the file is damaged; move it away, or bring back a copy",
 }
@@ -340,10 +340,10 @@ def _prepare(path: str) -> tuple[int, int, int]:
     if stat.S_ISLNK(info.st_mode):
         raise ConfigError(f"{path} is a symbolic link; give the path of the file itself")
     if not stat.S_ISREG(info.st_mode):
-        raise ConfigError(f"{path} is no regular file; give the path of a file, which is made if it is not there")
+        raise ConfigError(f"{path} is not a regular file; give the path of a file, which may be new")
     if 0 < info.st_size < _SMALLEST:
         # SQLite takes a file of one byte for an empty one.
-        raise StoreError(f"{path} is no SQLite database")
+        raise StoreError(f"{path} is not a SQLite database")
     file = (info.st_dev, info.st_ino, os.getpid())
     if any(other[:2] == file[:2] and other[2] != file[2] for other in _open_files):
         raise StoreError(f"{path}: {_FORKED}")

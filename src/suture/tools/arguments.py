@@ -369,7 +369,7 @@ def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     except InputError as error:
         raise ConfigError(f"{where} is not JSON ({error})") from error
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where} is no JSON Schema of an object ({error})") from error
+        raise ConfigError(f"{where} is not a JSON Schema of an object ({error})") from error
     return {"type": "object", **copy}
 
 

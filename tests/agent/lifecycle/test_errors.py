@@ -346,7 +346,7 @@ def test_a_wrapper_that_gives_no_result_is_an_error_of_the_program_and_not_told_
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(("hook", "told"), [("wrap_model", "no model"), ("wrap_model_call", "assistant message")])
+@pytest.mark.parametrize(("hook", "told"), [("wrap_model", "not a model"), ("wrap_model_call", "assistant message")])
 def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, told: str):
     wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: 7})
     with pytest.raises(suture.SutureError, match=told):

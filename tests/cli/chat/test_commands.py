@@ -96,7 +96,7 @@ def test_commands_work_at_a_terminal(harbour: Harbour):
         assert terminal.say("hello") == "You said: hello"
         assert '1  assistant  "You said: hello"' in terminal.say("/history")
         assert terminal.say("/check") == "message, profile pairing: acceptable"
-        assert terminal.say("/nope").startswith("there is no /nope; /help shows")
+        assert terminal.say("/nope").startswith("there is no /nope; /help lists")
         assert terminal.say("/undo") == 'taken back: "hello" and 1 message after it'
         terminal.enter("/quit")
         assert terminal.wait() == 0

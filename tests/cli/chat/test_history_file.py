@@ -153,7 +153,7 @@ def test_messages_of_another_wire_go_on_once_they_are_converted(harbour: Harbour
         (b"null", "talk.json: expected a list of messages, or an object that holds one, found null"),
         (b'{"schema": 9, "messages": [{"kind": "message", "role": "user"}]}', "schema version 9"),
         (b'[{"kind": "message", "role": "pirate"}]', "talk.json, message 0, role: "),
-        (b"[]\n[]\n", "talk.json: holds 2 conversations, and a chat goes on with one"),
+        (b"[]\n[]\n", "talk.json: holds 2 conversations; a chat continues one"),
     ],
 )
 def test_a_file_that_is_no_history_is_refused_and_left_alone(harbour: Harbour, content: bytes, told: str):

@@ -212,7 +212,7 @@ def test_the_latest_settings_hold():
 
 def test_a_profile_that_says_nothing_of_it_is_refused():
     with openai.OpenAI(api_key="none") as client:
-        with pytest.raises(ConfigError, match=r"'bedrock' says nothing of .* these do: pairing, openai-chat,"):
+        with pytest.raises(ConfigError, match=r"'bedrock' has no rules for .* these do: pairing, openai-chat,"):
             suture_openai.wrap(client, profile="bedrock")
         with pytest.raises(ConfigError, match="unknown profile 'none'"):
             suture_openai.wrap(client, profile="none")

@@ -188,9 +188,9 @@ def test_nobody_else_runs_what_temporal_keeps_going(target: str, tmp_path: Path)
     async def scene(durable: DurableAgent, _: Client) -> Any:
         agent = durable.agent
         await durable.run("ask", id=name(tmp_path))
-        with pytest.raises(ResumeError, match="kept going by temporal"):
+        with pytest.raises(ResumeError, match="run by temporal"):
             await agent.resume(name(tmp_path), "yes")
-        with pytest.raises(ResumeError, match="kept going by temporal"):
+        with pytest.raises(ResumeError, match="run by temporal"):
             await agent.run("post", checkpoint_id=name(tmp_path))
         recovered = await recover([agent], agent.checkpoint_store)
         return recovered, await durable.resume(name(tmp_path), "yes")

@@ -303,7 +303,7 @@ def check_backend(given: Any) -> None:
         raise ConfigError(f"a backend is an object, not a class; make one: {given.__name__}(…)")
     if given is None:
         raise ConfigError(
-            "output is to be kept in the agent's store, and it has none; make it with store=…, or pass another backend"
+            "output goes to the agent's store, and it has none; make the agent with store=…, or pass another backend"
         )
     if given != RUN_STORE and not _is_factory(given) and _form_of(given) is None:
         raise ConfigError(f"a backend has write(path, content), or is a store; {type(given).__name__} is neither")

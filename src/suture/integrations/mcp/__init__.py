@@ -163,7 +163,7 @@ class MCPServer:
     def _check_entered(self) -> None:
         """Raise where tools cannot be called: that is the program's mistake, and the model cannot mend it."""
         if self._loop is None:
-            raise ConfigError(f"{self!r} was left, and its tools with it; run the agent inside its async with block")
+            raise ConfigError(f"{self!r} has been left; run the agent inside its async with block")
         if self._loop is not asyncio.get_running_loop():
             raise ConfigError(
                 f"{self!r} was entered in another event loop; await agent.run(...) there instead of using run_sync"

@@ -399,7 +399,7 @@ async def _list_tools(client: Client) -> tuple[Tool, ...]:
         if cursor is None:
             return tuple(found)
         if cursor in seen:
-            raise ValueError("its list of tools goes round in circles")
+            raise ValueError("its list of tools never ends")
         seen.add(cursor)
 
 

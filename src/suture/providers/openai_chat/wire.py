@@ -226,7 +226,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         """Return what the engines need to know of `message`."""
         role = word(message, "role")
         if isinstance(message, Struct):
-            raise self.fault(index, "", "a native message stands among messages of another type")
+            raise self.fault(index, "", "a native message is among messages of another type")
         if role not in _ROLES:
             raise self.fault(index, "role", f"unknown role {role!r}; expected one of {', '.join(_ROLES)}")
         content = get(message, "content")
@@ -410,7 +410,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def dump(self, message: Any) -> Any:
         """Return `message` as plain dicts and lists: a dict that is one already as it is."""
         if isinstance(message, Struct):
-            raise self.fault(None, "", "a native message stands among messages of another type")
+            raise self.fault(None, "", "a native message is among messages of another type")
         return plain(message)
 
     def load(self, value: Any) -> dict[str, Any]:

@@ -320,7 +320,7 @@ class OpenAIResponsesWire(ItemWire):
             return View("assistant")
         role = word(message, "role")
         if isinstance(message, Struct):
-            raise self.fault(index, "", "a native message stands among items of another type")
+            raise self.fault(index, "", "a native message is among items of another type")
         if role is None or role not in ROLES:
             raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
         content = get(message, "content")
