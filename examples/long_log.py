@@ -54,7 +54,10 @@ def script(messages: Sequence[Message]) -> Message:
     if turn < len(lines) + 2:
         return look(path, lines[turn - 2], f"Before line {lines[turn - 3]}: {seen}.")
     blamed = sorted({*re.findall(r"nightly-\d", " ".join(notes)), *re.findall(r"nightly-\d", seen)})
-    return Message.assistant(f"{len(lines)} payments failed, each behind a lock held by one of: {', '.join(blamed)}.")
+    note = f"Before line {lines[-1]}: {seen}."
+    return Message.assistant(
+        f"{note} {len(lines)} payments failed, each behind a lock held by one of: {', '.join(blamed)}."
+    )
 
 
 def look(path: str, line: str, text: str) -> Message:
@@ -97,7 +100,9 @@ async def investigate(log: Path, kept: Path, tell: Callable[[str], None] = print
                 tell(f"model: {event.text}")
             elif isinstance(event, HistoryRewritten) and event.report is not None:
                 before, after = event.report["tokens_before"], event.report["tokens_after"]
-                tell(f"  {len(event.report['changes'])} old results cleared: {before:,} -> {after:,} tokens")
+                tell(
+                    f"  {len(event.report['changes'])} old results leave the next request: {before:,} -> {after:,} tokens"
+                )
     counter = CharacterCounter()
     return [sum(map(counter.count, request.messages)) for request in model.requests]
 

@@ -29,7 +29,7 @@ def test_no_request_is_larger_than_the_context(shown: str):
 
 
 def test_old_results_are_cleared_each_time_there_are_too_many_tokens(shown: str):
-    cleared = re.findall(r"^  (\d+) old results cleared: ([\d,]+) -> ([\d,]+) tokens$", shown, re.MULTILINE)
+    cleared = re.findall(r"^  (\d+) old results leave the next request: ([\d,]+) -> ([\d,]+) tokens$", shown, re.MULTILINE)
     assert len(cleared) >= 2
     for results, before, after in cleared:
         assert int(results) > 1

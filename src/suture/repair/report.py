@@ -154,7 +154,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             lines.append("  ".join(["", *cells]).rstrip())
-        lines += [f"  {rule}: {says} [{source}]" for rule, says, source in _rules(self.findings)]
+        lines += [
+            f"  {rule}: {says}" + (f" [{source}]" if source else "") for rule, says, source in _rules(self.findings)
+        ]
         lines += [f"  {item}" for item in self.displaced]
         return "\n".join(lines)
 
