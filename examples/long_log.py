@@ -54,10 +54,8 @@ def script(messages: Sequence[Message]) -> Message:
     if turn < len(lines) + 2:
         return look(path, lines[turn - 2], f"Before line {lines[turn - 3]}: {seen}.")
     blamed = sorted({*re.findall(r"nightly-\d", " ".join(notes)), *re.findall(r"nightly-\d", seen)})
-    note = f"Before line {lines[-1]}: {seen}."
-    return Message.assistant(
-        f"{note} {len(lines)} payments failed, each behind a lock held by one of: {', '.join(blamed)}."
-    )
+    answer = f"{len(lines)} payments failed, each behind a lock held by one of: {', '.join(blamed)}."
+    return Message.assistant(f"Before line {lines[-1]}: {seen}. {answer}")
 
 
 def look(path: str, line: str, text: str) -> Message:
@@ -100,9 +98,8 @@ async def investigate(log: Path, kept: Path, tell: Callable[[str], None] = print
                 tell(f"model: {event.text}")
             elif isinstance(event, HistoryRewritten) and event.report is not None:
                 before, after = event.report["tokens_before"], event.report["tokens_after"]
-                tell(
-                    f"  {len(event.report['changes'])} old results leave the next request: {before:,} -> {after:,} tokens"
-                )
+                cleared = len(event.report["changes"])
+                tell(f"  {cleared} old results left out: {before:,} -> {after:,} tokens to send")
     counter = CharacterCounter()
     return [sum(map(counter.count, request.messages)) for request in model.requests]
 

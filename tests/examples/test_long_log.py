@@ -29,7 +29,7 @@ def test_no_request_is_larger_than_the_context(shown: str):
 
 
 def test_old_results_are_cleared_each_time_there_are_too_many_tokens(shown: str):
-    cleared = re.findall(r"^  (\d+) old results leave the next request: ([\d,]+) -> ([\d,]+) tokens$", shown, re.MULTILINE)
+    cleared = re.findall(r"^  (\d+) old results left out: ([\d,]+) -> ([\d,]+) tokens to send$", shown, re.MULTILINE)
     assert len(cleared) >= 2
     for results, before, after in cleared:
         assert int(results) > 1
@@ -43,5 +43,5 @@ def test_the_log_is_kept_as_it_was(shown: str):
 def test_the_answer_is_right(shown: str):
     jobs = ", ".join(sorted({f"nightly-{(line - 2) % 7}" for line in FAILURES}))
     assert jobs == "nightly-0, nightly-2, nightly-5, nightly-6"
-    assert f"model: 9 payments failed, each behind a lock held by one of: {jobs}.\n" in shown
+    assert f"nightly-6. 9 payments failed, each behind a lock held by one of: {jobs}.\n" in shown
     assert f"model: Failures in lines {', '.join(f'{line:07d}' for line in FAILURES)}.\n" in shown
