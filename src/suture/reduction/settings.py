@@ -72,8 +72,11 @@ class ClearResult(Struct, frozen=True, kw_only=True):
 
 
 TruncHandler: TypeAlias = Callable[[ToolDetail], TruncResult | Awaitable[TruncResult]]
+"""Decides about new output, instead of the default."""
 ClearHandler: TypeAlias = Callable[[ToolDetail], ClearResult | Awaitable[ClearResult]]
+"""Decides about an old call, instead of the default."""
 PathMaker: TypeAlias = Callable[[ToolDetail], str | Awaitable[str]]
+"""Returns the path that output is saved under."""
 
 
 class ToolReductionConfig(Struct, frozen=True, kw_only=True):
