@@ -153,7 +153,7 @@ class HistoryError(SutureError):
 
 
 class NotInRunError(SutureError, RuntimeError):
-    """A function that needs a run (a hook, a wrapper or a tool) was called outside of one.
+    """A function that belongs into a run (in a hook, a wrapper or a tool) was called outside of one.
 
     >>> issubclass(NotInRunError, SutureError)
     True
@@ -195,7 +195,7 @@ class ResumeError(SutureError, ValueError):
 
 
 class RunError(SutureError):
-    """A run could not continue.
+    """A run could not go on.
 
     >>> issubclass(MaxIterationsExceeded, RunError)
     True
@@ -203,7 +203,7 @@ class RunError(SutureError):
 
 
 class MaxIterationsExceeded(RunError):
-    """A run took all its model turns, and the last one still asked for tools.
+    """A run took as many model turns as it may take, and the last one still asked for tools.
 
     >>> issubclass(MaxIterationsExceeded, RunError)
     True
@@ -270,7 +270,7 @@ class ComponentCancelledError(RunError):
 
 
 class OutputError(RunError):
-    """The final answer does not fit `output_type`.
+    """The final answer is not of the type that was asked for.
 
     >>> issubclass(OutputError, RunError)
     True

@@ -122,7 +122,7 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
 
 
 class ToolWaiting(Event, frozen=True, kw_only=True, tag="tool_waiting"):
-    """A tool call waits for an answer: it asks for approval, or was interrupted. It has not begun.
+    """A tool call waits for an answer: it asks for approval, or was interrupted. It has not begun, and will begin anew.
 
     >>> ToolWaiting(turn=1, index=0, call_id="call_1", name="pay", arguments="{}").name
     'pay'

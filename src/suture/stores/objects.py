@@ -46,7 +46,7 @@ _NO_DIRECTORY: Final = "Not a directory"
 
 
 class ObjectBackend(UploadBackend):
-    """A backend in an object store: S3 and compatible ones, Google Cloud Storage, Azure.
+    """A backend in an object store: S3 and what speaks like it, Google Cloud Storage, Azure.
 
     Give a store of `obstore.store`, or a URL such as `s3://bucket/prefix` with the options of
     `obstore.store.from_url`. With a URL a store that is down is given up after half a minute or so; a store of your
