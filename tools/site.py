@@ -16,6 +16,7 @@ PAGES = {
 }
 MODULES = (
     "suture",
+    "suture.codecs",
     "suture.errors",
     "suture.events",
     "suture.messages",
@@ -73,11 +74,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def _list_names(module: str) -> str:
     """Return the page of a module; the package's own shows what no other page does, and leads to the rest."""
+    shown = "\n    options: { show_root_heading: true, show_root_full_path: false, heading_level: 2 }\n"
+    if module == "suture.reduction":  # its function `plan` is hidden behind the file of that name
+        return f"# {module}\n\n::: {module}\n\n::: {module}.plan.plan{shown}"
     if module != "suture":
         return f"# {module}\n\n::: {module}\n"
     source = (ROOT / "src" / "suture" / "__init__.py").read_text(encoding="utf-8")
     homes = sorted(re.findall(r"^    from (\S+) import (\w+) as \w+$", source, re.MULTILINE), key=lambda home: home[1])
-    shown = "\n    options: { show_root_heading: true, show_root_full_path: false, heading_level: 2 }\n"
     elsewhere = ", ".join(f"[{name}][{room}.{name}]" for room, name in homes if room in MODULES)
     here = "\n".join(f"::: {room}.{name}{shown}" for room, name in homes if room not in MODULES)
     return f"# suture\n\nAlso here: {elsewhere}.\n\n{here}"

@@ -78,11 +78,11 @@ class SutureError(Exception):
     """
 
     result: Any = None
-    """What there is of the run that this error ended: a `RunResult`."""
+    """The result of the run that this error ended: a `RunResult`."""
 
 
 class InputError(SutureError, ValueError):
-    """A message, or the list itself, is not what its wire says it must be.
+    """A message, or the list itself, does not have the form of its wire.
 
     `index` is the position of the offending message (`None` for the list as a whole), `path` the
     place inside it. Nothing has been changed when this is raised.
@@ -161,7 +161,7 @@ class NotInRunError(SutureError, RuntimeError):
 
 
 class OffloadError(SutureError):
-    """Tool output that was to be saved was not; the history is as it was. `calls` are their (name, id).
+    """Tool output could not be saved; the history has not changed. `calls` are their (name, id).
 
     >>> str(OffloadError([("read_log", "call_1")], "the disk is full"))
     'the output of read_log (call_1) was not saved: the disk is full'
@@ -232,7 +232,7 @@ class RetryExhausted(RunError):
 
 
 class StreamCutError(RunError):
-    """A model's stream ended before its message was whole; what was said by then stays in the history.
+    """A model's stream ended before its message was complete; the part that came stays in the history.
 
     >>> StreamCutError("the connection broke").retryable
     True
@@ -242,7 +242,7 @@ class StreamCutError(RunError):
 
 
 class RunBusyError(RunError):
-    """A run is being run by somebody else, who is alive: one process writes at a time.
+    """Another process, which is alive, is running this run.
 
     >>> RunBusyError("job-7", "host:12", 30.0).run
     'job-7'
@@ -260,7 +260,7 @@ class RunBusyError(RunError):
 
 
 class ComponentCancelledError(RunError):
-    """The own work of a model or a hook was cancelled, though nobody cancelled the run.
+    """A model or a hook cancelled its own work, though nobody cancelled the run.
 
     >>> ComponentCancelledError("a shared request was given up").retryable
     True
@@ -278,7 +278,7 @@ class OutputError(RunError):
 
 
 class ContextOverflowError(RunError):
-    """What must be sent is over the limit, whatever is left out. `what` is the largest of it.
+    """The part that must be sent is over the limit. `what` is its largest piece.
 
     That is `"instruction"`, `"tool descriptions"`, or `"message"`; of a message, `index` says which one of the history.
 
@@ -355,7 +355,7 @@ def _model_error(kind: type[ModelError], reason: str, facts: dict[str, Any]) -> 
 
 
 class ModelRequestError(ModelError):
-    """The provider refuses this request: it would refuse it again.
+    """The provider refuses this request, and would refuse it again.
 
     >>> ModelRequestError("no such model", status=404).retryable
     False
@@ -418,7 +418,7 @@ def _read_limit(reason: str) -> tuple[int | None, int | None]:
 
 
 class ModelAuthError(ModelError):
-    """The provider refuses the key, or what the key may do.
+    """The provider refuses the key, or the key may not do this.
 
     >>> ModelAuthError("no key", status=401).retryable
     False
@@ -426,7 +426,7 @@ class ModelAuthError(ModelError):
 
 
 class RateLimitError(ModelError):
-    """Too many requests or tokens for now; `retry_after` says how long to wait, where the provider does.
+    """Too many requests or tokens for now; `retry_after` says how long to wait, if the provider does.
 
     >>> RateLimitError("slow down", status=429, retry_after=2.0).retry_after
     2.0

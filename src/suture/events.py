@@ -51,7 +51,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="type", repr_omit_defau
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
-    """A run began, or went on from a checkpoint.
+    """A run began, or was resumed from a checkpoint.
 
     >>> RunStarted(messages=3, resumed=True).resumed
     True
@@ -64,7 +64,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
 
 
 class ModelStarted(Event, frozen=True, kw_only=True, tag="model_started"):
-    """A model is being asked; `message_id` is the id of the message it will give.
+    """A model is asked; `message_id` is the id of its reply.
 
     >>> ModelStarted(turn=1, attempt=1, message_id="writer/1.1").turn
     1
@@ -89,12 +89,12 @@ class MessageDelta(Event, frozen=True, kw_only=True, tag="message_delta"):
 
     @property
     def text(self) -> str:
-        """The text in this piece; empty where it holds something else."""
+        """The text in this piece; empty if it is something else."""
         return self.delta.text
 
 
 class MessageFinished(Event, frozen=True, kw_only=True, tag="message_finished"):
-    """A model's message is whole: `message` is of the agent's wire, the very object that enters the history.
+    """A model's message is complete: `message` is the object that enters the history.
 
     >>> MessageFinished(turn=1, message="…").turn
     1
@@ -180,7 +180,7 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class HistoryRewritten(Event, frozen=True, kw_only=True, tag="history_rewritten"):
-    """A middleware changed the history: who, how long it was and is, and its report as plain data.
+    """A middleware changed the history: which one, the lengths before and after, and its report as plain data.
 
     >>> HistoryRewritten(turn=2, middleware="PatchToolCalls", before=4, after=5).after
     5
@@ -194,7 +194,7 @@ class HistoryRewritten(Event, frozen=True, kw_only=True, tag="history_rewritten"
 
 
 class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
-    """Another attempt at the model turn follows: discard what came under `message_id`.
+    """Another attempt at the model turn follows: discard everything under `message_id`.
 
     >>> RetryScheduled(turn=1, attempt=1, message_id="writer/1.1", error="overloaded", delay=0.1).attempt
     1
@@ -204,9 +204,9 @@ class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
     attempt: int
     message_id: str
     error: str = ""
-    """What the attempt failed with; empty where its output was rejected."""
+    """The error of the attempt; empty if its output was rejected."""
     reason: Any = None
-    """Why its output was rejected, as `should_retry` put it."""
+    """Why `should_retry` rejected its output."""
     delay: float = 0.0
     failover: str = ""
     """The model that takes over, if another one does."""
@@ -228,7 +228,7 @@ class Interrupt(Struct, frozen=True, kw_only=True):
 
 
 class Interrupted(Event, frozen=True, kw_only=True, tag="interrupted"):
-    """The run stopped to wait for these. Where it has a checkpoint, that is written before this is seen.
+    """The run stopped to wait for these. Its checkpoint, if it has one, is already written.
 
     >>> Interrupted(interrupts=(Interrupt(id="a", info="?"),)).interrupts[0].id
     'a'

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -74,41 +75,50 @@ COLOURS = [
 """What is looked at with its colours."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with histories, good and broken, which is where commands are run."""
-    (tmp_path / "logs" / "old").mkdir(parents=True)
-    write_json(tmp_path / "good.json", GOOD)
-    write_json(tmp_path / "broken.json", DANGLING)
-    write_json(tmp_path / "logs" / "a.json", GOOD)
-    write_json(tmp_path / "logs" / "old" / "b.json", DANGLING)
+def fill(folder: Path) -> Path:
+    """Write histories, good and broken, into a folder."""
+    (folder / "logs" / "old").mkdir(parents=True)
+    write_json(folder / "good.json", GOOD)
+    write_json(folder / "broken.json", DANGLING)
+    write_json(folder / "logs" / "a.json", GOOD)
+    write_json(folder / "logs" / "old" / "b.json", DANGLING)
     crossed = [USER, turn("call_1", "call_2"), STOP, result("call_2"), result("call_9", "lost")]
-    write_json(tmp_path / "crossed.json", crossed)
-    write_lines(tmp_path / "session.jsonl", CLAUDE)
-    torn = write_lines(tmp_path / "torn.jsonl", GOOD)
+    write_json(folder / "crossed.json", crossed)
+    write_lines(folder / "session.jsonl", CLAUDE)
+    torn = write_lines(folder / "torn.jsonl", GOOD)
     torn.write_bytes(torn.read_bytes() + b'{"role": "user", "content": "And no')
     lines = [json.dumps(GOOD), "{not json}", '"a text"', json.dumps(DANGLING)]
-    (tmp_path / "mixed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (folder / "mixed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
 
 
-class Session:
-    """A terminal in which commands were run, one after the other."""
+class Session(NamedTuple):
+    """What a terminal of 80 columns shows after all commands: as it is seen, with lines joined, and with colours."""
 
-    def __init__(self, commands: list[tuple[list[str], dict[str, str]]], folder: Path) -> None:
-        asked = write_json(folder / "commands", commands)
-        python = [sys.executable, "-c", PROGRAM]
-        variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
-        terminal = Tmux(["sh", "-c", f"{shlex.join(python)} < {asked}"], folder, variables, columns=80)
-        try:
-            assert terminal.wait() == 0
-            self.seen = terminal.rows()
-            self.unwrapped = terminal.screen()
-            self.coloured = terminal.rows("-e")
-        finally:
-            terminal.close()
-        asked.unlink()
+    seen: str
+    joined: str
+    coloured: str
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """Run all commands in one terminal, one after the other."""
+    folder = fill(tmp_path_factory.mktemp("work"))
+    helped = [["--help"], *([command, "--help"] for command in _COMMANDS)]
+    commands = [*((command.split(), {}) for command in COMMANDS), *((each, {}) for each in helped), *COLOURS]
+    asked = write_json(tmp_path_factory.mktemp("asked") / "commands", commands)
+    program = f"{shlex.join([sys.executable, '-c', PROGRAM])} < {shlex.quote(str(asked))}"
+    terminal = Tmux(["sh", "-c", program], folder, {"PYTHONPATH": os.pathsep.join(sys.path)}, columns=80)
+    try:
+        assert terminal.wait() == 0
+        return Session(terminal.rows(), terminal.screen(), terminal.rows("-e"))
+    finally:
+        terminal.close()
+
+
+def between(text: str, first: str, following: str) -> str:
+    """Return the part of a text from one command up to another."""
+    return text[text.index(f"$ {first}\n") : text.index(f"$ {following}\n")]
 
 
 def compare_with_capture(name: str, text: str) -> None:
@@ -119,13 +129,12 @@ def compare_with_capture(name: str, text: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def test_commands_look_as_captured_at_eighty_columns(folder: Path):
-    session = Session([(command.split(), {}) for command in COMMANDS], folder)
-    compare_with_capture("terminal", session.seen)
+def test_commands_look_as_captured_at_eighty_columns(session: Session):
+    compare_with_capture("terminal", session.seen[: session.seen.index("$ suture --help\n")])
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_pipe_gets_the_same_as_plain_lines():
+def test_a_pipe_gets_the_same_as_plain_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(fill(tmp_path))
     parts: list[str] = []
     for command in COMMANDS:
         done = run(*command.split())
@@ -133,35 +142,34 @@ def test_a_pipe_gets_the_same_as_plain_lines():
     compare_with_capture("pipe", "".join(parts))
 
 
-def test_no_line_of_any_help_is_wider_than_eighty_columns(folder: Path):
-    session = Session([(["--help"], {}), *(([command, "--help"], {}) for command in _COMMANDS)], folder)
-    assert session.seen == session.unwrapped
-    assert session.seen.count("usage: suture") == 1 + len(_COMMANDS)
+def test_no_line_of_any_help_is_wider_than_eighty_columns(session: Session):
+    rows, lines = (between(text, "suture --help", "NO_COLOR=1 suture check broken.json") for text in session[:2])
+    assert rows == lines
+    assert rows.count("usage: suture") == 1 + len(_COMMANDS)
 
 
-def test_colours_follow_the_option_the_variables_and_the_terminal(folder: Path):
-    shown = re.split(r"(?m)^\$ .*\n", Session(COLOURS, folder).coloured)[1:]
+def test_colours_follow_the_option_the_variables_and_the_terminal(session: Session):
+    shown = re.split(r"(?m)^\$ .*\n", session.coloured)[-len(COLOURS) :]
     green = [bool(re.search(r"\x1b\[(?:\d+;)*32m", text)) for text in shown]
     assert green == [False, False, True, True, False]
     assert '\x1b[32m+ "role": "tool",' in shown[3]
     assert '\n+ "role": "tool",' in shown[4]
-    assert "FORCE_COLOR" not in os.environ
 
 
 @pytest.fixture
-def shell(request: pytest.FixtureRequest, folder: Path) -> Iterator[Tmux]:
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
     """Yield a shell in a terminal, in which `suture` is the command."""
     name: str = request.param
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
-    (folder / "bin").mkdir()
-    command = folder / "bin" / "suture"
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "suture"
     command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n', encoding="utf-8")
     command.chmod(0o755)
     path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
-    variables = {"PATH": path, "PS1": "> ", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(folder)}
+    variables = {"PATH": path, "PS1": "> ", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
     quiet = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
-    terminal = Tmux([name, *quiet], folder, variables, columns=80)
+    terminal = Tmux([name, *quiet], tmp_path, variables, columns=80)
     yield terminal
     terminal.close()
 

@@ -11,7 +11,6 @@ from msgspec.structs import fields
 import suture
 from suture import (
     codecs,
-    errors,
     events,
     kernel,
     messages,
@@ -81,13 +80,6 @@ def test_every_event_is_explained_with_its_fields():
 
 def test_every_field_of_a_result_is_explained():
     assert sorted(named(AGENT, "field")) == sorted(struct_fields(suture.RunResult))
-
-
-def test_every_error_that_a_run_may_end_with_is_explained():
-    of_runs = {one.__name__ for one in suture.RunError.__subclasses__() if one.__module__ == "suture.errors"}
-    assert of_runs <= set(named(AGENT, "error"))
-    known = {name: getattr(room, name) for room in (errors, stores, tools) for name in room.__all__}
-    assert all(issubclass(known[error], suture.SutureError) for error in named(AGENT, "error"))
 
 
 def test_every_argument_of_an_agent_as_a_tool_is_explained():

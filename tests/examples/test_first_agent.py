@@ -37,5 +37,5 @@ def test_the_first_agent_runs_both_tools_of_a_turn_on_a_model_that_asks_for_both
 
 
 def test_the_first_agent_says_which_models_there_are_if_it_does_not_know_one():
-    with pytest.raises(ConfigError, match="'nobody' is neither a provider nor a module; providers: local, openai"):
+    with pytest.raises(ConfigError, match="'nobody' is no provider and no module; providers: local, openai"):
         asyncio.run(runpy.run_path(str(EXAMPLES / "first_agent.py"))["main"]("nobody:model"))

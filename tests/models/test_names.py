@@ -87,7 +87,7 @@ def test_a_model_of_your_own_is_named_by_its_module(own_module: str):
 def test_a_module_without_that_name_and_a_thing_that_is_no_model_are_told_apart(own_module: str):
     with pytest.raises(ConfigError, match=f"module {own_module} has no 'yours'"):
         get_model(f"{own_module}:yours")
-    with pytest.raises(ConfigError, match=f"{own_module}:number is not a model"):
+    with pytest.raises(ConfigError, match=f"{own_module}:number is no model"):
         get_model(f"{own_module}:number")
 
 

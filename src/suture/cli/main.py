@@ -270,7 +270,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, (_, about, statuses, examples) in _COMMANDS.items():
-        command = commands.add_parser(name, help=about, **_texts(about, statuses, examples))
+        usage = "suture run [OPTION ...] -- CMD" if name == "run" else None  # argparse writes it as dots
+        command = commands.add_parser(name, help=about, usage=usage, **_texts(about, statuses, examples))
         groups: defaultdict[str, Any] = defaultdict(command.add_mutually_exclusive_group)
         for flags, settings in _OPTIONS[name]:
             holder = groups[settings["group"]] if "group" in settings else command

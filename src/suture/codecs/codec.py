@@ -62,25 +62,25 @@ class Lost(StrEnum):
     """
 
     REASONING = "reasoning"
-    """Thought that this provider did not sign; it would refuse it."""
+    """Thinking that this provider did not sign, and would refuse."""
     BLOCK = "block"
     """Content that the format has no form for: a tool that another provider ran, a type that nobody knows."""
     MEDIA = "media"
-    """An image, a sound, a film or a file that the format cannot hold where it stands; it is told in words."""
+    """An image, audio, video or file that the format does not allow there; a text describes it."""
     DETAIL = "detail"
     """How closely to look at an image, or the name or type of a file."""
     FIELD = "field"
     """A field of another provider's own, such as a cache mark or an annotation."""
     EXTRA = "extra"
-    """Somebody's own data in `extra`."""
+    """Your own data in `extra`."""
     META = "meta"
     """Why a reply ended and what it cost; requests do not say that."""
     SYSTEM = "system"
-    """That a message in the middle is the system's; it is told as the user's."""
+    """That a message in the middle is the system's; it is sent as the user's."""
     ERROR = "error"
     """That a result reports an error."""
     ARGUMENTS = "arguments"
-    """Arguments that are no JSON object, where the format holds objects only; `{}` takes their place."""
+    """Arguments that are not a JSON object, if the format allows only objects; replaced by `{}`."""
     TOOL = "tool"
     """Something said about a tool that the format has no field for."""
     OPTION = "option"
@@ -88,7 +88,7 @@ class Lost(StrEnum):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """One thing that did not cross: its name, what it was, and where it stood.
+    """One thing that was lost: its name, what it was, and where it was.
 
     >>> str(Loss(Lost.DETAIL, "image detail high", 3, "content_blocks[0]"))
     'message 3, content_blocks[0]: detail: image detail high'
@@ -97,7 +97,7 @@ class Loss(msgspec.Struct, frozen=True):
     name: Lost
     what: str
     index: int | None = None
-    """The message it stood in; `None` for what belongs to the request."""
+    """The message it was in; `None` for the request itself."""
     path: str = ""
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class Losses:
-    """What was lost so far. A codec says which message it is at, and adds what it cannot say.
+    """The losses so far: a codec says at which message it is, and adds them.
 
     >>> losses = Losses()
     >>> losses.index = 2
@@ -138,7 +138,7 @@ def report_meta(message: AgenticMessage, losses: Losses) -> None:
 
 
 class Encoded(NamedTuple):
-    """What a codec made: the payload, plain dicts and lists, and what could not be said in it.
+    """A payload of plain dicts and lists, and what was lost in it.
 
     >>> Encoded([], ()).losses
     ()
@@ -431,7 +431,7 @@ def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
 
 
 class Converted(NamedTuple):
-    """Messages of another wire, and what they could not say.
+    """Messages of another wire, and what was lost.
 
     >>> Converted([], ()).losses
     ()

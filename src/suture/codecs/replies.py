@@ -175,4 +175,4 @@ def _read_event(data: bytes, provider: str) -> dict[str, Any]:
     if event.__class__ is dict:
         return event
     told = data[:80].decode(errors="replace")
-    raise ModelError(f"expected a JSON object as an event, found: {told!r}", provider=provider, retryable=True)
+    raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)

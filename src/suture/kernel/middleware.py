@@ -74,13 +74,13 @@ class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=Tru
     return_directly: frozenset[str] = frozenset()
     """Names of tools whose result ends the run."""
     messages: Sequence[M] = ()
-    """The history; read-only where the run goes on from a checkpoint."""
+    """The history; read-only if the run is resumed."""
     resumed: bool = False
 
 
 @_replaceable
 class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """What lasts from turn to turn: the history and what the model is told about tools.
+    """What lasts from turn to turn: the history and the tools that the model sees.
 
     `report` goes into the `HistoryRewritten` event of the hook that changed `messages`; it is not kept.
 
@@ -112,9 +112,9 @@ class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     wire: str = ""
     """The wire of the agent's messages."""
     last_usage: TokenUsage | None = None
-    """What the reply before this turn cost: all that was sent, and itself. `None` where nobody said."""
+    """The usage of the turn before, as the provider reported it; `None` if it did not."""
     instruction: str = ""
-    """What the model is told before the messages."""
+    """The system prompt."""
 
 
 class InvokableEndpoint(Protocol):
@@ -166,7 +166,7 @@ class EnhancedStreamableEndpoint(Protocol):
 
 
 class ChatModelAgentMiddleware(Generic[M]):
-    """The base of all middlewares. Override what you need.
+    """The base class of all middlewares. Override the methods you need.
 
     >>> class Loud(ChatModelAgentMiddleware):
     ...     async def wrap_tool_call(self, call, proceed):
@@ -200,35 +200,35 @@ class ChatModelAgentMiddleware(Generic[M]):
         return await proceed(call)
 
     def wrap_model(self, model: Model[M], model_context: ModelContext, /) -> MaybeAwaitable[Model[M]]:
-        """Put something around the model, for one attempt. What is changed there is not kept."""
+        """Wrap the model for one attempt. Changes are not kept."""
         del model_context
         return model
 
     def wrap_invokable_tool_call(
         self, endpoint: InvokableEndpoint, context: ToolContext, /
     ) -> MaybeAwaitable[InvokableEndpoint]:
-        """Put something around one call of a plain tool."""
+        """Wrap one call of a plain tool."""
         del context
         return endpoint
 
     def wrap_streamable_tool_call(
         self, endpoint: StreamableEndpoint, context: ToolContext, /
     ) -> MaybeAwaitable[StreamableEndpoint]:
-        """Put something around one call of a streaming tool."""
+        """Wrap one call of a streaming tool."""
         del context
         return endpoint
 
     def wrap_enhanced_invokable_tool_call(
         self, endpoint: EnhancedInvokableEndpoint, context: ToolContext, /
     ) -> MaybeAwaitable[EnhancedInvokableEndpoint]:
-        """Put something around one call of a multimodal tool."""
+        """Wrap one call of a multimodal tool."""
         del context
         return endpoint
 
     def wrap_enhanced_streamable_tool_call(
         self, endpoint: EnhancedStreamableEndpoint, context: ToolContext, /
     ) -> MaybeAwaitable[EnhancedStreamableEndpoint]:
-        """Put something around one call of a multimodal streaming tool."""
+        """Wrap one call of a multimodal streaming tool."""
         del context
         return endpoint
 

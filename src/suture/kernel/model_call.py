@@ -361,7 +361,9 @@ class Turn:
         """Raise what is wrong with a reply."""
         if message is None:
             self.partial = self.run.wire.join(root.pieces)
-            raise StreamCutError("the model's stream ended without a complete message")
+            raise StreamCutError(
+                "the model's stream ended before its message was whole: it ends with one whole message"
+            )
         raise InputError(
             f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
             f"{self.run.wire.name} wire"

@@ -38,7 +38,7 @@ class Sink(Protocol):
 
 
 class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
-    """What one call of a model is given.
+    """The request of one model call.
 
     >>> ModelRequest("Answer briefly.", ["…"]).tool_infos
     ()
@@ -74,7 +74,7 @@ class ToolCallRequest(msgspec.Struct, frozen=True):
 
 
 class Model(Protocol[M]):
-    """A model: it speaks one wire, and one provider's profile holds for what it is sent.
+    """A model: it has one wire, and a profile that applies to its requests.
 
     `stream` yields `Delta`s as they come, then exactly one whole message, and nothing else; a model that cannot stream
     yields just the message. Whoever stops reading closes the stream.
@@ -86,12 +86,12 @@ class Model(Protocol[M]):
 
     @property
     def wire(self) -> str:
-        """The name of the wire that its messages are of."""
+        """The wire of its messages."""
         ...
 
     @property
     def profile(self) -> Any:
-        """The profile that its provider holds to, or its name."""
+        """The profile of its provider, or its name."""
         ...
 
     def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:

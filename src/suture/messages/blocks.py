@@ -76,7 +76,7 @@ OPAQUE = "suture.opaque"
 
 
 class Opaque(Value, tag_field="type", tag=OPAQUE):
-    """A part or block of a type this version does not know, kept whole and written back as it was.
+    """A part or block of an unknown type, kept and written back unchanged.
 
     `data` is the whole JSON object, and its `type` is what this version does not know.
 
@@ -242,7 +242,7 @@ class FunctionToolCall(_OfCall, tag="function_tool_call"):
 
 
 class FunctionToolResult(_OfCall, tag="function_tool_result"):
-    """What one of the program's tools gave, in a user message.
+    """The result of one of the program's tools, in a user message.
 
     >>> FunctionToolResult("call_1", "search", [UserInputText("3 pages")]).content
     (UserInputText(text='3 pages'),)
@@ -265,7 +265,7 @@ class ServerToolCall(_OfCall, tag="server_tool_call", kw_only=True):
 
 
 class ServerToolResult(_OfCall, tag="server_tool_result", kw_only=True):
-    """What a tool on the provider's side gave; `content` is any JSON value."""
+    """The result of a tool on the provider's side; `content` is any JSON value."""
 
     content: Any = None
 
@@ -286,7 +286,7 @@ class MCPToolCallError(Value, kw_only=True):
 
 
 class MCPToolResult(_OfCall, tag="mcp_tool_result", kw_only=True):
-    """What a tool of an MCP server gave: `content` as text, or the `error`."""
+    """The result of an MCP server's tool: `content` as text, or the `error`."""
 
     content: str = ""
     server_label: str = ""
@@ -294,7 +294,7 @@ class MCPToolResult(_OfCall, tag="mcp_tool_result", kw_only=True):
 
 
 class MCPListToolsResult(Piece, tag="mcp_list_tools_result", kw_only=True):
-    """The tools an MCP server has, or the `error` that kept it from saying so."""
+    """The tools of an MCP server, or the `error` of asking for them."""
 
     server_label: str = ""
     tools: Sequence[ToolInfo] = ()

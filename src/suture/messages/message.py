@@ -130,7 +130,7 @@ class Message(_ChatTurn, tag="message"):
 
 
 class AgenticMessage(_Turn, tag="agentic"):
-    """A message made of content blocks, as providers with server-side tools and reasoning speak.
+    """A message made of content blocks, for providers with server-side tools and reasoning.
 
     There is no tool role: a tool's result is a block of a user message.
 
@@ -260,7 +260,7 @@ class ToolContext(Value):
 
 
 class ToolResult(Value):
-    """What a tool gave: parts in order, whether it failed, whether it ends the run.
+    """The result of a tool: its parts, whether it failed, and whether it ends the run.
 
     >>> from suture.messages import TextPart, ToolResult
     >>> ToolResult([TextPart("no such page")], is_error=True)
@@ -280,7 +280,7 @@ class ToolResult(Value):
 
     @property
     def text(self) -> str:
-        r"""What it says in words: its texts, one below the other.
+        r"""Its texts, one below the other.
 
         >>> ToolResult([TextPart("two"), TextPart("lines")]).text
         'two\nlines'

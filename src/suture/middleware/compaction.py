@@ -67,13 +67,13 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
     keep_recent_rounds: int = 2
     """How many of the model's latest turns stay as they are, if they can."""
     keep_user_tokens: int = 20_000
-    """How much of what the user said stays verbatim, at most a third of the target; the rest is saved."""
+    """How many tokens of the user's words stay verbatim, at most a third of the target; the rest is saved."""
     token_counter: Counter | WholeCounter = field(default_factory=UsageCounter)
-    """Goes by what the provider reported, if not told otherwise."""
+    """By default the provider's own count, plus an estimate."""
     backend: Writer | None = None
-    """Where things are saved; in the run's own state, if nowhere else."""
+    """Where things are saved; by default in the run's own state."""
     instruction: str | None = None
-    """What the summariser is told, in place of our text."""
+    """The prompt for the summariser, instead of the built-in one."""
     read_file_tool_name: str = "read_file"
     root_dir: str | None = None
     summarizer_timeout: float = 120.0

@@ -77,13 +77,13 @@ def _own(module: str, attribute: str) -> Model[Message]:
         if error.name is None or not module.startswith(error.name):
             raise
         raise ConfigError(
-            f"{module!r} is neither a provider nor a module{_guess(module)}; providers: {', '.join(PROVIDERS)}"
+            f"{module!r} is no provider and no module{_guess(module)}; providers: {', '.join(PROVIDERS)}"
         ) from None
     if not hasattr(found, attribute):
         raise ConfigError(f"module {module} has no {attribute!r}{_guess(module)}")
     model = getattr(found, attribute)
     if not hasattr(model, "stream"):
-        raise ConfigError(f"{module}:{attribute} is not a model: it has no stream")
+        raise ConfigError(f"{module}:{attribute} is no model: it has no stream")
     return model
 
 

@@ -156,8 +156,8 @@ def _body(data: bytes, provider: str) -> dict[str, Any]:
 class OpenAIChatModel(StainlessModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
-    With `base_url` it is any server that speaks alike: Ollama, vLLM, llama.cpp, OpenRouter. Such a server is sent
-    `api_key`, never the key that the environment holds for OpenAI. `profile` says whose rules hold there.
+    With `base_url` it is any compatible server: Ollama, vLLM, llama.cpp, OpenRouter. Such a server gets `api_key`,
+    never the OpenAI key of your environment. `profile` says whose rules apply there.
 
     >>> model = OpenAIChatModel("qwen3", base_url="http://127.0.0.1:11434/v1", options={"temperature": 0})
     >>> model.wire, model.profile

@@ -36,13 +36,13 @@ class Settings(TypedDict, total=False):
     """The keyword arguments that the models of all providers take."""
 
     profile: str | Profile | None
-    """Whose rules hold for what is sent; the provider's own if not given."""
+    """Whose rules apply to requests; by default the provider's own."""
     client: Any
-    """A client of the provider's SDK that is there already; it is used as it is, and not closed."""
+    """A client of the provider's SDK; it is used as it is, and not closed."""
     api_key: str | None
-    """The key; where the SDK looks for it (an environment variable) if not given."""
+    """The key; by default from the environment."""
     base_url: str | None
-    """Where the provider is, if not where the SDK says."""
+    """The provider's address; by default the SDK's."""
     timeout: float | None
     """How many seconds a whole reply may take."""
     streaming: bool

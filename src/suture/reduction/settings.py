@@ -12,7 +12,7 @@ from suture.tokens import CharacterCounter, Counter, WholeCounter, is_incrementa
 
 
 class Writer(Protocol):
-    """The least that output can be saved with: `write(path, content)`, plain or async.
+    """The least that a backend needs: `write(path, content)`, plain or async.
 
     >>> from suture.stores import MemoryBackend
     >>> writer: Writer = MemoryBackend()
@@ -23,7 +23,7 @@ class Writer(Protocol):
 
 
 class ToolDetail(Struct, frozen=True, kw_only=True):
-    """One tool call with what came of it: `tool_result`, or `stream_tool_result` while a tool is streaming.
+    """One tool call with its `tool_result`, or with `stream_tool_result` while the tool is streaming.
 
     >>> detail = ToolDetail(tool_context=ToolContext("search", "call_1"), tool_argument=ToolArgument("{}"))
     >>> detail.tool_context.call_id
@@ -37,7 +37,7 @@ class ToolDetail(Struct, frozen=True, kw_only=True):
 
 
 class TruncResult(Struct, frozen=True, kw_only=True):
-    """What a `trunc_handler` decides about output that has just come.
+    """What a `trunc_handler` decides about new output.
 
     With `need_trunc` it gives the result to use instead: `tool_result`, or `stream_tool_result` for a streaming
     tool. With `need_offload` it says what is to be saved where.
@@ -72,8 +72,11 @@ class ClearResult(Struct, frozen=True, kw_only=True):
 
 
 TruncHandler: TypeAlias = Callable[[ToolDetail], TruncResult | Awaitable[TruncResult]]
+"""Decides about new output, instead of the default."""
 ClearHandler: TypeAlias = Callable[[ToolDetail], ClearResult | Awaitable[ClearResult]]
+"""Decides about an old call, instead of the default."""
 PathMaker: TypeAlias = Callable[[ToolDetail], str | Awaitable[str]]
+"""Returns the path that output is saved under."""
 
 
 class ToolReductionConfig(Struct, frozen=True, kw_only=True):
@@ -130,15 +133,15 @@ class Settings:
     skip_truncation: bool = False
     """Leave long output as it is when it comes."""
     skip_clear: bool = False
-    """Leave old output as it is. Nothing is counted, then."""
+    """Leave old output as it is, and count nothing."""
     read_file_tool_name: str = "read_file"
-    """The tool that notices tell the model to use."""
+    """The reading tool that notices name."""
     root_dir: str | None = None
     """Where output is kept: `{root_dir}/trunc/{call_id}` and `{root_dir}/clear/{call_id}`."""
     gen_trunc_offload_file_path: PathMaker | None = None
-    """Names the file of output that is truncated, in place of `root_dir`."""
+    """Returns the path of truncated output, instead of `root_dir`."""
     gen_clear_offload_file_path: PathMaker | None = None
-    """Names the file of output that is cleared, in place of `root_dir`."""
+    """Returns the path of cleared output, instead of `root_dir`."""
     max_length_for_trunc: int = 50_000
     """How many characters of text one result may have."""
     max_length_per_turn: int = 200_000
@@ -150,11 +153,11 @@ class Settings:
     max_tokens_for_clear: int = 160_000
     """Old results are cleared when the history has more tokens than this."""
     clear_down_to_tokens: int | None = None
-    """Stop clearing, oldest first, when the history has so few tokens; `None` clears all that may be."""
+    """Clear only the oldest, until the history has this many tokens; `None` clears everything allowed."""
     clear_retention_suffix_limit: int = 1
     """How many of the latest rounds with tool calls are never cleared."""
     clear_at_least_tokens: int = 0
-    """Do nothing at all unless clearing frees so many tokens: it breaks the prompt cache."""
+    """Do nothing unless clearing frees this many tokens, because it breaks the prompt cache."""
     clear_exclude_tools: Collection[str] = ()
     """Tools whose results are never cleared."""
     clear_message_rewriter: Rewriter | None = None
@@ -162,7 +165,7 @@ class Settings:
     clear_post_process: Callable[[Any], Any] | None = None
     """Called with the state after something was cleared."""
     tool_config: Mapping[str, ToolReductionConfig] = field(default_factory=dict[str, ToolReductionConfig])
-    """What holds for single tools."""
+    """Settings for single tools."""
 
     def __post_init__(self) -> None:
         for item in fields(self):

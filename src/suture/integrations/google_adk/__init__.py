@@ -24,7 +24,7 @@ _WIRE = "gemini"
 
 
 class PatchToolCallsPlugin(BasePlugin):
-    """Lets a run see its session whole, and repairs what a model is sent. What is stored stays as it is.
+    """Repairs the requests of a run; the stored session does not change.
 
     A call that has no answer, and behind which the user said something, is answered for the run. Tools that take long,
     people who were asked and agents that have a task are waited for. An answer without a call is told as text. Before
