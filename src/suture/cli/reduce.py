@@ -13,7 +13,7 @@ from dataclasses import fields
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,9 +26,6 @@ from suture.reduction.texts import folded, safe_name
 from suture.reduction.truncate import content_of
 from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
 from suture.tokens import CharacterCounter, ExactCounter
-
-if TYPE_CHECKING:
-    import asyncio
 
 T = TypeVar("T")
 _LONGEST_ROOT = 1000
@@ -171,7 +168,6 @@ class _Shelf:
         self._planned: dict[str, bytes] = {}
         self._made: list[str] = []
         """The paths of the files that were not there before."""
-        self._runner: asyncio.Runner | None = None
         self._backend: LocalBackend | None = None
         if directory is not None:
             try:
@@ -215,13 +211,11 @@ class _Shelf:
 
     def close(self, *, keep: bool) -> None:
         """Let go of everything; unless it is to be kept, leave no trace of what was saved."""
-        self._stop()  # whatever was being written has come to its end
         if keep or self._backend is None:
             return
         for path in self._made:
             with suppress(StoreError):
                 self._run(self._backend.delete(path))
-        self._stop()
         for folder in self._missing:  # those into which somebody else has put something stay
             with suppress(OSError):
                 folder.rmdir()
@@ -268,19 +262,12 @@ class _Shelf:
                     self._made.pop()  # it is somebody else's
             self._run(backend.write(path, content))  # the same once more is no error
 
-    def _stop(self) -> None:
-        """Wait for what is being done."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
-
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._runner is None:
-            import asyncio
+        import asyncio
 
-            self._runner = asyncio.Runner()
-            self._runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # it is ending, and cleans up
-        return self._runner.run(work)
+        with asyncio.Runner() as runner:  # however it ends, whatever was being written has come to its end
+            runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # told to end, it cleans up
+            return runner.run(work)
 
     @contextmanager
     def _refused(self) -> Generator[None]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from suture._aio import LOG, closing, wait_to_the_end
 from suture._text import quote
 from suture.errors import ConfigError
-from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError, check_seconds
+from suture.stores.protocols import FileBackend, PathNotFoundError, PathTakenError, StoreError, check_seconds
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Upload(Protocol):
         ...
 
 
-class Files(ABC):
+class Files(FileBackend, ABC):
     """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised."""
 
     _block: ClassVar[int] = BLOCK
@@ -89,17 +89,6 @@ class Files(ABC):
         """Return a new upload."""
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file; text as UTF-8. It appears at once, whole, and is never overwritten.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> backend = MemoryBackend()
-        >>> asyncio.run(backend.write("/a", "one"))
-        >>> asyncio.run(backend.write("/a", "two"))
-        Traceback (most recent call last):
-            ...
-        suture.stores.protocols.PathTakenError: '/a' is taken: a saved file is never overwritten; choose another path
-        """
         body = content if isinstance(content, str) else encode_content(content)
         try:
             # To write a small file finds out by itself whether the path is taken.
@@ -109,31 +98,9 @@ class Files(ABC):
                 raise
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        r"""Write a file piece by piece; return how many bytes it has. It appears when it is whole.
-
-        >>> import asyncio, tempfile
-        >>> from suture.stores import LocalBackend
-        >>> async def lines():
-        ...     for number in range(100_000):
-        ...         yield f"line {number}\n".encode()
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     asyncio.run(LocalBackend(directory).write_stream("/run-1/log", lines()))
-        1088890
-        """
         return await self._send(path, chunks, look=True)
 
     async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> async def main():
-        ...     backend = MemoryBackend()
-        ...     await backend.write("/a", "what the tool said")
-        ...     return [piece async for piece in backend.read("/a", 5, 13)]
-        >>> asyncio.run(main())
-        [b'the tool']
-        """
         name = check_path(path)
         check_range(start, stop)
 
@@ -151,17 +118,14 @@ class Files(ABC):
             piece = await self._do(partial(_get, file=file, start=start, end=end), path, "read")
 
     async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
         name = check_path(path)
         return await self._do(lambda shelf: shelf.find(name).size, path, "read")
 
     async def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
         name = check_path(path)
         await self._do(lambda shelf: shelf.delete(name), path, "deleted")
 
     async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths of all files in order; only those at or below `prefix`."""
         within = check_prefix(prefix)
         return sorted([f"/{name}" for name in await self._do(lambda shelf: shelf.names(within), prefix, "listed")])
 
