@@ -34,7 +34,7 @@ from mcp.types import (
 )
 
 from suture._aio import run_to_the_end
-from suture.integrations.mcp.targets import Http, MCPServerError, Target
+from suture.integrations.mcp import Http, MCPServerError, Target
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolResult, VideoPart
 
 _CONNECT = 30.0
