@@ -248,14 +248,6 @@ class Screen:
         else:
             self._console.print(_text(visible(text), style))
 
-    def head(self, text: str) -> None:
-        """Show the title of what follows."""
-        shown = visible(text)
-        if self._console is None:
-            self._write_line(f"{shown}\n{'=' * len(shown)}")
-        else:
-            self._console.rule(_text(shown, "bold"), align="left")
-
     def report(self, report: Report, title: str = "") -> None:
         """Show what was found."""
         if self._console is None:
