@@ -450,5 +450,15 @@ class FileBackend(Protocol):
         ...
 
     async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier, and return how many these were."""
+        """Delete the files that were written `seconds` ago or earlier, and return how many these were.
+
+        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> backend = MemoryBackend()
+        >>> asyncio.run(backend.write("/a", "one"))
+        >>> asyncio.run(backend.expire(3600)), asyncio.run(backend.expire(0))
+        (0, 1)
+        """
         ...
