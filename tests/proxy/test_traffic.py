@@ -11,8 +11,7 @@ import pytest
 
 from suture.providers.places import find_place
 from suture.proxy import Proxy, Records, Route
-from suture.proxy.requests import Rules, look_at
-from suture.proxy.routes import rules_of
+from suture.proxy.requests import Rules, look_at, rules_of
 from tests.corpus import ROOT, needs_corpus, recorded_requests
 from tests.histories import write
 from tests.proxy.serving import Reply, proxy, upstream

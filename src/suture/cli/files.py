@@ -92,6 +92,15 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+@contextmanager
+def refusing(*places: str) -> Generator[None]:
+    """Turn what Suture raises inside the block into a `Refusal`."""
+    try:
+        yield
+    except SutureError as error:
+        raise Refusal(str(error), *places) from None
+
+
 def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
     """Return why a file cannot be read or written, as the system has it."""
     reason = error.strerror if isinstance(error, OSError) else None

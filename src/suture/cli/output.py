@@ -251,14 +251,6 @@ class Screen:
             style = "bold" if line.startswith(("+++", "---")) else _DIFF_STYLES.get(line[:1], "")
             self._console.print(_text(visible(line), style), soft_wrap=True)
 
-    def head(self, text: str) -> None:
-        """Show the title of what follows."""
-        shown = visible(text)
-        if self._console is None:
-            self._write_line(f"{shown}\n{'=' * len(shown)}")
-        else:
-            self._console.rule(_text(shown, "bold"), align="left")
-
     def report(self, report: Report, title: str = "") -> None:
         """Show what was found."""
         if self._console is None:

@@ -13,22 +13,19 @@ from dataclasses import fields
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from suture._text import plural
-from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations
+from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations, refusing
 from suture.cli.output import Outputs, progress_on
-from suture.errors import ConfigError, ContextOverflowError
+from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
 from suture.reduction.texts import folded, safe_name
 from suture.reduction.truncate import content_of
 from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
 from suture.tokens import CharacterCounter, ExactCounter
-
-if TYPE_CHECKING:
-    import asyncio
 
 T = TypeVar("T")
 _LONGEST_ROOT = 1000
@@ -59,10 +56,10 @@ class _Job:
         self._asked, self._settings, self._applies = asked, settings, applies
         self._outputs = Outputs(stack)
         self._history = self._outputs.open(asked.output) if applies else None
-        self._shelf = _Shelf(asked.save_to, asked.root)
+        self._folder = _Folder(asked.save_to, asked.root)
         # Comes before the history is discarded, which must say if it was seen.
-        stack.callback(lambda: self._shelf.close(keep=self._history is None or self._history.published))
-        self._shelf.probe()
+        stack.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
+        self._folder.probe()
         self._plans = self._outputs.open() if asked.json else None
         if asked.json:
             self._screen = None
@@ -80,18 +77,18 @@ class _Job:
         with conversation.located():
             taken, wire = conversation.take(asked.wire)
             shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
-            shared |= self._shelf.makers(below)
+            shared |= self._folder.makers(below)
             if asked.compact is None:
                 made = plan(taken, self._settings, **shared)
             else:
                 counter: Any = self._settings.token_counter
-                shared |= {"token_counter": counter, "root_dir": self._shelf.root}
+                shared |= {"token_counter": counter, "root_dir": self._folder.root}
                 try:
                     made = compact(taken, max_tokens=asked.compact, **shared)
                 except ContextOverflowError as error:
                     raise Refusal(str(error)) from None
             if self._history is not None:
-                self._shelf.save(made.saves, asked.output)
+                self._folder.save(made.saves, asked.output)
                 self._history.write(conversation.encode(conversation.give(taken, made.messages)))
         self._show(conversation, made)
         self._many = conversation.many
@@ -116,7 +113,7 @@ class _Job:
                 self._screen.plan(made, conversation.title)
 
     def _sum(self) -> str:
-        asked, count, files = self._asked, self._progress.count, self._shelf.count
+        asked, count, files = self._asked, self._progress.count, self._folder.count
         line = f"{plural(count, 'conversation')}, {self.changed} {'changed' if self._applies else 'to reduce'}"
         if self.changed:
             line += f", {self._before} -> {self._after} tokens"
@@ -143,17 +140,15 @@ def _settings(asked: Namespace) -> Settings:
     given = {field.name: value for field in fields(Settings) if (value := getattr(asked, field.name, None)) is not None}
     given["skip_truncation"] = asked.skip_truncation or asked.discard  # what is truncated must be saved
     excluded = asked.exclude or ()
-    try:
+    with refusing():
         counter = CharacterCounter() if asked.tokenizer == "characters" else ExactCounter(asked.tokenizer)
         return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
-    except ConfigError as error:
-        raise Refusal(str(error)) from None
 
 
 # --- where the output goes ------------------------------------------------------------------------
 
 
-class _Shelf:
+class _Folder:
     """The files of one command: `directory` is where they are, if anything is saved, `root` how the model knows it.
 
     A file is named after its call. Where that name holds something else, a digest of the content follows: so the same
@@ -172,13 +167,10 @@ class _Shelf:
         self._planned: dict[str, bytes] = {}
         self._made: list[str] = []
         """The paths of the files that were not there before."""
-        self._runner: asyncio.Runner | None = None
         self._backend: LocalBackend | None = None
         if directory is not None:
-            try:
+            with refusing("--save-to"):
                 self._backend = LocalBackend(directory, fsync=True)  # the history may be the only other copy
-            except ConfigError as error:
-                raise Refusal(str(error), "--save-to") from None
             outwards = (Path(self._backend.directory), *Path(self._backend.directory).parents)
             self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
 
@@ -216,13 +208,11 @@ class _Shelf:
 
     def close(self, *, keep: bool) -> None:
         """Let go of everything; unless it is to be kept, leave no trace of what was saved."""
-        self._stop()  # whatever was being written has come to its end
         if keep or self._backend is None:
             return
         for path in self._made:
             with suppress(StoreError):
                 self._run(self._backend.delete(path))
-        self._stop()
         for folder in self._missing:  # those into which somebody else has put something stay
             with suppress(OSError):
                 folder.rmdir()
@@ -269,19 +259,12 @@ class _Shelf:
                     self._made.pop()  # it is somebody else's
             self._run(backend.write(path, content))  # the same once more is no error
 
-    def _stop(self) -> None:
-        """Wait for what is being done."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
-
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._runner is None:
-            import asyncio
+        import asyncio
 
-            self._runner = asyncio.Runner()
-            self._runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # it is ending, and cleans up
-        return self._runner.run(work)
+        with asyncio.Runner() as runner:  # however it ends, whatever was being written has come to its end
+            runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # told to end, it cleans up
+            return runner.run(work)
 
     @contextmanager
     def _refused(self) -> Generator[None]:

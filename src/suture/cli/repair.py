@@ -11,7 +11,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ import msgspec
 from suture._text import plural, visible
 from suture.cli.files import Conversation, Refusal, Source, complain, find_files, open_source, read_conversations
 from suture.cli.outline import compare
-from suture.cli.output import Output, Outputs, Screen, is_terminal, progress_on
-from suture.repair import Repaired, Report, check, repair, visible_json
+from suture.cli.output import Outputs, Screen, is_terminal, progress_on
+from suture.repair import Repaired, check, repair, visible_json
 
 _VIEWS = 10
 """How many conversations of one file are shown before and after."""
@@ -31,14 +31,38 @@ _VIEWS = 10
 def run_check(asked: Namespace) -> int:
     """Check every conversation of the files and print what was found."""
     files = find_files(asked.files)
+    several = many = len(files) > 1
+    count = found = 0
     with ExitStack() as stack:
         outputs = Outputs(stack)
         output = outputs.open()
-        check_one = _Check(asked, outputs.screen(output), output, several=len(files) > 1)
-        status = _go_through(files, check_one.read)
-        check_one.say_sum()
+        screen = outputs.screen(output)
+
+        def check_file(file: str) -> int:
+            nonlocal count, found, many
+            with _open(file, asked) as source, progress_on(source, quiet=asked.quiet) as progress:
+                for conversation in read_conversations(source):
+                    with conversation.located():
+                        messages, wire = conversation.take(asked.wire)
+                        report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
+                    many |= conversation.many
+                    found += not report.acceptable
+                    named = {"file": file} if several else {}
+                    with progress.paused():
+                        if asked.json:
+                            line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
+                            output.write(line.encode() + b"\n")
+                        elif not asked.quiet and not (many and report.acceptable):
+                            screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
+                    progress.step()
+                count += progress.count
+            return source.tell_bad("left out")
+
+        status = _go_through(files, check_file)
+        if many and not asked.json and not asked.quiet:
+            screen.say(f"{plural(count, 'conversation')}: {count - found} acceptable, {found} with findings")
         outputs.publish()
-    return status
+    return max(status, 1 if found else 0)
 
 
 def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
@@ -55,46 +79,8 @@ def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
     return status
 
 
-class _Check:
-    """The check of some files, and what has been counted so far."""
-
-    def __init__(self, asked: Namespace, screen: Screen, output: Output, *, several: bool) -> None:
-        self._asked, self._screen, self._output, self._several = asked, screen, output, several
-        self._count = self._found = 0
-        self._many = several
-
-    def read(self, file: str) -> int:
-        """Check the conversations of one file."""
-        asked = self._asked
-        with ExitStack() as stack:
-            source = stack.enter_context(open_source(file, asked.max_bytes, keep_going=asked.keep_going))
-            progress = stack.enter_context(progress_on(source, quiet=asked.quiet))
-            for conversation in read_conversations(source):
-                with conversation.located():
-                    messages, wire = conversation.take(asked.wire)
-                    report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
-                self._many |= conversation.many
-                with progress.paused():
-                    self._show(conversation, report, file)
-                progress.step()
-            self._count += progress.count
-        return max(source.tell_bad("left out"), 1 if self._found else 0)
-
-    def _show(self, conversation: Conversation, report: Report, file: str) -> None:
-        self._found += not report.acceptable
-        if self._asked.json:
-            named = {"file": file} if self._several else {}
-            line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
-            self._output.write(line.encode() + b"\n")
-        elif not self._asked.quiet and not (self._many and report.acceptable):
-            title = ", ".join(part for part in (file if self._several else "", conversation.title) if part)
-            self._screen.report(report, title)
-
-    def say_sum(self) -> None:
-        """Say how many were acceptable, where there were several."""
-        if self._many and not self._asked.json and not self._asked.quiet:
-            good = self._count - self._found
-            self._screen.say(f"{plural(self._count, 'conversation')}: {good} acceptable, {self._found} with findings")
+def _open(file: str, asked: Namespace) -> AbstractContextManager[Source]:
+    return open_source(file, asked.max_bytes, keep_going=asked.keep_going)
 
 
 def run_repair(asked: Namespace) -> int:
@@ -130,7 +116,7 @@ def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
 
 def _repair_file(asked: Namespace) -> int:
     with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes, keep_going=asked.keep_going))
+        source = stack.enter_context(_open(asked.file, asked))
         job = _Job(asked, source, stack)
         for conversation in read_conversations(source):
             job.pass_bad(source)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system
-from suture.errors import ConfigError, SutureError
+from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system, refusing
+from suture.errors import SutureError
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore
 
@@ -98,10 +98,8 @@ def work(asked: Namespace) -> int:
         print(f"working for {asked.agent} on task queue {worker.task_queue}", flush=True)
         await worker.run()
 
-    try:
+    with refusing("worker"):
         asyncio.run(serve())
-    except SutureError as error:
-        raise Refusal(str(error), "worker") from None
     return 0
 
 
@@ -125,10 +123,8 @@ def recover_runs(asked: Namespace) -> int:
                 failed += result.outcome is Outcome.FAILED
         return 1 if failed else 0
 
-    try:
+    with refusing("recover"):
         return asyncio.run(resume())
-    except SutureError as error:
-        raise Refusal(str(error), "recover") from None
 
 
 def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any]], Any]":
@@ -155,10 +151,8 @@ def run_proxy(asked: Namespace) -> int:
         for route in app.routes:
             complain(f"{address}{route.prefix} -> {route.upstream}")
 
-    try:
+    with refusing("proxy"):
         proxy.serve(app, asked.host, asked.port, ready=tell)
-    except ConfigError as error:
-        raise Refusal(str(error), "proxy") from None
     return 0
 
 
@@ -168,10 +162,8 @@ def run_command(asked: Namespace) -> int:
     command: Sequence[str] = asked.arguments[1:] if asked.arguments[:1] == ["--"] else asked.arguments
     if not command:
         raise Refusal("there is no command to run; as in: suture run -- python agent.py")
-    try:
+    with refusing("run"):
         return proxy.run_command(_make_proxy(proxy, asked, proxy.routes_from(os.environ)), command, os.environ)
-    except ConfigError as error:
-        raise Refusal(str(error), "run") from None
 
 
 def _load_proxy() -> Any:
@@ -190,7 +182,7 @@ def _make_proxy(proxy: Any, asked: Namespace, known: "Sequence[Route]") -> "Prox
         path, sign, value = text.partition("=")  # [PATH=]VALUE
         return (path.rstrip("/"), value) if sign and path.startswith("/") else ("", text)
 
-    try:
+    with refusing():
         routes: dict[str, Route] = {route.prefix: route for route in known}
         routes |= {prefix: proxy.Route(prefix=prefix, upstream=url) for prefix, url in map(split, asked.upstream)}
         for option in ("profile", "clear", "compact"):
@@ -201,8 +193,6 @@ def _make_proxy(proxy: Any, asked: Namespace, known: "Sequence[Route]") -> "Prox
                     if prefix in ("", name):
                         routes[name] = _set_rule(route, option, value)
         records, lessons = proxy.Records(asked.report), None if asked.learn is None else proxy.Lessons(asked.learn)
-    except ConfigError as error:
-        raise Refusal(str(error)) from None
     timing = proxy.Timing(idle=asked.timeout, max_body=asked.max_bytes)
     shared = {"records": records, "lessons": lessons, "timing": timing, "language": asked.language}
     return proxy.Proxy(list(routes.values()), **shared)

@@ -12,9 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from suture.agent import ChatModelAgent
-from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system
+from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system, refusing
 from suture.cli.output import open_output
-from suture.errors import InputError, StreamCutError, SutureError
+from suture.errors import InputError, StreamCutError
 from suture.kernel import (
     AskModel,
     CallTool,
@@ -174,10 +174,8 @@ def load_tools(names: Sequence[str]) -> tuple[Tool[..., Any], ...]:
             found += as_tools(each)
         except Exception as error:  # noqa: BLE001 - what is read of a function is the user's
             raise Refusal(describe_error(error), f"--tools {name}") from None
-    try:
+    with refusing("--tools"):
         return as_tools(found)
-    except SutureError as error:
-        raise Refusal(str(error), "--tools") from None
 
 
 def import_named(name: str, place: str) -> Any:
@@ -208,7 +206,7 @@ def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
     """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
-    try:
+    with refusing():
         reduction = ToolReduction(
             LocalBackend(outputs),
             max_tokens_for_clear=asked.max_tokens_for_clear,
@@ -225,8 +223,6 @@ def make_agent(
             model_retry_config=ModelRetryConfig(should_retry=_may_pass),
             checkpoint_store=store,
         )
-    except SutureError as error:
-        raise Refusal(str(error)) from None
 
 
 def _may_pass(attempt: RetryContext[Any]) -> bool:

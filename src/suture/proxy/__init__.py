@@ -3,11 +3,9 @@
 An ASGI application (`Proxy`), and what serves it. See `suture proxy --help`.
 """
 
-from suture.proxy.app import Proxy, Timing
+from suture.proxy.app import Proxy, Records, Timing
 from suture.proxy.learning import Lessons
-from suture.proxy.records import Records
-from suture.proxy.requests import Reduction
-from suture.proxy.routes import DEFAULT_ROUTES, Route
+from suture.proxy.requests import DEFAULT_ROUTES, Reduction, Route
 from suture.proxy.server import routes_from, run_command, serve
 
 __all__ = [

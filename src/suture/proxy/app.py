@@ -5,25 +5,26 @@ slow. A reply always does.
 """
 
 import asyncio
+import logging
+import os
 import time
-from collections.abc import AsyncIterator, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from suture._aio import run_in_thread
+from suture.errors import ConfigError
 from suture.providers.places import Place, find_place
-from suture.proxy.client import Client, Headers, Receive, Send, without_hops
 from suture.proxy.learning import Lessons
-from suture.proxy.records import Records
-from suture.proxy.requests import Reading, Rules, Unreadable, look_at
-from suture.proxy.routes import Route, find_route, rules_of
-
-__all__ = ["Proxy", "Timing"]
+from suture.proxy.requests import Reading, Route, Rules, Unreadable, find_route, look_at, rules_of
+from suture.repair import Report
 
 Scope = MutableMapping[str, Any]
 
@@ -35,6 +36,203 @@ _MOST_LOOKS = 64
 """How many bodies may be looked at at once; what comes on top goes on as it is."""
 _PIECE = 1 << 18
 _LONGEST_ERROR = 1 << 18
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_CONNECTION = (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")
+_HOPS = frozenset((*_CONNECTION, b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"))
+"""Headers of one connection, which end here."""
+_LOG = logging.getLogger("suture.proxy")
+_HELP = {
+    "requests_total": "Requests that were answered, by wire and class of status.",
+    "repaired_requests_total": "Requests whose history was repaired, by wire.",
+    "findings_total": "What was found in histories, by rule.",
+    "reduced_requests_total": "Requests whose history was shortened, by wire.",
+    "retried_requests_total": "Requests that were repaired by a stricter rule and sent once more, by lesson.",
+    "failures_total": "What went wrong, by kind; a failed repair sends the original.",
+    "request_seconds": "How long requests took.",
+    "repair_seconds": "How long looks at requests took.",
+}
+
+
+# --- the program that asks ------------------------------------------------------------------------
+
+
+class Client:
+    """One request of a program, over ASGI. If the program leaves, the task that answers is cancelled."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._task = asyncio.current_task()
+        self._waiting: asyncio.Future[None] | None = None
+        self.begun = self.gone = False
+
+    async def read(self, limit: int, headers: Headers) -> tuple[bytes, bool]:
+        """Return the body, and whether more of it follows, because it is over the limit."""
+        told = next((value for name, value in headers if name == b"content-length"), b"")
+        if told.isdigit() and int(told) > limit:
+            return b"", True
+        pieces: list[bytes] = []
+        more, size = True, 0
+        while more and size <= limit:
+            message = await self._receive()
+            self.gone = message["type"] == "http.disconnect"
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+            more = message.get("more_body", False)
+        return b"".join(pieces), more
+
+    async def stream(self, first: bytes) -> AsyncIterator[bytes]:
+        """Yield a body as it comes, and then watch."""
+        if first:
+            yield first
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            more = message.get("more_body", False)
+            if message.get("body"):
+                yield message["body"]
+        self.watch()
+
+    def watch(self) -> None:
+        """Watch whether the program leaves; its request has been read."""
+        self._waiting = asyncio.ensure_future(self._wait())
+
+    async def _wait(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def begin(self, reply: aiohttp.ClientResponse, reading: Reading | None) -> None:
+        """Send the head of a reply."""
+        headers = without_hops([(name.lower(), value) for name, value in reply.raw_headers])
+        if reply.status in {204, 304}:
+            headers = [(name, value) for name, value in headers if name != b"content-length"]
+        if reading is not None:
+            headers.append((b"x-suture-repaired", b"%d" % reading.repaired))
+        self.begun = True
+        await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
+
+    async def write(self, body: bytes, *, more: bool = True) -> None:
+        """Send a piece of a reply's body."""
+        if not more:
+            self.stop()  # what comes now is the server's word that all was sent
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def say(self, status: int, body: bytes, kind: bytes) -> None:
+        """Send a reply of our own."""
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        self.begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.write(body, more=False)
+
+    async def refuse(self, status: int, reason: str) -> None:
+        """Send an error in the form that all SDKs read."""
+        told = {"type": "error", "error": {"type": "suture_proxy_error", "message": f"suture proxy: {reason}"}}
+        await self.say(status, msgspec.json.encode(told), b"application/json")
+
+
+def without_hops(headers: Headers) -> Headers:
+    """Return the headers that are for the other end.
+
+    >>> without_hops([(b"connection", b"x-mine"), (b"x-mine", b"1"), (b"accept", b"*/*")])
+    [(b'accept', b'*/*')]
+    """
+    named = {part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")}
+    gone = _HOPS | named
+    return [(name, value) for name, value in headers if name not in gone]
+
+
+# --- what is told of all of it --------------------------------------------------------------------
+
+
+class Records:
+    """Counts, and the file for reports.
+
+    >>> records = Records()
+    >>> records.count("failures_total", kind="repair")
+    >>> [line for line in records.text().splitlines() if "kind=" in line]
+    ['suture_failures_total{kind="repair"} 1']
+    """
+
+    def __init__(self, report: str | None = None) -> None:
+        self._counts: dict[str, Counter[tuple[tuple[str, str], ...]]] = {name: Counter() for name in _HELP}
+        self._seconds: Counter[str] = Counter()
+        self.in_flight = 0
+        self._file: int | None = None
+        if report is not None:
+            try:
+                self._file = os.open(report, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise ConfigError(f"the report cannot be written to {report}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def count(self, name: str, **labels: str) -> None:
+        """Count one."""
+        self._counts[name][tuple(labels.items())] += 1
+
+    def time(self, name: str, started: float) -> None:
+        """Count one, and the seconds since it started."""
+        self._counts[name][()] += 1
+        self._seconds[name] += time.perf_counter() - started  # pyright: ignore[reportArgumentType]
+
+    def found(self, reports: Iterable[Report]) -> None:
+        """Count what was found."""
+        for report in reports:
+            for finding in report.findings:
+                self.count("findings_total", rule=finding.rule or finding.problem)
+
+    def write(self, **facts: Any) -> None:
+        """Write a line to the report: facts that are not empty, and when it was."""
+        if self._file is None:
+            return
+        kept = {name: value for name, value in facts.items() if value not in (None, "", (), [])}
+        line = msgspec.json.encode({"time": round(time.time(), 3), **kept}) + b"\n"
+        try:
+            os.write(self._file, line)
+        except OSError:
+            self.count("failures_total", kind="report")
+
+    def failed(self, kind: str, error: BaseException | None = None) -> None:
+        """Count a failure, and log what kind of error it was; never what it says, which may quote the request."""
+        self.count("failures_total", kind=kind)
+        _LOG.warning("failure: %s%s", kind, "" if error is None else f" ({type(error).__name__})")
+
+    def text(self) -> str:
+        """Return the counts in Prometheus' format."""
+        lines = ["# HELP suture_requests_in_flight Requests that are being answered."]
+        lines += ["# TYPE suture_requests_in_flight gauge", f"suture_requests_in_flight {self.in_flight}"]
+        for name, about in _HELP.items():
+            timed = name.endswith("_seconds")
+            lines += [f"# HELP suture_{name} {about}", f"# TYPE suture_{name} {'summary' if timed else 'counter'}"]
+            for labels, number in sorted(self._counts[name].items()):
+                told = ",".join(f'{label}="{_escape(value)}"' for label, value in labels)
+                lines.append(f"suture_{name}{'_count' if timed else ''}{f'{{{told}}}' if told else ''} {number}")
+            if timed:
+                lines.append(f"suture_{name}_sum {self._seconds[name]:.6f}")
+        return "\n".join(lines) + "\n"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+# --- the application ------------------------------------------------------------------------------
 
 
 class Timing(NamedTuple):
@@ -113,7 +311,7 @@ class Proxy:
     async def _answer(self, scope: Scope, client: Client) -> None:
         started = time.perf_counter()
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        own = {"/health": self._health, "/metrics": self.records.text}.get(path)
+        own = {"/health": self._tell_health, "/metrics": self.records.text}.get(path)
         route = find_route(self.routes, path)
         headers: Headers = scope["headers"]
         if own is not None and scope["method"] in {"GET", "HEAD"}:
@@ -308,7 +506,7 @@ class Proxy:
                 reports=[report.to_dict() for report in reading.reports],
             )
 
-    def _health(self) -> str:
+    def _tell_health(self) -> str:
         return "".join(f"{route.prefix or '/'} -> {route.upstream}\n" for route in self.routes)
 
 

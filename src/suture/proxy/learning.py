@@ -19,8 +19,6 @@ from suture.profiles import IdForm, Profile, rules
 from suture.proxy.requests import Rules
 from suture.wires import get_wire
 
-__all__ = ["Lesson", "Lessons"]
-
 _LONGEST = 4000
 _SHARE = 0.8
 """How much of the length that a provider allows is used."""

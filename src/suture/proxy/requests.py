@@ -1,26 +1,29 @@
-"""A request's body: read a copy, repair the history in it, and write it with every other byte as it was.
+"""A request: where it goes, the rules that hold there, and its body, with the history in it repaired.
 
-Pure: bytes and rules in, bytes and reports out. What is acceptable, or cannot be read, is not written anew.
+Pure: bytes and rules in, bytes and reports out. All other bytes are as they were, and so is what is acceptable
+or cannot be read.
 """
 
 import json
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import is_
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from suture.errors import ContextOverflowError
+from suture.errors import ConfigError, ContextOverflowError
 from suture.language import resolve_language
-from suture.profiles import Profile
+from suture.profiles import Profile, default_profile, profile_for, profile_of
 from suture.providers.places import BATCHES, KEPT, Place, continues
 from suture.reduction import compact, plan
 from suture.repair import Cause, Report, placeholder_text, repair
 from suture.wires import get_wire, sendable
 from suture.wires.fields import is_list, is_map
-
-__all__ = ["Reading", "Reduction", "Rules", "Unreadable", "look_at"]
 
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_pieces = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -108,7 +111,8 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
     text = _unzip(data, limit) if zipped else data
     fields = _split(text)
     named = fields.get("model")
-    model = _value(named) if named is not None else _model_in(path)
+    # Gemini's is named by the path.
+    model = _value(named) if named is not None else path.rstrip("/").rpartition("/")[2].rpartition(":")[0]
     model = model if isinstance(model, str) else ""
     looker = _Looker(place, choose)
     body = looker.batch(fields) if path.rstrip("/").endswith(BATCHES) else looker.one(fields, model)
@@ -230,12 +234,6 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _model_in(path: str) -> str:
-    """Return the model that a path names, as Gemini's do."""
-    last = path.rstrip("/").rpartition("/")[2]
-    return last.rpartition(":")[0]
-
-
 def _unzip(data: bytes, limit: int) -> bytes:
     """Return the text of a gzip file that has one part."""
     reader = zlib.decompressobj(wbits=31)
@@ -246,3 +244,96 @@ def _unzip(data: bytes, limit: int) -> bytes:
     if not reader.eof or reader.unused_data:
         raise Unreadable("too long, or cut")
     return text
+
+
+# --- where it goes ----------------------------------------------------------------------------------
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """Sends the requests whose path begins with `prefix`, which is taken off, to an upstream.
+
+    >>> route = Route(prefix="/openai", upstream="https://api.openai.com/v1")
+    >>> route.target("/openai/chat/completions"), route.target("/openai/v1/models")
+    ('https://api.openai.com/v1/chat/completions', 'https://api.openai.com/v1/models')
+    """
+
+    upstream: str
+    prefix: str = ""
+    profile: Profile | None = None
+    """Whose rules hold; those of the upstream and the model, if not given."""
+    reduction: Reduction = Reduction()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no address."""
+        parts = urlsplit(self.upstream)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ConfigError("an upstream is an address as https://api.openai.com, without a query")
+        if parts.username or parts.password:
+            raise ConfigError("an upstream's address must not hold a password; clients send their keys in headers")
+        if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
+            raise ConfigError(f"a path begins with a slash and does not end in one, as /openai; found {self.prefix!r}")
+
+    @property
+    def host(self) -> str:
+        """The name of the upstream's machine, with the port where one is given."""
+        return urlsplit(self.upstream).netloc
+
+    def takes(self, path: str) -> bool:
+        """Tell whether a request with this path goes here."""
+        return path.startswith(self.prefix) and path[len(self.prefix) : len(self.prefix) + 1] in ("", "/", "?")
+
+    def target(self, path: str) -> str:
+        """Return where a request with this path goes. What address and path have in common (`/v1`) is there once."""
+        rest = path[len(self.prefix) :]
+        parts = urlsplit(self.upstream)
+        steps = parts.path.rstrip("/").split("/")[1:]
+        for count in range(len(steps), 0, -1):
+            common = "/" + "/".join(steps[-count:])
+            if rest == common or rest.startswith(f"{common}/"):
+                steps = steps[:-count]
+                break
+        return f"{parts.scheme}://{parts.netloc}{''.join(f'/{step}' for step in steps)}{rest}"
+
+
+DEFAULT_ROUTES = (
+    Route(prefix="/openai", upstream="https://api.openai.com/v1"),
+    Route(prefix="/anthropic", upstream="https://api.anthropic.com"),
+    Route(prefix="/gemini", upstream="https://generativelanguage.googleapis.com"),
+)
+"""The providers themselves, each below its name."""
+
+
+def find_route(routes: Sequence[Route], path: str) -> Route | None:
+    """Return the route that a path takes: the one with the longest prefix.
+
+    >>> find_route(DEFAULT_ROUTES, "/anthropic/v1/messages").host
+    'api.anthropic.com'
+    """
+    return max((route for route in routes if route.takes(path)), key=lambda route: len(route.prefix), default=None)
+
+
+_SAYS_NOTHING = frozenset(("strictest", "openai-chat"))
+"""What is known of a server that nobody knows, and of one that may pass on to any model, as OpenRouter does."""
+
+
+@lru_cache(maxsize=1024)
+def rules_of(host: str, model: str, wire: str) -> Profile:
+    """Return whose rules hold at an upstream for a model.
+
+    A provider's own address decides. Elsewhere the model's name says what its ids must be, and nothing else: the
+    server that is asked makes the rest what its model takes.
+
+    >>> rules_of("api.mistral.ai", "mistral-large", "openai-chat").name
+    'mistral'
+    >>> rules_of("openrouter.ai", "anthropic/claude-4", "openai-chat").name
+    'openai-chat, ids of anthropic'
+    >>> rules_of("127.0.0.1:8000", "my-model", "openai-chat").name
+    'openai-chat'
+    """
+    base = default_profile(wire)
+    server, asked = profile_of(host), profile_of(model)
+    if server.name not in _SAYS_NOTHING:
+        return server if server.speaks_of(wire) else profile_for(wire, base, server)
+    if asked.name in {base.name, *_SAYS_NOTHING} or asked.ids is None:
+        return base
+    return profile_for(wire, base, replace(asked, wires=()))  # so only the ids are taken

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.proxy.app import Proxy
-from suture.proxy.routes import DEFAULT_ROUTES, Route
-
-__all__ = ["VARIABLES", "environment_for", "routes_from", "run_command", "serve"]
+from suture.proxy.requests import DEFAULT_ROUTES, Route
 
 VARIABLES = {
     "OPENAI_BASE_URL": "/openai",

@@ -198,18 +198,16 @@ class Settings:
         config = self.config_of(name)
         if name in self.trunc_exclude_tools or name == self.read_file_tool_name:
             return False
-        if config.skip_truncation is not None:
-            return not config.skip_truncation
-        return not self.skip_truncation or config.trunc_handler is not None
+        is_skipped = self.skip_truncation and config.trunc_handler is None
+        return not (is_skipped if config.skip_truncation is None else config.skip_truncation)
 
     def clears(self, name: str) -> bool:
         """Tell whether old results of the tool `name` may be cleared."""
         config = self.config_of(name)
-        if name in self.clear_exclude_tools:
-            return False
-        if config.skip_clear is not None:
-            return not config.skip_clear
-        return not self.skip_clear or config.clear_handler is not None
+        is_skipped = self.skip_clear and config.clear_handler is None
+        return name not in self.clear_exclude_tools and not (
+            is_skipped if config.skip_clear is None else config.skip_clear
+        )
 
     @property
     def truncates_any(self) -> bool:

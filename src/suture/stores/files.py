@@ -293,7 +293,17 @@ class _Shelf:
         for depth, folder in enumerate(folders):
             outer = directory
             try:
-                directory = self._open_inner(outer, folder, make=make)
+                try:
+                    directory = os.open(folder, _DIRECTORY, dir_fd=outer)
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    with suppress(FileExistsError):
+                        os.mkdir(folder, 0o700, dir_fd=outer)
+                    directory = os.open(folder, _DIRECTORY, dir_fd=outer)
+                    os.fchmod(directory, 0o700)
+                    if self.fsync:
+                        os.fsync(outer)
             except OSError:
                 with suppress(FileNotFoundError):
                     self._mode(outer, "/".join(folders[: depth + 1]))
@@ -323,20 +333,6 @@ class _Shelf:
                 os.fsync(outer)
             finally:
                 os.close(outer)
-        return directory
-
-    def _open_inner(self, outer: int, name: str, *, make: bool) -> int:
-        try:
-            return os.open(name, _DIRECTORY, dir_fd=outer)
-        except FileNotFoundError:
-            if not make:
-                raise
-        with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=outer)
-        directory = os.open(name, _DIRECTORY, dir_fd=outer)
-        os.fchmod(directory, 0o700)
-        if self.fsync:
-            os.fsync(outer)
         return directory
 
     def _mode(self, directory: int, name: str) -> int:

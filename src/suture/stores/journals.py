@@ -18,7 +18,6 @@ from suture.stores.protocols import (
     check_append,
     check_fork,
     check_lease,
-    check_run,
     check_seconds,
     check_text,
     find_stale_runs,
@@ -27,7 +26,7 @@ from suture.stores.protocols import (
 T = TypeVar("T")
 
 
-class Journals(ABC):
+class Journals(Store, ABC):
     """A store: checks what it is given, and has it done on its tables; see `Store` for what is promised."""
 
     @abstractmethod
@@ -35,19 +34,6 @@ class Journals(ABC):
         """Do `work` on the tables; `undone` says what has not been done, for an error. `reads` may take longer."""
 
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
-
-        Raises `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if somebody else than
-        `owner` holds the lease, `StoreError` if they cannot be written.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.append("run-1", 0, [b"started", b"called"]))
-        >>> asyncio.run(store.append("run-1", 2, [b"answered"]))
-        >>> len(asyncio.run(store.load("run-1")))
-        3
-        """
         check_append(run, first, records, owner)
         if not records:
             return
@@ -65,16 +51,6 @@ class Journals(ABC):
         await self._do(lambda tables: tables.append(run, first, records, owner), undone)
 
     async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.claim("run-1", "turn/0", b"mine"))
-        Entry(number=0, record=b'mine')
-        >>> asyncio.run(store.claim("run-1", "turn/0", b"yours"))
-        Entry(number=0, record=b'mine')
-        """
         check_append(run, 0, [record])
         check_text("the key of a record", key)
         return await self._do(
@@ -82,18 +58,15 @@ class Journals(ABC):
         )
 
     async def load(self, run: str, first: int = 0) -> list[bytes]:
-        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
         check_append(run, first, ())
         return await self._do(lambda tables: tables.load(run, first), lambda: f"run {run!r} was not read", reads=True)
 
     async def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let `new_run` begin with the records of `run` below `position`, without copying them."""
         check_append(run, position, ())
-        check_run(new_run)
+        check_text("the id of a run", new_run)
         await self._do(lambda tables: tables.fork(run, position, new_run), lambda: f"run {run!r} was not forked")
 
     async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Put `records` in the place of all records of `run`, which are `length`, at once; their keys go, too."""
         check_append(run, length, records, owner)
         given = tuple(records)
         await self._do(
@@ -101,36 +74,17 @@ class Journals(ABC):
         )
 
     async def delete(self, run: str) -> None:
-        """Delete `run`, the runs nested in it, and their leases."""
-        check_run(run)
+        check_text("the id of a run", run)
         await self._do(lambda tables: tables.delete(run), lambda: f"run {run!r} was not deleted", reads=True)
 
     async def runs(self) -> list[str]:
-        """Return the ids of all runs, the one that changed last first."""
         return await self._do(lambda tables: tables.runs(), lambda: "the runs were not read", reads=True)
 
     async def expire(self, seconds: float) -> int:
-        """Delete the runs that, with all those nested in them, have not changed for `seconds`; return how many.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.append("run-1", 0, [b"started"]))
-        >>> asyncio.run(store.expire(3600))
-        0
-        """
         check_seconds("seconds", seconds)
         return await self._do(lambda tables: tables.expire(seconds), lambda: "no run was expired", reads=True)
 
     async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
-        """Take the lease of `run` for `seconds`, or a place in the queue for it; return whether it is `owner`'s now.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryStore
-        >>> store = MemoryStore()
-        >>> asyncio.run(store.acquire("run-1", "worker-1", 60)), asyncio.run(store.acquire("run-1", "worker-2", 60))
-        (True, False)
-        """
         check_lease(run, owner, seconds)
         return await self._do(
             lambda tables: tables.acquire(run, owner, seconds, queue=queue),
@@ -138,20 +92,17 @@ class Journals(ABC):
         )
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease, or a place in the queue, for `seconds` from now on; return `False` if it is lost."""
         check_lease(run, owner, seconds)
         return await self._do(
             lambda tables: tables.renew(run, owner, seconds), lambda: f"the lease of run {run!r} was not changed"
         )
 
     async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, or the place in the queue, if it is `owner`'s."""
         check_lease(run, owner)
         await self._do(lambda tables: tables.release(run, owner), lambda: f"the lease of run {run!r} was not changed")
 
     async def lease(self, run: str) -> Lease | None:
-        """Return who holds the lease of `run`, if anybody does."""
-        check_run(run)
+        check_text("the id of a run", run)
         return await self._do(
             lambda tables: tables.lease(run), lambda: f"the lease of run {run!r} was not read", reads=True
         )
@@ -163,7 +114,7 @@ _NONCE = 12
 _APPENDED, _CLAIMED = b"a", b"c"
 
 
-class EncryptedStore:
+class EncryptedStore(Store):
     """A store that encrypts each record (AES-GCM) before another store keeps it.
 
     What was changed is a `DamagedJournalError` when it is read, and so is a record that stands at another number of its
@@ -194,23 +145,19 @@ class EncryptedStore:
         self.acquire, self.renew, self.release, self.lease = store.acquire, store.renew, store.release, store.lease
 
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none."""
         check_append(run, first, records, owner)
         await self.store.append(run, first, self._seal_all(records, first), owner=owner)
 
     async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Put `records` in the place of all records of `run`, which are `length`, at once."""
         check_append(run, length, records, owner)
         await self.store.replace(run, length, self._seal_all(records, 0), owner=owner)
 
     async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key."""
         check_append(run, 0, [record])
         number, sealed = await self.store.claim(run, key, self._seal(_CLAIMED, record, 0))
         return Entry(number, self._open(run, sealed, number))
 
     async def load(self, run: str, first: int = 0) -> list[bytes]:
-        """Return the records of `run` from number `first` on, in order; none if there is no such run."""
         return [self._open(run, sealed, first + at) for at, sealed in enumerate(await self.store.load(run, first))]
 
     def _seal_all(self, records: Sequence[bytes], first: int) -> list[bytes]:

@@ -210,6 +210,13 @@ class MemoryBackend(Files):
         self._lock = Lock()
         self._shelf = _Shelf(clock)
 
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a file; text as UTF-8. What is at hand needs no blocks."""
+        name, file = check_path(path), _File(encode_content(content), self._shelf.clock())
+        with self._lock:
+            if self._shelf.files.setdefault(name, file).content != file.content:
+                raise PathTakenError(path)
+
     def fill(self, path: str, content: str | bytes) -> None:
         """Put a file there that was written before."""
         self._shelf.files[check_path(path)] = _File(encode_content(content), self._shelf.clock())

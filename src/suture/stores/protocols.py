@@ -142,6 +142,14 @@ class Store(Protocol):
         It returns once they are written. If it raises, also because it was cancelled, none is. Raises
         `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if there is an `owner` and
         somebody else holds the lease, `StoreError` if they cannot be written.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.append("run-1", 0, [b"started", b"called"]))
+        >>> asyncio.run(store.append("run-1", 2, [b"answered"]))
+        >>> len(asyncio.run(store.load("run-1")))
+        3
         """
         ...
 
@@ -149,6 +157,14 @@ class Store(Protocol):
         """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
 
         Of several writers, in whatever processes, the first wins, and the others get its record.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.claim("run-1", "turn/0", b"mine"))
+        Entry(number=0, record=b'mine')
+        >>> asyncio.run(store.claim("run-1", "turn/0", b"yours"))
+        Entry(number=0, record=b'mine')
         """
         ...
 
@@ -187,6 +203,13 @@ class Store(Protocol):
 
         A run and those nested in it stay or go together: they are as old as the one that changed last. A run whose
         lease is held stays.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.append("run-1", 0, [b"started"]))
+        >>> asyncio.run(store.expire(3600))
+        0
         """
         ...
 
@@ -196,6 +219,12 @@ class Store(Protocol):
         It is taken if nobody holds it or waits for it, the time of all who did has run out, or `owner` holds it
         already. Otherwise, with `queue`, `owner` has a place behind all others, for `seconds`: it is the holder once
         those before it have given theirs back or their time has run out. To ask again keeps the place.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryStore
+        >>> store = MemoryStore()
+        >>> asyncio.run(store.acquire("run-1", "worker-1", 60)), asyncio.run(store.acquire("run-1", "worker-2", 60))
+        (True, False)
         """
         ...
 
@@ -220,38 +249,16 @@ def check_append(run: str, first: int, records: Sequence[bytes], owner: str | No
         ...
     suture.errors.ConfigError: a record is bytes, not str
     """
-    check_run(run)
-    check_number(first)
+    check_text("the id of a run", run)
     if owner is not None:
         check_text("the owner of a lease", owner)
+    if type(first) is not int or first < 0:
+        raise ConfigError(f"records are counted from 0, so the first one cannot be {first!r}")
     if first + len(records) > MAX_RECORDS:
         raise ConfigError(f"a run has at most {MAX_RECORDS} records")
     for record in records:
         if type(record) is not bytes:
             raise ConfigError(f"a record is bytes, not {type(record).__name__}")
-
-
-def check_number(number: int) -> None:
-    """Raise `ConfigError` unless a record can have this number.
-
-    >>> check_number(-1)
-    Traceback (most recent call last):
-        ...
-    suture.errors.ConfigError: records are counted from 0, so the first one cannot be -1
-    """
-    if type(number) is not int or number < 0:
-        raise ConfigError(f"records are counted from 0, so the first one cannot be {number!r}")
-
-
-def check_run(run: str) -> None:
-    """Raise `ConfigError` if `run` cannot be the id of a run.
-
-    >>> check_run("")
-    Traceback (most recent call last):
-        ...
-    suture.errors.ConfigError: the id of a run is a text that is not empty, not ''
-    """
-    check_text("the id of a run", run)
 
 
 def check_text(name: str, text: str) -> None:
@@ -267,7 +274,7 @@ def check_text(name: str, text: str) -> None:
 
 def check_lease(run: str, owner: str, seconds: float = 0) -> None:
     """Raise `ConfigError` for a lease that makes no sense."""
-    check_run(run)
+    check_text("the id of a run", run)
     check_text("the owner of a lease", owner)
     check_seconds("seconds", seconds)
 
@@ -334,21 +341,15 @@ def find_stale_runs(changed: Mapping[str, float], limit: float) -> list[str]:
     >>> find_stale_runs({"a": 1.0, "a/b": 9.0, "c": 2.0, "c/d": 1.0, "e/f": 3.0}, 5.0)
     ['c', 'c/d', 'e/f']
     """
-    outermost = {run: _find_outermost(run, changed) for run in changed}
+    outermost: dict[str, str] = {}
+    for run in changed:
+        # A slash in an id of the user's own is no nesting: only a run that is there can have others in it.
+        ends = [at for at, letter in enumerate(run) if letter == "/"]
+        outermost[run] = next((run[:end] for end in ends if run[:end] in changed), run)
     newest: dict[str, float] = {}
     for run, head in outermost.items():
         newest[head] = max(changed[run], newest.get(head, changed[run]))
     return [run for run, head in outermost.items() if newest[head] <= limit]
-
-
-def _find_outermost(run: str, known: Mapping[str, float]) -> str:
-    # A slash in an id of the user's own is no nesting: only a run that is there can have others in it.
-    end = run.find("/")
-    while end >= 0:
-        if run[:end] in known:
-            return run[:end]
-        end = run.find("/", end + 1)
-    return run
 
 
 # --- files of tool output ---------------------------------------------------------------------
@@ -391,14 +392,32 @@ class FileBackend(Protocol):
 
         If it raises, the file is not there. Raises `PathTakenError` where one is, unless that is the same byte for
         byte: so a write may be tried again.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> backend = MemoryBackend()
+        >>> asyncio.run(backend.write("/a", "one"))
+        >>> asyncio.run(backend.write("/a", "two"))
+        Traceback (most recent call last):
+            ...
+        suture.stores.protocols.PathTakenError: '/a' is taken: a saved file is never overwritten; choose another path
         """
         ...
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        """Write a file piece by piece, holding little of it in memory; return how many bytes it has.
+        r"""Write a file piece by piece, holding little of it in memory; return how many bytes it has.
 
         If it raises, also because `chunks` does or because it was cancelled, nothing is there. `chunks` is closed
         in any case. Raises `PathTakenError` where a file is, whatever is in it.
+
+        >>> import asyncio, tempfile
+        >>> from suture.stores import LocalBackend
+        >>> async def lines():
+        ...     for number in range(100_000):
+        ...         yield f"line {number}\n".encode()
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     asyncio.run(LocalBackend(directory).write_stream("/run-1/log", lines()))
+        1088890
         """
         ...
 
@@ -406,6 +425,15 @@ class FileBackend(Protocol):
         """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
 
         Raises `PathNotFoundError` if there is no such file.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> async def main():
+        ...     backend = MemoryBackend()
+        ...     await backend.write("/a", "what the tool said")
+        ...     return [piece async for piece in backend.read("/a", 5, 13)]
+        >>> asyncio.run(main())
+        [b'the tool']
         """
         ...
 
@@ -422,5 +450,15 @@ class FileBackend(Protocol):
         ...
 
     async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier, and return how many these were."""
+        """Delete the files that were written `seconds` ago or earlier, and return how many these were.
+
+        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
+
+        >>> import asyncio
+        >>> from suture.stores import MemoryBackend
+        >>> backend = MemoryBackend()
+        >>> asyncio.run(backend.write("/a", "one"))
+        >>> asyncio.run(backend.expire(3600)), asyncio.run(backend.expire(0))
+        (0, 1)
+        """
         ...

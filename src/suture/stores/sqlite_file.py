@@ -236,7 +236,12 @@ class SQLiteFile:
         if synchronous not in ("normal", "full"):
             raise ConfigError(f"synchronous is 'normal' or 'full', not {synchronous!r}")
         check_seconds("busy_timeout", busy_timeout)
-        self._database = Database(self._checked(path), synchronous, KINDS[self._kind])
+        file, kind = os.fspath(path), type(self).__name__
+        if not isinstance(file, str) or not file or "\0" in file:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"the path of a {kind} is the text of a file's path, not {file!r}")
+        if file == ":memory:":
+            raise ConfigError(f"a {kind} keeps a file; in memory use {self._in_memory}()")
+        self._database = Database(str(Path(file).absolute()), synchronous, KINDS[self._kind])
         self._quick = synchronous == "normal"
         self._busy_timeout = busy_timeout
         self._clock = clock
@@ -258,14 +263,6 @@ class SQLiteFile:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
-
-    def _checked(self, path: str | os.PathLike[str]) -> str:
-        given = os.fspath(path)
-        if not isinstance(given, str) or not given or "\0" in given:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"the path of a {type(self).__name__} is the text of a file's path, not {given!r}")
-        if given == ":memory:":
-            raise ConfigError(f"a {type(self).__name__} keeps a file; in memory use {self._in_memory}()")
-        return str(Path(given).absolute())
 
     async def _perform(self, way: Way[T], work: Callable[[Any], T], undone: Callable[[], str]) -> T:
         """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""

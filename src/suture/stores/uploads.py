@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from suture._aio import LOG, closing, wait_to_the_end
 from suture._text import quote
 from suture.errors import ConfigError
-from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError, check_seconds
+from suture.stores.protocols import FileBackend, PathNotFoundError, PathTakenError, StoreError, check_seconds
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Upload(Protocol):
         ...
 
 
-class Files(ABC):
+class Files(FileBackend, ABC):
     """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised."""
 
     _block: ClassVar[int] = BLOCK
@@ -89,17 +89,6 @@ class Files(ABC):
         """Return a new upload."""
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file; text as UTF-8. It appears at once, whole, and is never overwritten.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> backend = MemoryBackend()
-        >>> asyncio.run(backend.write("/a", "one"))
-        >>> asyncio.run(backend.write("/a", "two"))
-        Traceback (most recent call last):
-            ...
-        suture.stores.protocols.PathTakenError: '/a' is taken: a saved file is never overwritten; choose another path
-        """
         body = content if isinstance(content, str) else encode_content(content)
         try:
             # To write a small file finds out by itself whether the path is taken.
@@ -109,31 +98,9 @@ class Files(ABC):
                 raise
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        r"""Write a file piece by piece; return how many bytes it has. It appears when it is whole.
-
-        >>> import asyncio, tempfile
-        >>> from suture.stores import LocalBackend
-        >>> async def lines():
-        ...     for number in range(100_000):
-        ...         yield f"line {number}\n".encode()
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     asyncio.run(LocalBackend(directory).write_stream("/run-1/log", lines()))
-        1088890
-        """
         return await self._send(path, chunks, look=True)
 
     async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `stop`, as a slice would, in pieces of 1 MiB at most.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> async def main():
-        ...     backend = MemoryBackend()
-        ...     await backend.write("/a", "what the tool said")
-        ...     return [piece async for piece in backend.read("/a", 5, 13)]
-        >>> asyncio.run(main())
-        [b'the tool']
-        """
         name = check_path(path)
         check_range(start, stop)
 
@@ -142,67 +109,66 @@ class Files(ABC):
             end = file.size if stop is None else min(stop, file.size)
             return file, end, shelf.get(file, start, end) if start < end else b""
 
+        def read_on(shelf: Shelf) -> bytes:
+            return shelf.get(file, start, end)
+
         file, end, piece = await self._do(open_file, path, "read")
         while piece:
             yield piece
             start += len(piece)
-            if start >= end:
-                return
-            piece = await self._do(partial(_get, file=file, start=start, end=end), path, "read")
+            piece = await self._do(read_on, path, "read") if start < end else b""
 
     async def size(self, path: str) -> int:
-        """Return how many bytes a file has."""
         name = check_path(path)
         return await self._do(lambda shelf: shelf.find(name).size, path, "read")
 
     async def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
         name = check_path(path)
         await self._do(lambda shelf: shelf.delete(name), path, "deleted")
 
     async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths of all files in order; only those at or below `prefix`."""
         within = check_prefix(prefix)
         return sorted([f"/{name}" for name in await self._do(lambda shelf: shelf.names(within), prefix, "listed")])
 
     async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier; return how many.
-
-        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
-
-        >>> import asyncio
-        >>> from suture.stores import MemoryBackend
-        >>> backend = MemoryBackend()
-        >>> asyncio.run(backend.write("/a", "one"))
-        >>> asyncio.run(backend.expire(3600)), asyncio.run(backend.expire(0))
-        (0, 1)
-        """
         check_seconds("seconds", seconds)
         return await self._do(lambda shelf: shelf.expire(seconds), "", "expired")
 
     async def _send(self, path: str, chunks: AsyncIterable[bytes], *, look: bool) -> int:
+        """Write a stream block by block; if it may `look`, see first whether the path is free."""
         stream: Any = chunks
         if not hasattr(stream, "__aiter__"):
             raise ConfigError(f"what is to be written is an async iterable of bytes, not {type(stream).__name__}")
-        size = 0
-        async with closing(aiter(chunks)) as source:
-            name = check_path(path)
-            if look:
-                await self._do(partial(_check_free, name=name), path, "written")
-            upload = self._upload(name)
+        size, block = 0, bytearray()
+        upload: Upload | None = None
+        try:
+            async with closing(aiter(chunks)) as source:
+                name = check_path(path)
+                if look:
+                    await self._do(partial(_check_free, name=name), path, "written")
+                upload = self._upload(name)
+                async for chunk in source:
+                    if not isinstance(chunk, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+                        found = type(chunk).__name__
+                        raise ConfigError(f"a stream to be written yields bytes, not {found}")  # noqa: TRY301
+                    start = 0
+                    while start < len(chunk):
+                        end = start + self._block - len(block)
+                        block += memoryview(chunk)[start:end]
+                        start = end
+                        if len(block) == self._block:
+                            await self._do(partial(upload.add, block=block), path, "written")
+                            size, block = size + len(block), bytearray()
+                            await asyncio.sleep(0)  # a cancellation that came meanwhile takes effect here
+            await self._do(partial(upload.commit, block=block), path, "written")
+        except BaseException:
             try:
-                async with aclosing(_cut_blocks(source, self._block)) as blocks:
-                    async for block in blocks:
-                        step = upload.add if len(block) == self._block else upload.commit
-                        await self._do(partial(step, block=block), path, "written")
-                        size += len(block)
-            except BaseException:
-                try:
+                if upload is not None:
                     await self._do(upload.abort, path, "written")
-                except Exception:  # noqa: BLE001 - the first error is the one to raise
-                    LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
-                raise
-        return size
+            except Exception:  # noqa: BLE001 - the first error is the one to raise
+                LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
+            raise
+        return size + len(block)
 
     async def _holds(self, path: str, content: bytes) -> bool:
         """Return whether a file has exactly this content."""
@@ -220,10 +186,6 @@ class Files(ABC):
         return start == len(content)
 
 
-def _get(shelf: Shelf, file: Any, start: int, end: int) -> bytes:
-    return shelf.get(file, start, end)
-
-
 def _check_free(shelf: Shelf, name: str) -> None:
     try:
         shelf.find(name)
@@ -239,25 +201,6 @@ def label(path: str) -> str:
     ("'/run-1/a'", 'what is in it')
     """
     return quote(path, 80) if path else "what is in it"
-
-
-async def _cut_blocks(source: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytearray, None]:
-    """Yield a stream in blocks of `size` bytes, and then a last one that is shorter, if need be empty."""
-    block = bytearray()
-    async for chunk in source:
-        if not isinstance(chunk, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a stream to be written yields bytes, not {type(chunk).__name__}")
-        start, view = 0, memoryview(chunk)
-        while start < len(chunk):
-            piece = view[start : start + size - len(block)]
-            block += piece
-            start += len(piece)
-            if len(block) == size:
-                yield block
-                block = bytearray()
-                # A cancellation that came while it was written takes effect here.
-                await asyncio.sleep(0)
-    yield block
 
 
 async def _slices(content: str | bytes) -> AsyncGenerator[bytes, None]:

@@ -1,7 +1,9 @@
 """`ScriptedModel`: a model that says what it was told to say, and remembers what it was sent."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, Unpack, overload
+
+from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.kernel import ModelRequest
@@ -94,7 +96,14 @@ class ScriptedModel(Generic[M]):
         """Give the next reply."""
         number = len(self.requests)
         self.requests.append(request)
-        message: Any = self._next(number)
+        message: Any = self.replies
+        if not callable(message):
+            if number >= len(message):
+                raise ConfigError(
+                    f"the script has {len(message)} replies, and this is request {number + 1}; "
+                    "all runs share them; a function in place of the list answers every request"
+                )
+            message = message[number]
         if callable(message) and not isinstance(message, type):
             message = message(request.messages)
             if hasattr(message, "__await__"):
@@ -104,42 +113,20 @@ class ScriptedModel(Generic[M]):
         if isinstance(message, str):
             message = self._wire.speak("assistant", message)
         if self.chunk_size is not None:
-            count = 0
-            for delta in _cut(self._wire.deltas(message), self.chunk_size):
+            for count, delta in enumerate(_cut(self._wire.deltas(message), self.chunk_size)):
                 if count == self.cut_after:
                     raise self.error
-                count += 1
                 yield delta
-            if self.cut_after is not None and count <= self.cut_after:
+            if self.cut_after is not None:
                 raise self.error
         yield message  # pyright: ignore[reportReturnType]
 
-    def _next(self, number: int) -> Any:
-        if callable(self.replies):
-            return self.replies
-        if number < len(self.replies):
-            return self.replies[number]
-        raise ConfigError(
-            f"the script has {len(self.replies)} replies, and this is request {number + 1}; "
-            "all runs share them; a function in place of the list answers every request"
-        )
 
-
-def _cut(deltas: Sequence[Delta], size: int) -> list[Delta]:
-    pieces: list[Delta] = []
+def _cut(deltas: Sequence[Delta], size: int) -> Iterator[Delta]:
+    """Yield deltas whose texts, thoughts and arguments have at most so many characters."""
     for delta in deltas:
-        if delta.text:
-            pieces += [Delta(text=piece) for piece in _split(delta.text, size)]
-        elif delta.reasoning:
-            pieces += [Delta(reasoning=piece) for piece in _split(delta.reasoning, size)]
-        elif delta.call_index is not None:
-            first, *rest = _split(delta.arguments, size) or [""]
-            pieces.append(Delta(call_index=delta.call_index, call_id=delta.call_id, name=delta.name, arguments=first))
-            pieces += [Delta(call_index=delta.call_index, arguments=piece) for piece in rest]
-        else:
-            pieces.append(delta)
-    return pieces
-
-
-def _split(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]
+        field = next((name for name in ("text", "reasoning", "arguments") if getattr(delta, name)), "")
+        text: str = getattr(delta, field) if field else ""
+        yield replace(delta, **{field: text[:size]}) if field else delta
+        for start in range(size, len(text), size):
+            yield replace(Delta(call_index=delta.call_index), **{field: text[start : start + size]})

@@ -4,7 +4,6 @@
 `serve` and `serve_store` let a browser on this machine follow a store while its runs go on.
 """
 
-from suture.viewer.data import Run, show_history, show_run
-from suture.viewer.page import serve, serve_store, write_page
+from suture.viewer.page import Run, serve, serve_store, show_history, show_run, write_page
 
 __all__ = ["Run", "serve", "serve_store", "show_history", "show_run", "write_page"]

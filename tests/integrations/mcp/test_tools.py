@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suture import ChatModelAgent, ConfigError, Tool
-from suture.integrations.mcp import MCPServer
-from suture.integrations.mcp.targets import safe_names
+from suture.integrations.mcp import MCPServer, safe_names
 from tests.integrations.mcp.calling import model_that, odd, results, sound, texts
 
 

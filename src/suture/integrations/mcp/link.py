@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar
 from importlib.metadata import version
 from threading import Thread
@@ -34,7 +34,7 @@ from mcp.types import (
 )
 
 from suture._aio import run_to_the_end
-from suture.integrations.mcp.targets import Http, MCPServerError, Stdio, Target
+from suture.integrations.mcp import Http, MCPServerError, Target
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolResult, VideoPart
 
 _CONNECT = 30.0
@@ -48,33 +48,6 @@ _KEPT = 2_000
 
 STATUS: ContextVar[list[int]] = ContextVar("suture_mcp_status")
 """Where the HTTP status of what is being asked is noted. A request is sent in the context of whoever asks."""
-
-
-@asynccontextmanager
-async def open_stdio(target: Stdio, errors: "Errors") -> AsyncGenerator[Any, None]:
-    """Start a server, and stop it in the end, gently first."""
-    parameters = StdioServerParameters(
-        command=target.command,
-        args=list(target.args),
-        env=None if target.env is None else dict(target.env),
-        cwd=target.cwd,
-    )
-    with errors.open() if target.stderr is None else nullcontext(target.stderr) as stderr:
-        async with stdio_client(parameters, errlog=stderr) as streams:
-            yield streams
-
-
-@asynccontextmanager
-async def open_http(target: Http) -> AsyncGenerator[Any, None]:
-    """Reach a server over streamable HTTP."""
-    headers = None if target.headers is None else dict(target.headers)
-    timeout = httpx2.Timeout(_CONNECT, read=None)
-    hooks = {"response": [_note_status]}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
-        streamable_http_client(target.url, http_client=client, max_sse_event_size=_LARGEST) as streams,
-    ):
-        yield streams
 
 
 async def _note_status(response: httpx2.Response) -> None:
@@ -168,30 +141,21 @@ def _part(block: ContentBlock) -> Part:
             return ImagePart(base64_data=block.data, mime_type=block.mime_type)
         case AudioContent():
             return AudioPart(base64_data=block.data, mime_type=block.mime_type)
-        case ResourceLink():
-            return TextPart(_link(block))
+        case ResourceLink():  # other tools of the server may be able to read it
+            kind = f" ({block.mime_type})" if block.mime_type else ""
+            described = f"\n{block.description}" if block.description else ""
+            return TextPart(f"Resource {block.title or block.name}{kind}: {block.uri}{described}")
         case EmbeddedResource():
-            return _resource(block)
-
-
-def _resource(block: EmbeddedResource) -> Part:
-    """Return an embedded resource as what its type says it is."""
-    found = block.resource
-    uri = str(found.uri)
-    if isinstance(found, TextResourceContents):
-        return TextPart(f"Resource {uri}:\n{found.text}")
-    mime = found.mime_type or "application/octet-stream"
-    media = _MEDIA.get(mime.partition("/")[0])
-    if media is not None:
-        return media(base64_data=found.blob, mime_type=mime, extra={"uri": uri})
-    return FilePart(base64_data=found.blob, mime_type=mime, name=uri.rpartition("/")[2] or uri, extra={"uri": uri})
-
-
-def _link(block: ResourceLink) -> str:
-    """Return where a resource is, in words: other tools of the server may be able to read it."""
-    kind = f" ({block.mime_type})" if block.mime_type else ""
-    described = f"\n{block.description}" if block.description else ""
-    return f"Resource {block.title or block.name}{kind}: {block.uri}{described}"
+            found, uri = block.resource, str(block.resource.uri)
+            if isinstance(found, TextResourceContents):
+                return TextPart(f"Resource {uri}:\n{found.text}")
+            mime = found.mime_type or "application/octet-stream"
+            media = _MEDIA.get(mime.partition("/")[0])
+            if media is not None:
+                return media(base64_data=found.blob, mime_type=mime, extra={"uri": uri})
+            return FilePart(
+                base64_data=found.blob, mime_type=mime, name=uri.rpartition("/")[2] or uri, extra={"uri": uri}
+            )
 
 
 def _is_said(structured: Any, texts: Sequence[str]) -> bool:
@@ -323,8 +287,18 @@ class Link:
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
         target = self.target
-        opened = open_http(target) if isinstance(target, Http) else open_stdio(target, self._errors)
-        async with opened as (read, write):
+        async with AsyncExitStack() as stack:
+            if isinstance(target, Http):
+                timeout, hooks = httpx2.Timeout(_CONNECT, read=None), {"response": [_note_status]}
+                client = httpx2.AsyncClient(headers=dict(target.headers or {}), timeout=timeout, event_hooks=hooks)
+                await stack.enter_async_context(client)
+                streams = streamable_http_client(target.url, http_client=client, max_sse_event_size=_LARGEST)
+            else:
+                env = None if target.env is None else dict(target.env)
+                about = StdioServerParameters(command=target.command, args=list(target.args), env=env, cwd=target.cwd)
+                stderr = target.stderr or stack.enter_context(self._errors.open())
+                streams = stdio_client(about, errlog=stderr)
+            read, write = await stack.enter_async_context(streams)
             self._opened.set()
             yield _Watched(read, self._ended), write
 

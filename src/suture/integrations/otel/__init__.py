@@ -4,14 +4,14 @@ Needs OpenTelemetry's API: `pip install 'opentelemetry-api>=1.37'`. Who takes wh
 for the program to set up, with OpenTelemetry's SDK or another.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import asdict, replace
 
 from suture._aio import LOG
 from suture.errors import ConfigError
-from suture.integrations.otel import content
 from suture.kernel import (
     AskModel,
     CallTool,
@@ -19,12 +19,13 @@ from suture.kernel import (
     ChatModelAgentMiddleware,
     ChatModelAgentState,
     ModelRequest,
+    ModelWrapper,
     Outcome,
     ToolCallRequest,
     current_run,
 )
-from suture.messages import Delta, TokenUsage, ToolResult
-from suture.wires import get_chat_wire
+from suture.messages import Delta, ResponseMeta, TokenUsage, ToolResult
+from suture.wires import ChatWire, get_chat_wire
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -100,7 +101,7 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
             return await proceed(request)
         record.tools.update({info.name: info.description for info in request.tool_infos})
         asked = _model_attributes(run.model)
-        about = {**asked, **record.shared, **content.request_attributes(request.options)}
+        about = {**asked, **record.shared, **_request_attributes(request.options)}
         measured = {"gen_ai.operation.name": "chat", **asked}
         operation = self._signals.begin("chat", asked["gen_ai.request.model"], about, measured)
         self._note_input(operation, request.instruction, request.messages)
@@ -154,30 +155,30 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         operation, before = record.operation, record.usage_before
         used = {name: count - getattr(before, name) for name, count in asdict(run.usage).items()}
         if any(used.values()):
-            operation.note(content.usage_attributes(TokenUsage(**used)))
+            operation.note(_usage_attributes(TokenUsage(**used)))
         if outcome is Outcome.FINISHED:
             self._note_output(operation, state.messages[-1])
         operation.end(outcome.value, (record.error or _OTHER) if outcome is Outcome.FAILED else "")
 
     def _note_input(self, operation: "Operation", instruction: str, messages: Any) -> None:
         wire = get_chat_wire(current_run().wire)
-        self._tell(
-            operation,
-            lambda shown: {
-                "gen_ai.system_instructions": content.as_instruction(shown(instruction)) if instruction else "",
-                "gen_ai.input.messages": content.as_messages(wire, messages, shown),
-            },
-        )
+
+        def describe(shown: Callable[[Any], Any]) -> dict[str, Any]:
+            told = [{"type": "text", "content": shown(instruction)}] if instruction else []
+            about = {"gen_ai.system_instructions": json.dumps(told, ensure_ascii=False)} if told else {}
+            return {**about, "gen_ai.input.messages": _as_messages(wire, messages, shown)}
+
+        self._tell(operation, describe)
 
     def _note_reply(self, operation: "Operation", message: Any, sink: "_Listener") -> None:
         """Note what a reply says of itself, what it cost, and what it says."""
-        about = content.response_attributes(message)
+        about = _response_attributes(message)
         operation.note({**about, "gen_ai.response.time_to_first_chunk": sink.first})
         if "gen_ai.response.model" in about:
             operation.measured["gen_ai.response.model"] = about["gen_ai.response.model"]
         usage = (get_chat_wire(current_run().wire).usage(message) if message is not None else None) or sink.usage
         if usage is not None:
-            operation.note(content.usage_attributes(usage))
+            operation.note(_usage_attributes(usage))
             for kind, count in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
                 attributes = {**operation.measured, "gen_ai.token.type": kind}
                 self._signals.tokens.record(count, attributes, context=operation.context)
@@ -188,9 +189,9 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         wire = get_chat_wire(current_run().wire)
         if wire.made_by_model(message):
             likely = "tool_call" if wire.calls(message) else "stop"
-            (finish,) = content.response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))
+            (finish,) = _response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))
             self._tell(
-                operation, lambda shown: {"gen_ai.output.messages": content.as_messages(wire, [message], shown, finish)}
+                operation, lambda shown: {"gen_ai.output.messages": _as_messages(wire, [message], shown, finish)}
             )
 
     def _tell(self, operation: "Operation", attributes: Callable[[Callable[[Any], Any]], dict[str, Any]]) -> None:
@@ -243,5 +244,117 @@ class _Listener:
         return await self._outer.close()
 
 
+# --- what the conventions call things -------------------------------------------------------------
+
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "bedrock": "aws.bedrock",
+    "deepseek": "deepseek",
+    "gemini": "gcp.gemini",
+    "kimi": "moonshot_ai",
+    "minimax": "minimax",
+    "mistral": "mistral_ai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+}
+"""The conventions' name for whoever a profile is of."""
+
+_OPTIONS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "temperature", "top_k", "top_p"), (int, float)),
+    **dict.fromkeys(("max_tokens", "seed"), int),
+}
+
+
 def _model_attributes(model: Any) -> dict[str, str]:
-    return {"gen_ai.provider.name": content.provider_name(model), "gen_ai.request.model": content.model_name(model)}
+    """Return the name of a model and whose it is: what it says itself, else its class, and whom its profile is of."""
+    profile = getattr(model.profile, "name", model.profile)
+    while isinstance(model, ModelWrapper):
+        model = cast("ModelWrapper[Any]", model).inner
+    said: list[Any] = [getattr(model, field, "") for field in ("provider", "model", "name")]
+    provider, *names = [text if isinstance(text, str) else "" for text in said]
+    return {
+        "gen_ai.provider.name": provider or _PROVIDERS.get(profile, "suture"),
+        "gen_ai.request.model": next(filter(None, names), type(model).__name__),
+    }
+
+
+def _request_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the conventions have a name for among the options of a request."""
+    found = {
+        f"gen_ai.request.{name}": options[name]
+        for name, kinds in _OPTIONS.items()
+        if isinstance(options.get(name), kinds) and not isinstance(options[name], bool)
+    }
+    if "output_schema" in options:
+        found["gen_ai.output.type"] = "json"
+    return found
+
+
+def _response_attributes(message: Any) -> dict[str, Any]:
+    """Return what a reply says of itself: its id, the model that gave it, why it ended."""
+    meta = getattr(message, "response_meta", None)
+    if not isinstance(meta, ResponseMeta):
+        return {}
+    found: dict[str, Any] = {}
+    for key in ("id", "model"):
+        said = meta.extension.get(key)
+        if isinstance(said, str) and said:
+            found[f"gen_ai.response.{key}"] = said
+    if meta.finish_reason:
+        found["gen_ai.response.finish_reasons"] = (meta.finish_reason,)
+    return found
+
+
+def _usage_attributes(usage: TokenUsage) -> dict[str, int]:
+    """Return what was used."""
+    found = {"gen_ai.usage.input_tokens": usage.prompt_tokens, "gen_ai.usage.output_tokens": usage.completion_tokens}
+    special = {
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    }
+    return found | {name: count for name, count in special.items() if count}
+
+
+# --- what was said ---------------------------------------------------------------------------------
+
+
+def _as_messages(wire: ChatWire, messages: Sequence[Any], shown: Callable[[Any], Any], finish: str = "") -> str:
+    """Return messages of any wire as the conventions write them; pictures and other media are left out.
+
+    `shown` is asked what of each message may be shown, and `finish` is why the last one ended.
+    """
+    told = [each for message in messages for each in _told(wire, shown(message))]
+    if finish and told:
+        told[-1]["finish_reason"] = finish
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _told(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
+    """Return a message; one that has both results and text as two, for the results are of another role."""
+    view = wire.view(message)
+    if view.role == "assistant":
+        deltas = [each for each in wire.deltas(message) if each.text or each.reasoning or each.call_index is not None]
+        return [{"role": "assistant", "parts": [_piece(delta) for delta in deltas]}]
+    if not view.results:
+        return [{"role": view.role, "parts": [{"type": "text", "content": wire.text(message)}]}]
+    found = [(result.id, wire.result_text(result)[0]) for result in view.results]
+    parts = [{"type": "tool_call_response", "id": call, "result": text} for call, text in found]
+    rest = wire.rest(message, {})
+    beside = _told(wire, rest) if rest is not None and wire.text(rest) else []
+    return [{"role": "tool", "parts": parts}, *beside]
+
+
+def _piece(delta: Delta) -> dict[str, Any]:
+    if delta.call_index is not None:
+        return {"type": "tool_call", "id": delta.call_id, "name": delta.name, "arguments": _value(delta.arguments)}
+    if delta.reasoning:
+        return {"type": "reasoning", "content": delta.reasoning}
+    return {"type": "text", "content": delta.text}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
