@@ -45,7 +45,7 @@ def test_a_directory_that_is_a_file_is_told_and_stays_one(tmp_path: Path, reduce
     for options in ((*LIMIT, "-o", tmp_path / "out.json"), (*LIMIT, "--plan"), ()):
         done = reduce("--save-to", place, *options, path)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-        assert done.err.startswith(f"suture: {place}: is no directory")
+        assert done.err.startswith(f"suture: {place}: is not a directory")
     assert place.read_text() == OLD
     assert sorted(tmp_path.iterdir()) == [path, place]
 
@@ -54,7 +54,7 @@ def test_a_directory_below_a_file_is_told(tmp_path: Path, reduce: Reduce):
     (tmp_path / "file").write_text(OLD)
     done = reduce(*LIMIT, "--save-to", tmp_path / "file" / "saved", write_json(tmp_path / "h.json", LONG))
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    assert done.err.startswith(f"suture: {tmp_path / 'file' / 'saved'}: is no directory")
+    assert done.err.startswith(f"suture: {tmp_path / 'file' / 'saved'}: is not a directory")
 
 
 def test_a_directory_that_is_a_link_is_not_followed(tmp_path: Path, reduce: Reduce):

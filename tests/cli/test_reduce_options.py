@@ -168,8 +168,8 @@ def test_a_limit_is_a_number_that_is_0_or_more(tmp_path: Path, reduce: Reduce, o
 
 
 WRONG = [
-    pytest.param(("-o", "out.json"), "give --save-to DIR to keep what leaves the history, or --discard", id="no place"),
-    pytest.param(("-o", "-"), "give --save-to DIR to keep what leaves the history, or --discard", id="no place, piped"),
+    pytest.param(("-o", "out.json"), "give --save-to DIR to save old output, or --discard", id="no place"),
+    pytest.param(("-o", "-"), "give --save-to DIR to save old output, or --discard", id="no place, piped"),
     pytest.param(("--save-to", "s", "--discard"), "--discard: not allowed with argument --save-to", id="both"),
     pytest.param(("--save-to", "s", "--json"), "cannot both go to standard output; give -o", id="two on one stream"),
     pytest.param(("--discard", "--json", "-o", "-"), "cannot both go to standard output; give -o", id="and piped"),
