@@ -401,7 +401,7 @@ class Codec(ABC):
 
     def reader(self) -> StreamReader:
         """Return what reads one streamed reply."""
-        return self.folder(self.name, self.read_reply)
+        return self.folder(self)
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:

@@ -5,14 +5,43 @@ from typing import Any, TypeAlias, TypeVar
 
 from suture.codecs.codec import CODECS, Losses, Lost, located
 from suture.errors import ConfigError
-from suture.messages import AgenticMessage, FunctionToolCall, Opaque, Reasoning, ToolInfo, UserInputText
-from suture.wires.fields import is_list, is_map, parse_json
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenVideo,
+    FunctionToolCall,
+    FunctionToolResult,
+    Opaque,
+    Reasoning,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.wires.fields import is_list, is_map, json_text, parse_json
 from suture.wires.parts import media_in_words
 from suture.wires.values import KIND
 
 T = TypeVar("T")
 Writer: TypeAlias = Callable[[Any, Losses, str], dict[str, Any] | None]
 """Writes a block, which stands at a path; `None`, and reported, where there is no form for it."""
+USER_MEDIA: Mapping[str, Any] = {
+    "image": UserInputImage,
+    "audio": UserInputAudio,
+    "video": UserInputVideo,
+    "file": UserInputFile,
+}
+MODEL_MEDIA: Mapping[str, Any] = {
+    "image": AssistantGenImage,
+    "audio": AssistantGenAudio,
+    "video": AssistantGenVideo,
+}
+MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
+"""The blocks that hold media, and of which kind."""
 
 
 def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
@@ -27,9 +56,25 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
 def write_each(
     blocks: Iterable[Any], writers: Mapping[Any, Writer], losses: Losses, path: str = "content_blocks"
 ) -> list[dict[str, Any]]:
-    """Return `blocks` as their writers write them; what has none is reported."""
-    made = [writers.get(type(block), lose)(block, losses, f"{path}[{place}]") for place, block in enumerate(blocks)]
-    return [block for block in made if block is not None]
+    """Return `blocks` as their writers write them; what has none is reported, and tools that were found are told."""
+    made: list[dict[str, Any]] = []
+    for place, block in enumerate(blocks):
+        where = f"{path}[{place}]"
+        told = tell_found_tools(block, losses, where)
+        written = writers.get(type(told), lose)(told, losses, where)
+        made += [] if written is None else [written]
+    return made
+
+
+def tell_found_tools(block: Any, losses: Losses, path: str) -> Any:
+    """Return the result of a tool search as one that tells the tools as text; any other block as it is.
+
+    A reference to a tool is good only for tools that the request declares.
+    """
+    if not isinstance(block, ToolSearchResult):
+        return block
+    losses.add(Lost.BLOCK, "the form of tools that were found; they are told as text", path)
+    return FunctionToolResult(block.call_id, block.name, (UserInputText(json_text(block.tools)),), extra=block.extra)
 
 
 def lose(block: Any, losses: Losses, path: str) -> None:
@@ -92,6 +137,40 @@ def custom_input(block: FunctionToolCall) -> str | None:
 
 
 # What is said beside the messages
+
+CHOICES = ("auto", "none", "required")
+"""What `tool_choice` may say beside the name of a tool."""
+
+
+def read_choice(choice: Any, name: Any, write: Callable[[str], Any]) -> str | None:
+    """Return the word, or the name of a tool, that `write` would write as `choice`; `None` where neither says it.
+
+    >>> read_choice({"type": "tool", "name": "add"}, "add", lambda word: {"type": "tool", "name": word})
+    'add'
+    """
+    words = (*CHOICES, name) if isinstance(name, str) else CHOICES
+    return next((word for word in words if write(word) == choice), None)
+
+
+def take_out(body: dict[str, Any], *path: str) -> Any:
+    """Take what stands at a path out of `body`, and with it the objects that held nothing else; return it.
+
+    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
+    >>> take_out(body, "config", "seed"), body
+    (3, {'stop': ['END']})
+    """
+    name, *inside = path
+    if not inside:
+        return body.pop(name, None)
+    if not is_map(body.get(name)):
+        return None
+    held = dict(body[name])
+    found = take_out(held, *inside)
+    if found is not None:
+        body[name] = held
+        if not held:
+            del body[name]
+    return found
 
 
 def read_system(blocks: Sequence[Any], extra: Mapping[str, Any] | None = None) -> tuple[str, list[AgenticMessage]]:
@@ -165,15 +244,15 @@ def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
     return {name: value for name, value in holder.items() if name not in known and value is not None}
 
 
-def keep(wire: str, holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """Return the `extra` of what was read: its fields that are neither `known` nor null.
+def keep(wire: str, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the `extra` of what was read: its fields that are neither `known` nor null, and which are `absent`.
 
     >>> keep("anthropic", {"type": "text", "text": "hi", "citations": []}, "type", "text")
     {'anthropic': {'citations': []}}
     >>> keep("anthropic", {"type": "text"}, "type")
     {}
     """
-    rest = rest_of(holder, *known)
+    rest = rest_of(holder, *known) | dict.fromkeys(absent)
     return {wire: rest} if rest else {}
 
 
@@ -249,6 +328,18 @@ def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str
         return dict(held)
     losses.add(Lost.BLOCK, f"a block of type {block.type}", path)
     return None
+
+
+def is_own_thought(wire: str, block: Reasoning, losses: Losses, path: str, *known: str) -> bool:
+    """Tell whether a thought came from this wire; what would be lost of it is reported, or that all of it is.
+
+    `known` are the names in its extension that are written.
+    """
+    if origin_of(block) == wire:
+        report_extension(block, known, losses, path)
+        return True
+    losses.add(Lost.REASONING, f"thought {block.text[:40]!r}", path)
+    return False
 
 
 def origin_of(block: Any) -> str:

@@ -1,7 +1,7 @@
 """What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,25 +82,25 @@ def _nonsense(error: InputError, provider: str) -> ModelError:
 
 
 class FoldingReader(ABC):
-    """Reads one streamed reply: folds its events into the body of a plain one."""
+    """Reads one streamed reply: folds its events into the body of a plain one, which the codec reads."""
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        self._provider, self._read = provider, read
+    def __init__(self, codec: Any) -> None:
+        self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except InputError as error:
-            raise _nonsense(error, self._provider) from None
+            raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where its end was not said."""
-        with sensible(self._provider):
+        with sensible(self._codec.name):
             body = self.fold()
             if body is None:
-                raise StreamCutError(f"{self._provider}: the stream ended before the reply did; ask again")
-            return self._read(body)
+                raise StreamCutError(f"{self._codec.name}: the stream ended before the reply did; ask again")
+            return self._codec.read_reply(body)
 
     @abstractmethod
     def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
@@ -109,6 +109,50 @@ class FoldingReader(ABC):
     @abstractmethod
     def fold(self) -> Mapping[str, Any] | None:
         """Return the body that the events make; `None` where its end did not come."""
+
+
+class OpenBlock:
+    """A block of a stream while it is said: how it began, and the pieces that came since, by field."""
+
+    __slots__ = ("call_index", "head", "is_open", "kind", "pieces")
+
+    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None) -> None:
+        self.kind, self.head, self.call_index = kind, dict(head), call_index
+        self.is_open = True
+        self.pieces: dict[Any, list[Any]] = {}
+
+    def add(self, field: Any, piece: Any) -> None:
+        """Add a piece of a field."""
+        self.pieces.setdefault(field, []).append(piece)
+
+    def text(self, field: Any) -> str:
+        """Return the text that the pieces of a field make."""
+        return "".join(self.pieces.get(field, ()))
+
+    def show_call(self, **said: Any) -> list[Delta]:
+        """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
+        return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
+
+
+class BlockReader(FoldingReader):
+    """Reads a stream whose events say which block they are of."""
+
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
+        self.blocks: dict[int, OpenBlock] = {}
+        self._calls = 0
+
+    def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
+        """Begin the block `index`, which may be a call to one of the program's tools."""
+        if index in self.blocks:
+            raise InputError(f"a second block {index}")
+        block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
+        self._calls += is_call
+        return block
+
+    def in_order(self) -> list[OpenBlock]:
+        """Return the blocks as they stand in the reply."""
+        return [self.blocks[index] for index in sorted(self.blocks)]
 
 
 # Server-sent events
