@@ -1,28 +1,29 @@
 """OpenAI's Responses API: a flat list of items."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
-from suture.codecs.contents import merge_options, write_tools
+from suture.codecs.contents import CHOICES, keep, merge_options, read_choice, take_out, write_tools
 from suture.errors import InputError
 from suture.messages import AgenticMessage, MCPToolResult, ServerToolResult, ToolInfo
-from suture.providers.openai_responses.items import KNOWN_BY_ID, WITHOUT_ID, is_item, put_result, read_items, write_item
-from suture.providers.openai_responses.parts import (
+from suture.providers.openai_responses.items import (
     ITEM,
+    KNOWN_BY_ID,
     NEEDS,
     WIRE,
-    extra_of,
+    WITHOUT_ID,
+    is_item,
     own_type,
     plain_text,
+    put_result,
     restore,
+    write_item,
     write_part,
 )
-from suture.providers.openai_responses.stream import ResponsesReader, read_reply
+from suture.providers.openai_responses.stream import ResponsesReader, read_items, read_reply
 from suture.wires.fields import inner, is_map, list_of, map_of, text_of
 
-_NAMES = {"max_tokens": "max_output_tokens"}
-_CHOICES = ("auto", "none", "required")
 _WITHOUT = ("top_k", "seed", "stop")
 _FORMAT = {"type": "json_schema", "name": "answer"}
 _NO_CITATION: dict[str, Any] = {"annotations": []}
@@ -61,7 +62,6 @@ class OpenAIResponsesCodec(Codec):
         return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what `items` say: what the model made in a row is one message, every other item one of its own."""
         return read_items(items)
 
     def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -72,18 +72,30 @@ class OpenAIResponsesCodec(Codec):
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        return {
-            **({"instructions": request.instruction} if request.instruction else {}),
-            **({"tools": tools} if tools else {}),
-            **_write_options(request.options, request.tools, losses),
-        }
+        body: dict[str, Any] = {"instructions": request.instruction} if request.instruction else {}
+        body |= {"tools": tools} if tools else {}
+        rest = dict(request.options)
+        if "max_tokens" in rest:
+            body["max_output_tokens"] = rest.pop("max_tokens")
+        if isinstance(rest.get("tool_choice"), str):
+            body["tool_choice"] = _write_choice(rest.pop("tool_choice"), request.tools)
+        schema = rest.pop("output_schema", None)
+        if schema is not None:
+            text = map_of(rest, "text")
+            rest["text"] = {**text, "format": {**_FORMAT, "schema": schema, **map_of(text, "format")}}
+        merge_options(body, rest, losses, _WITHOUT)
+        return body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         body = self.plain(dict(payload))
-        content = body.get("input")
-        items = [{"role": "user", "content": content}] if isinstance(content, str) else list_of(body, "input")
+        content = body.pop("input", None)
+        items = (
+            [{"role": "user", "content": content}] if isinstance(content, str) else list_of({"input": content}, "input")
+        )
         tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        return Request(read_items(items), text_of(body, "instructions"), tools, _read_options(body))
+        instruction = text_of(body, "instructions")
+        options = {name: value for name, value in body.items() if name not in {"instructions", "tools"}}
+        return Request(read_items(items), instruction, tools, _read_options(options))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_reply(body)
@@ -182,7 +194,7 @@ def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
     return dict(fields) if is_map(fields) else {}
 
 
-# Tools
+# Tools and options
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
@@ -208,62 +220,28 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
     name, description = text_of(tool, "name"), text_of(tool, "description")
     strict = tool.get("strict")
     known = ("type", "name", "parameters", "description" if description else "", "strict" if strict is False else "")
-    extra = extra_of(tool, known)
-    if strict is None:
-        extra = {WIRE: {**map_of(extra, WIRE), "strict": None}}
+    extra = keep(WIRE, tool, *known, absent=["strict"] if strict is None else ())
     return ToolInfo(name, description, inner(tool, "parameters", None), extra=extra)
 
 
-# Options
-
-
-def _write_options(options: Mapping[str, Any], tools: Sequence[ToolInfo], losses: Losses) -> dict[str, Any]:
-    written: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for name, value in options.items():
-        if name == "output_schema" and value is not None:
-            written["text"] = {"format": {**_FORMAT, "schema": value}}
-        elif name == "tool_choice" and isinstance(value, str):
-            written[name] = value if value in _CHOICES else _choice(value, tools)
-        elif name in _NAMES:
-            written[_NAMES[name]] = value
-        elif name != "output_schema":
-            rest[name] = value
-    text = rest.get("text")
-    if "text" in written and is_map(text) and "format" in text:
-        rest["text"] = {**text, "format": {**written["text"]["format"], **text["format"]}}
-    merge_options(written, rest, losses, _WITHOUT)
-    return written
-
-
-def _choice(name: str, tools: Iterable[ToolInfo]) -> dict[str, Any]:
-    """Return the form in which one tool is demanded: by its name, or, of the service's own, by its type."""
+def _write_choice(name: str, tools: Sequence[ToolInfo] = ()) -> str | dict[str, Any]:
+    """Return a word as it is; one tool is demanded by its name, or, of the service's own, by its type."""
+    if name in CHOICES:
+        return name
     kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
     return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
 
 
-def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {own: name for name, own in _NAMES.items()}
-    options: dict[str, Any] = {}
-    for name, value in payload.items():
-        if name in {"input", "instructions", "tools"}:
-            continue
-        if name == "tool_choice" and is_map(value):
-            is_named = set(value) == {"type", "name"} and value["type"] == "function"
-            options[name] = value["name"] if is_named else value
-        elif name == "text" and is_map(value):
-            options |= _read_text(value)
-        else:
-            options[name if value is None else shared.get(name, name)] = value
+def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
+    if options.get("max_output_tokens") is not None:
+        options["max_tokens"] = options.pop("max_output_tokens")
+    choice = options.get("tool_choice")
+    if is_map(choice):
+        options["tool_choice"] = read_choice(choice, choice.get("name"), _write_choice) or choice
+    form = map_of(map_of(options, "text"), "format")
+    if form.get("type") == "json_schema" and is_map(form.get("schema")):
+        options["output_schema"] = take_out(options, "text", "format")["schema"]
+        rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
+        options |= {"text": {**map_of(options, "text"), "format": rest}} if rest else {}
     return options
-
-
-def _read_text(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in `text`: the schema of the answer, and what beside it differs from what is written."""
-    form = text.get("format")
-    if not is_map(form) or form.get("type") != "json_schema" or not is_map(form.get("schema")):
-        return {"text": dict(text)}
-    rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
-    around = {name: value for name, value in text.items() if name != "format"}
-    left = {**around, "format": rest} if rest else around
-    return {"output_schema": form["schema"], **({"text": left} if left else {})}
