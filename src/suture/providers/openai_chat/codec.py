@@ -4,22 +4,26 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
+    CHOICES,
+    MEDIA,
+    USER_MEDIA,
     custom_input,
     keep,
     lose,
     merge_options,
     origin_of,
     put_back,
+    read_choice,
     read_each,
     report_address,
     report_extension,
     report_extras,
     rest_of,
+    tell_found_tools,
     tell_in_words,
     unknown,
     unwrap,
@@ -42,9 +46,7 @@ from suture.messages import (
     UserInputAudio,
     UserInputBlock,
     UserInputFile,
-    UserInputImage,
     UserInputText,
-    UserInputVideo,
 )
 from suture.providers.openai_chat.stream import (
     ARGUMENTS,
@@ -62,12 +64,11 @@ from suture.providers.openai_chat.stream import (
     read_message,
     read_url,
 )
-from suture.providers.openai_chat.wire import MEDIA_TYPES, write_media
+from suture.providers.openai_chat.wire import write_media
 from suture.wires.fields import is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
 
 _FUNCTION, _TOOL = "function", "tool"
-_CHOICES = frozenset(("auto", "none", "required"))
 _FORMAT, _SCHEMA, _NAME = "response_format", "json_schema", "answer"
 
 
@@ -100,25 +101,20 @@ def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
         return unknown(WIRE, part)
     texts = {name: held[name] for name in names if name in held}
     if kind == "file":
-        return _read_file(part, texts)
+        data, known = texts.get("file_data", ""), ["filename", "file_data"]
+        fields = read_url(data)
+        if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
+            fields["url"] = data if "://" in data else ""
+            known.remove("file_data")
+        return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, kind, known))
     if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
         return unknown(WIRE, part)
     extra = _keep_both(part, kind, names)
     if kind == "input_audio":
         form = "mpeg" if texts["format"] == "mp3" else texts["format"]
         return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
-    made: Any = UserInputImage if kind == "image_url" else UserInputVideo
+    made = USER_MEDIA[kind.removesuffix("_url")]
     return made(**{**texts, **read_url(texts["url"])}, extra=extra)
-
-
-def _read_file(part: Mapping[str, Any], texts: Mapping[str, str]) -> UserInputFile:
-    data, known = texts.get("file_data", ""), ["filename", "file_data"]
-    fields = read_url(data)
-    if "base64_data" not in fields:
-        # An address, or an id: what was said is kept, and said again.
-        fields["url"] = data if "://" in data else ""
-        known.remove("file_data")
-    return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, "file", known))
 
 
 def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
@@ -183,7 +179,7 @@ def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any] | None
 
 def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
     """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
-    if type(block) not in MEDIA_TYPES:
+    if type(block) not in MEDIA:
         return lose(block, losses, path)
     return {"type": "text", "text": tell_in_words(block, losses, path)}
 
@@ -192,36 +188,6 @@ def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any] | None
 
 _Placed = Iterable[tuple[str, Any]]
 """Blocks of a message, each with the path to it."""
-
-
-def _write_message(message: AgenticMessage, losses: Losses, field: str) -> list[dict[str, Any]]:
-    """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
-    made: list[dict[str, Any]] = []
-    said: int | None = None
-    placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
-    for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
-        if are_results:
-            made += [_write_result(block, losses, path) for path, block in blocks]
-            continue
-        as_list = LISTED in map_of(message.extra, WIRE)
-        if message.role == "assistant":
-            item = _Reply(losses, field).write(blocks, as_list=as_list)
-            if placed and not item["content"] and len(item) == 2:
-                continue  # all that it said was lost
-        else:
-            item = _write_said(message.role, blocks, losses, as_list=as_list)
-        said = len(made) if said is None else said
-        made.append(item)
-    report_meta(message, losses)
-    extra, native = message.extra, map_of(message.extra, REST)
-    if said is None:
-        report_extras(extra, losses, "extra")
-        return made
-    if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
-        made[said] |= native
-        extra = {name: value for name, value in extra.items() if name != REST}
-    made[said] = put_back(WIRE, made[said], extra, losses)
-    return made
 
 
 def _is_result(block: Any) -> bool:
@@ -234,15 +200,11 @@ def _is_result(block: Any) -> bool:
 def _write_result(block: Any, losses: Losses, path: str) -> dict[str, Any]:
     if isinstance(block, Opaque):
         return dict(block.data["value"])
-    kept = map_of(block.extra, WIRE)
-    if isinstance(block, ToolSearchResult):
-        losses.add(Lost.BLOCK, "that a result names tools; it is told as text", path)
-        content: Any = msgspec.json.encode(block.tools).decode()
-    else:
-        if block.is_error:
-            losses.add(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}", path)
-        parts = [_write_part(held, losses, f"{path}.content[{place}]") for place, held in enumerate(block.content)]
-        content = _join_parts(parts, as_list=LISTED in kept)
+    kept, block = map_of(block.extra, WIRE), tell_found_tools(block, losses, path)
+    if block.is_error:
+        losses.add(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}", path)
+    parts = [_write_part(held, losses, f"{path}.content[{place}]") for place, held in enumerate(block.content)]
+    content = _join_parts(parts, as_list=LISTED in kept)
     made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
     if NAMED in kept:
         made["name"] = block.name
@@ -255,7 +217,7 @@ def _write_said(role: str, blocks: _Placed, losses: Losses, *, as_list: bool) ->
     for path, block in blocks:
         if isinstance(block, Reasoning):
             losses.add(Lost.REASONING, "a thought that is not the model's", path)
-        elif role == "system" and type(block) in MEDIA_TYPES:
+        elif role == "system" and type(block) in MEDIA:
             parts.append(_write_words(block, losses, path))
         else:
             parts.append(_write_part(block, losses, path))
@@ -411,7 +373,32 @@ class OpenAIChatCodec(Codec):
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
-        return _write_message(message, losses, self.field)
+        made: list[dict[str, Any]] = []
+        said: int | None = None
+        placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
+        for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
+            if are_results:
+                made += [_write_result(block, losses, path) for path, block in blocks]
+                continue
+            as_list = LISTED in map_of(message.extra, WIRE)
+            if message.role == "assistant":
+                item = _Reply(losses, self.field).write(blocks, as_list=as_list)
+                if placed and not item["content"] and len(item) == 2:
+                    continue  # all that it said was lost
+            else:
+                item = _write_said(message.role, blocks, losses, as_list=as_list)
+            said = len(made) if said is None else said
+            made.append(item)
+        report_meta(message, losses)
+        extra, native = message.extra, map_of(message.extra, REST)
+        if said is None:
+            report_extras(extra, losses, "extra")
+            return made
+        if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
+            made[said] |= native
+            extra = {name: value for name, value in extra.items() if name != REST}
+        made[said] = put_back(WIRE, made[said], extra, losses)
+        return made
 
     def read_message(self, item: Any) -> AgenticMessage:
         role = item.get("role") if is_map(item) else None
@@ -431,13 +418,11 @@ class OpenAIChatCodec(Codec):
         return [{"role": "system", "content": instruction}] if instruction else []
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the tools and the options, under the names that they have here."""
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
         body: dict[str, Any] = {"tools": tools} if tools else {}
         options = dict(request.options)
-        choice = options.get("tool_choice")
-        if isinstance(choice, str) and choice not in _CHOICES:
-            options["tool_choice"] = {"type": _FUNCTION, _FUNCTION: {"name": choice}}
+        if isinstance(options.get("tool_choice"), str):
+            options["tool_choice"] = _write_choice(options["tool_choice"])
         schema = options.pop("output_schema", None)
         if schema is not None:
             said = map_of(options, _FORMAT)
@@ -454,8 +439,10 @@ class OpenAIChatCodec(Codec):
         return Request(messages, "", tuple(tools), options)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; of several choices, the first."""
         return read_body(body)
+
+
+# Tools and options
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
@@ -489,15 +476,17 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
     return ToolInfo(function["name"], function.get("description") or "", parameters, extra=extra)
 
 
+def _write_choice(choice: str) -> str | dict[str, Any]:
+    return choice if choice in CHOICES else {"type": _FUNCTION, _FUNCTION: {"name": choice}}
+
+
 def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     choice = map_of(options, "tool_choice")
-    function = map_of(choice, _FUNCTION)
-    if set(choice) == {"type", _FUNCTION} and set(function) == {"name"}:
-        name = function["name"]
-        if isinstance(name, str) and name not in _CHOICES:
-            options["tool_choice"] = name
+    name = read_choice(choice, map_of(choice, _FUNCTION).get("name"), _write_choice)
+    options |= {} if name is None else {"tool_choice": name}
     form = map_of(options, _FORMAT)
     asked = map_of(form, _SCHEMA)
     if form.get("type") == _SCHEMA and is_map(asked.get("schema")):
