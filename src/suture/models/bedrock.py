@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, ClassVar, TypeVar, cast
 
 from suture._aio import Worker
+from suture._extras import import_extra
 from suture.errors import (
     ConfigError,
     ModelConnectionError,
@@ -22,9 +23,8 @@ from suture.errors import (
     SutureError,
 )
 from suture.messages import NativeM
-from suture.models.encoding import Body
-from suture.models.failures import brief, status_error
-from suture.models.provider import Bound, ProviderModel, import_extra
+from suture.models.http import Bound, brief, status_error
+from suture.models.provider import Body, ProviderModel
 from suture.providers.bedrock.codec import BedrockCodec
 
 _END: Any = object()

@@ -6,13 +6,12 @@ from functools import cached_property
 from os import environ
 from typing import Any, ClassVar, cast
 
+from suture._extras import import_extra
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.encoding import Body
-from suture.models.failures import brief, status_error
-from suture.models.http import LoopClients, answers
-from suture.models.provider import NO_KEY, ProviderModel, import_extra
+from suture.models.http import LoopClients, answers, brief, status_error
+from suture.models.provider import NO_KEY, Body, ProviderModel
 
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 """What the SDK's own arguments say: the body of the request takes its place."""
