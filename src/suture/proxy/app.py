@@ -16,7 +16,7 @@ import aiohttp
 from yarl import URL
 
 from suture._aio import run_in_thread
-from suture.providers.places import Place, find_place
+from suture.providers import Place, find_place
 from suture.proxy.client import Client, Headers, Receive, Send, without_hops
 from suture.proxy.learning import Lessons
 from suture.proxy.records import Records

@@ -14,7 +14,7 @@ import msgspec
 from suture.errors import ContextOverflowError
 from suture.language import resolve_language
 from suture.profiles import Profile
-from suture.providers.places import BATCHES, KEPT, Place, continues
+from suture.providers import BATCHES, KEPT, Place, continues
 from suture.reduction import compact, plan
 from suture.repair import Cause, Report, placeholder_text, repair
 from suture.wires import get_wire, sendable
