@@ -10,17 +10,16 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.native import from_agentic, to_agentic
-from suture.codecs.replies import FoldingReader, ServerSentEvents, sensible
+from suture.codecs.replies import Framing, StreamReader, sensible
 from suture.errors import ConfigError, InputError
 from suture.messages import (
     AgenticMessage,
-    Delta,
     FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
@@ -235,38 +234,6 @@ class CallFinder:
         return calls[0] if calls else None
 
 
-class StreamReader(Protocol):
-    """Reads one streamed reply, event by event.
-
-    >>> from suture.codecs import get_codec
-    >>> reader = get_codec("anthropic").reader()
-    >>> reader.feed({"type": "ping"})
-    []
-    """
-
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` where the provider reports one."""
-        ...
-
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where the stream ended before its end was said."""
-        ...
-
-
-class Framing(Protocol):
-    r"""Takes the bytes of a stream apart into events, whatever pieces the bytes come in.
-
-    >>> from suture.codecs import get_codec
-    >>> framing = get_codec("anthropic").framing()
-    >>> framing.feed(b'data: {"type": "pi'), framing.feed(b'ng"}\n\n')
-    ([], [{'type': 'ping'}])
-    """
-
-    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Return the events that are whole by now; raise `ModelError` for what is no event."""
-        ...
-
-
 # Codecs
 
 
@@ -286,7 +253,7 @@ class Codec(ABC):
     """The wire whose messages it writes."""
     messages_field: ClassVar[str] = "messages"
     """Where the body of a request has the list of messages."""
-    folder: ClassVar[type[FoldingReader]]
+    folder: ClassVar[type[StreamReader]]
     """What reads the streams of this provider."""
     has_bytes: ClassVar[bool] = False
     """Whether the SDK has bytes where JSON has base64."""
@@ -345,16 +312,14 @@ class Codec(ABC):
             with located(index=index):
                 message = self.read_message(item)
             calls.enter(message.role)
-            blocks = [self._attribute(block, calls) for block in message.content_blocks]
+            blocks: list[Any] = list(message.content_blocks)
+            for place, block in enumerate(blocks):
+                if isinstance(block, FunctionToolCall):
+                    calls.note(block)
+                elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
+                    blocks[place] = self.learn(block, call)
             messages.append(replace(message, content_blocks=tuple(blocks)))
         return messages
-
-    def _attribute(self, block: Any, calls: CallFinder) -> Any:
-        if isinstance(block, FunctionToolCall):
-            calls.note(block)
-        elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
-            return self.learn(block, call)
-        return block
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
         """Return a result with what only its call says."""
@@ -409,7 +374,7 @@ class Codec(ABC):
 
     def framing(self) -> Framing:
         """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""
-        return ServerSentEvents(self.name)
+        return Framing(self.name)
 
 
 def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:

@@ -81,8 +81,13 @@ def _nonsense(error: InputError, provider: str) -> ModelError:
     return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
 
 
-class FoldingReader(ABC):
-    """Reads one streamed reply: folds its events into the body of a plain one, which the codec reads."""
+class StreamReader(ABC):
+    """Reads one streamed reply: folds its events into the body of a plain one, which the codec reads.
+
+    >>> from suture.codecs import get_codec
+    >>> get_codec("anthropic").reader().feed({"type": "ping"})
+    []
+    """
 
     def __init__(self, codec: Any) -> None:
         self._codec = codec
@@ -134,7 +139,7 @@ class OpenBlock:
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
 
 
-class BlockReader(FoldingReader):
+class BlockReader(StreamReader):
     """Reads a stream whose events say which block they are of."""
 
     def __init__(self, codec: Any) -> None:
@@ -164,10 +169,12 @@ _MARK = b"\xef\xbb\xbf"
 """What some servers begin a stream with, to say that it is UTF-8."""
 
 
-class ServerSentEvents:
-    r"""Collects lines until an event is whole. Comments, and fields other than `data`, are passed over.
+class Framing:
+    r"""Takes the bytes of a stream of server-sent events apart into these, whatever pieces the bytes come in.
 
-    >>> events = ServerSentEvents("openai-chat")
+    Comments, and fields other than `data`, are passed over.
+
+    >>> events = Framing("openai-chat")
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
     ([], [{'a': 1}])
     >>> events.feed(b'data: [DONE]\n\n')
@@ -209,14 +216,11 @@ class ServerSentEvents:
                 self._held += len(self._data[-1]) + 1
             elif not said and self._data:
                 data, self._data, self._held = b"\n".join(self._data), [], 0
-                if data.strip() != _DONE:
-                    events.append(_read_event(data, self._provider))
+                if data.strip() == _DONE:
+                    continue
+                event = parse_json(data)
+                if event.__class__ is not dict:
+                    told = f"an event that is no JSON object came: {data[:80].decode(errors='replace')!r}"
+                    raise ModelError(told, provider=self._provider, retryable=True)
+                events.append(event)
         return events
-
-
-def _read_event(data: bytes, provider: str) -> dict[str, Any]:
-    event = parse_json(data)
-    if event.__class__ is dict:
-        return event
-    told = data[:80].decode(errors="replace")
-    raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)

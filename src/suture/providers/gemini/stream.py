@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.replies import StreamReader, failure_kind
 from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
 from suture.wires import plain
@@ -182,7 +182,7 @@ def _wait(detail: Mapping[str, Any]) -> float | None:
 # Streams
 
 
-class GeminiReader(FoldingReader):
+class GeminiReader(StreamReader):
     """Reads one streamed reply.
 
     >>> from suture.codecs import get_codec

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.contents import keep, rest_of, unknown
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.replies import StreamReader, failure_kind
 from suture.errors import InputError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
@@ -270,7 +270,7 @@ def _read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
 # Streams
 
 
-class ChatReader(FoldingReader):
+class ChatReader(StreamReader):
     """Folds chunks into the body of a plain response. Nothing is joined before the end.
 
     >>> from suture.codecs import get_codec
