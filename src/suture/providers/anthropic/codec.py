@@ -10,28 +10,18 @@ from msgspec.structs import replace
 from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
     MEDIA,
-    Writer,
-    arguments_object,
+    BlockWriter,
     drop_blank,
-    is_own_thought,
     keep,
-    lose,
     merge_options,
-    put_back,
+    overlay,
     read_choice,
     read_each,
     read_system,
-    report_address,
-    report_detail,
-    report_extension,
-    report_extras,
     rest_of,
     take_options,
     take_out,
-    tell_in_words,
     unknown,
-    unwrap,
-    write_each,
     write_tools,
 )
 from suture.errors import ConfigError, InputError
@@ -195,80 +185,90 @@ _READERS = {
 # Blocks written
 
 
-def _write_system(message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-    """Return the blocks of a system message, which are texts that say something; media are told in words."""
-    return drop_blank(write_each(message.content_blocks, _SYSTEM_WRITERS, losses))
+class _Writer(BlockWriter):
+    wire = NAME
 
+    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
+        """Return the blocks of a system message, which are texts that say something; media are told in words."""
+        return drop_blank(self.write_each(message.content_blocks, writers=self._system_writers))
 
-def _write_text(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    report_extension(block, (), losses, path)
-    return put_back(NAME, {"type": "text", "text": block.text}, block.extra, losses, path)
+    def _write_text(self, block: Any) -> dict[str, Any]:
+        self.report_extension(block)
+        return self.put_back({"type": "text", "text": block.text}, block.extra)
 
+    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+        if not self.is_own_thought(block, "data"):
+            return None
+        fields: dict[str, Any] = {"type": "thinking", "thinking": block.text, "signature": block.signature}
+        if "data" in block.extension:
+            fields = {"type": "redacted_thinking", "data": block.extension["data"]}
+        return self.put_back(fields, block.extra)
 
-def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
-    if not is_own_thought(NAME, block, losses, path, "data"):
-        return None
-    fields: dict[str, Any] = {"type": "thinking", "thinking": block.text, "signature": block.signature}
-    if "data" in block.extension:
-        fields = {"type": "redacted_thinking", "data": block.extension["data"]}
-    return put_back(NAME, fields, block.extra, losses, path)
+    def _write_call(self, block: FunctionToolCall | ServerToolCall | MCPToolCall) -> dict[str, Any]:
+        arguments = block.arguments
+        if isinstance(arguments, str):
+            arguments = self.read_arguments(arguments, "arguments")
+        fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
+        if isinstance(block, MCPToolCall):
+            fields["server_name"] = block.server_label
+        return self.put_back(fields, block.extra)
 
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        content: Any = self.write_each(block.content, "content")
+        if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
+            content = content[0]["text"]
+        fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.call_id}
+        fields |= ({"content": content} if content else {}) | ({"is_error": True} if block.is_error else {})
+        return self.put_back(fields, block.extra)
 
-def _write_call(block: FunctionToolCall | ServerToolCall | MCPToolCall, losses: Losses, path: str) -> dict[str, Any]:
-    arguments = block.arguments
-    if isinstance(arguments, str):
-        arguments = arguments_object(arguments, losses, f"{path}.arguments")
-    fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
-    if isinstance(block, MCPToolCall):
-        fields["server_name"] = block.server_label
-    return put_back(NAME, fields, block.extra, losses, path)
+    def _write_service(self, block: Any) -> dict[str, Any] | None:
+        """Return what the provider ran on its side; that goes back to it alone."""
+        if "type" not in map_of(block.extra, NAME):
+            return self.lose_block(block)
+        if isinstance(block, ServerToolCall | MCPToolCall):
+            return self._write_call(block)
+        if isinstance(block, MCPListToolsResult):
+            fields: dict[str, Any] = {"mcp_server_name": block.server_label}
+        else:
+            error = getattr(block, "error", None)
+            fields = {"tool_use_id": block.call_id, "content": error.message if error else block.content}
+            fields |= {"is_error": error is not None} if isinstance(block, MCPToolResult) else {}
+        return self.put_back(fields, block.extra)
 
+    def _write_media(self, block: Any) -> dict[str, Any]:
+        """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
+        fields: Any = _media_fields(block)
+        if "source" in map_of(block.extra, NAME):
+            fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
+        if fields is None:
+            return self._write_in_words(block)
+        self.report_media(block)
+        name, is_image = getattr(block, "name", ""), fields["type"] == "image"
+        if name and is_image:
+            self.lose(Lost.DETAIL, f"file name {name[:80]}")
+        implied = {"url": "" if is_image else _PDF, "text": _TEXT}.get(fields["source"].get("type", ""))
+        if implied is not None and block.mime_type not in {"", implied}:
+            self.lose(Lost.DETAIL, f"type {block.mime_type[:80]}")
+        fields |= {"title": name} if name and not is_image else {}
+        return self.put_back(fields, block.extra)
 
-def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
-    content: Any = write_each(block.content, _WRITERS, losses, f"{path}.content")
-    if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
-        content = content[0]["text"]
-    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.call_id}
-    fields |= ({"content": content} if content else {}) | ({"is_error": True} if block.is_error else {})
-    return put_back(NAME, fields, block.extra, losses, path)
+    def _write_in_words(self, block: Any) -> dict[str, Any]:
+        return {"type": "text", "text": self.tell_media(block)}
 
-
-def _write_service(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return what the provider ran on its side; that goes back to it alone."""
-    if "type" not in map_of(block.extra, NAME):
-        return lose(block, losses, path)
-    if isinstance(block, ServerToolCall | MCPToolCall):
-        return _write_call(block, losses, path)
-    if isinstance(block, MCPListToolsResult):
-        fields: dict[str, Any] = {"mcp_server_name": block.server_label}
-    else:
-        error = getattr(block, "error", None)
-        fields = {"tool_use_id": block.call_id, "content": error.message if error else block.content}
-        fields |= {"is_error": error is not None} if isinstance(block, MCPToolResult) else {}
-    return put_back(NAME, fields, block.extra, losses, path)
-
-
-def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
-    fields: Any = _media_fields(block)
-    if "source" in map_of(block.extra, NAME):
-        fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
-    if fields is None:
-        return _write_in_words(block, losses, path)
-    report_address(block, losses, path)
-    report_detail(block, losses, path)
-    name, is_image = getattr(block, "name", ""), fields["type"] == "image"
-    if name and is_image:
-        losses.add(Lost.DETAIL, f"file name {name[:80]}", path)
-    implied = {"url": "" if is_image else _PDF, "text": _TEXT}.get(fields["source"].get("type", ""))
-    if implied is not None and block.mime_type not in {"", implied}:
-        losses.add(Lost.DETAIL, f"type {block.mime_type[:80]}", path)
-    fields |= {"title": name} if name and not is_image else {}
-    return put_back(NAME, fields, block.extra, losses, path)
-
-
-def _write_in_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    return {"type": "text", "text": tell_in_words(block, losses, path)}
+    _system_writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys(MEDIA, _write_in_words),
+        Opaque: BlockWriter.unwrap,
+    }
+    writers: ClassVar = {
+        **_system_writers,
+        **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
+        **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult), _write_service),
+        MCPListToolsResult: _write_service,
+        Reasoning: _write_reasoning,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+    }
 
 
 def _media_fields(block: Any) -> dict[str, Any] | None:
@@ -293,21 +293,6 @@ def _media_fields(block: Any) -> dict[str, Any] | None:
     except ValueError:
         return None
     return {"type": "document", "source": {"type": "text", "media_type": _TEXT, "data": text}}
-
-
-_SYSTEM_WRITERS: Mapping[Any, Writer] = {
-    **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-    **dict.fromkeys(MEDIA, _write_in_words),
-    Opaque: partial(unwrap, NAME),
-}
-_WRITERS: Mapping[Any, Writer] = {
-    **_SYSTEM_WRITERS,
-    **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
-    **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult, MCPListToolsResult), _write_service),
-    Reasoning: _write_reasoning,
-    FunctionToolCall: _write_call,
-    FunctionToolResult: _write_result,
-}
 
 
 # Messages and requests
@@ -336,14 +321,14 @@ class AnthropicCodec(Codec):
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
         report_meta(message, losses)
+        writer = _Writer(losses)
         if self.is_outside(message):
             losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
-            report_extras(message.extra, losses, "extra")
-            blocks = _write_system(message, losses)
+            writer.report_extras(message.extra, "extra")
+            blocks = writer.write_system(message)
             return [{"role": "user", "content": blocks}] if blocks else []
-        is_system = message.role == "system"
-        blocks = _write_system(message, losses) if is_system else write_each(message.content_blocks, _WRITERS, losses)
-        written = put_back(NAME, {"role": message.role, "content": blocks}, message.extra, losses, "extra")
+        blocks = writer.write_system(message) if message.role == "system" else writer.write_each(message.content_blocks)
+        written = writer.put_back({"role": message.role, "content": blocks}, message.extra, "extra")
         return [written] if blocks or "content" not in written else []
 
     def read_message(self, item: Any) -> AgenticMessage:
@@ -364,8 +349,9 @@ class AnthropicCodec(Codec):
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
         for message in self.write_outside(request, losses):
-            report_extras(message.extra, losses, "extra")
-            system += _write_system(message, losses)
+            writer = _Writer(losses)
+            writer.report_extras(message.extra, "extra")
+            system += writer.write_system(message)
         tools = write_tools(request.tools, NAME, losses, _write_tool)
         body: dict[str, Any] = {name: value for name, value in (("system", system), ("tools", tools)) if value}
         left = rest_of(request.options)
@@ -409,7 +395,7 @@ def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     schema: Mapping[str, Any] = {"properties": {}} if tool.parameters is None else tool.parameters
     description = {"description": tool.description} if tool.description else {}
     written = {"name": tool.name, **description, "input_schema": {"type": "object", **schema}}
-    return put_back(NAME, written, {NAME: own}, Losses())
+    return overlay(written, own)
 
 
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:

@@ -8,7 +8,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
@@ -17,28 +17,19 @@ from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
-    Writer,
-    arguments_object,
+    BlockWriter,
     drop_blank,
-    is_own_thought,
     keep,
-    lose,
     merge_options,
     origin_of,
-    put_back,
+    overlay,
     read_choice,
     read_each,
     read_system,
-    report_address,
-    report_detail,
-    report_extension,
     rest_of,
     take_options,
     take_out,
-    tell_in_words,
     unknown,
-    unwrap,
-    write_each,
     write_tools,
 )
 from suture.errors import InputError
@@ -251,121 +242,113 @@ _READERS: Mapping[str, _Reader] = {
 # Writing
 
 
-def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    """Return the text that stands for media where Converse cannot hold them."""
-    return {"text": tell_in_words(block, losses, path)}
+class _Writer(BlockWriter):
+    wire = WIRE
 
+    def _write_words(self, block: Any) -> dict[str, Any]:
+        """Return the text that stands for media where Converse cannot hold them."""
+        return {"text": self.tell_media(block)}
 
-def _write_text(block: UserInputText | AssistantGenText, losses: Losses, path: str) -> dict[str, Any]:
-    put_back(WIRE, {}, block.extra, losses, path)
-    extension: Mapping[str, Any] = getattr(block, "extension", {})
-    citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
-    if citations is not None:
-        return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
-    report_extension(block, (), losses, path)
-    return {"text": block.text}
+    def _write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+        self.put_back({}, block.extra)
+        extension: Mapping[str, Any] = getattr(block, "extension", {})
+        citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
+        if citations is not None:
+            return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
+        self.report_extension(block)
+        return {"text": block.text}
 
+    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+        if not self.is_own_thought(block, "redacted"):
+            return None
+        if block.extension.get("redacted"):
+            self.report_extras(block.extra)
+            return {"reasoningContent": {"redactedContent": block.signature}}
+        said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
+        return {"reasoningContent": {"reasoningText": self.put_back(said, block.extra)}}
 
-def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
-    if not is_own_thought(WIRE, block, losses, path, "redacted"):
-        return None
-    if block.extension.get("redacted"):
-        put_back("", {}, block.extra, losses, path)
-        return {"reasoningContent": {"redactedContent": block.signature}}
-    said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
-    return {"reasoningContent": {"reasoningText": put_back(WIRE, said, block.extra, losses, path)}}
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments)
+        use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
+        return {"toolUse": self.put_back(use, block.extra)}
 
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        content = self.write_each(block.content, "content", self._result_writers)
+        result = self.put_back({"toolUseId": block.call_id, "content": content}, block.extra)
+        return {"toolResult": {**result, "status": "error"} if block.is_error else result}
 
-def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
-    arguments = arguments_object(block.arguments, losses, path)
-    use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
-    return {"toolUse": put_back(WIRE, use, block.extra, losses, path)}
+    def _write_result_text(self, block: UserInputText) -> dict[str, Any]:
+        """Return a text of a result, which may be JSON."""
+        value = (
+            parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None
+        )  # it may be cut since it was read
+        return self._write_text(block) if value is None else {"json": value}
 
+    def _write_server(self, block: Any) -> dict[str, Any] | None:
+        """Return what the service ran itself; that goes back to it alone."""
+        if WIRE not in block.extra:
+            return self.lose_block(block)
+        kind, fields = "toolResult", {"toolUseId": block.call_id}
+        if isinstance(block, ServerToolCall):
+            kind, fields = "toolUse", fields | {"name": block.name, "input": block.arguments}
+        else:
+            fields["content"] = block.content
+        return {kind: self.put_back(fields, block.extra)}
 
-def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
-    content = write_each(block.content, _RESULT_WRITERS, losses, f"{path}.content")
-    result = put_back(WIRE, {"toolUseId": block.call_id, "content": content}, block.extra, losses, path)
-    return {"toolResult": {**result, "status": "error"} if block.is_error else result}
+    def _write_media(self, block: Any) -> dict[str, Any]:
+        kind, kept = MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
+        in_s3 = not block.base64_data and block.url.startswith("s3://")
+        data = None if in_s3 else data_of(block, "")
+        form = kept.get("format")
+        if "format" not in kept and (data or in_s3):
+            form = self._format_of(kind, data.mime_type if data else block.mime_type)
+        if (data is None and not in_s3) or (form is None and "format" not in kept):
+            return self._write_words(block)
+        self.report_media(block)
+        named = {"name": self._document_name(block.name)} if kind == "document" else {}
+        made = self.put_back({"format": form, **named}, block.extra)
+        owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
+        if data is None:
+            source: Any = {"s3Location": {"uri": block.url, **owner}}
+        else:
+            source = {"bytes": data.base64}
+            with suppress(ValueError):
+                source = {"text": a2b_base64(data.base64).decode()} if kept.get("source") == "text" else source
+        return {kind: {**made, "source": source}}
 
+    def _format_of(self, kind: str, mime: str) -> str | None:
+        """Return the format of a type of media; a document of any text is one of plain text."""
+        mime = mime.partition(";")[0].strip().lower()
+        mime = _ALIASES.get(mime, mime)
+        is_text = mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"}
+        if mime in _FORMATS[kind] or kind != "document" or not is_text:
+            return _FORMATS[kind].get(mime)
+        self.lose(Lost.DETAIL, f"that a file is {mime}")
+        return "txt"
 
-def _write_result_text(block: UserInputText, losses: Losses, path: str) -> dict[str, Any]:
-    """Return a text of a result, which may be JSON."""
-    value = parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None  # it may be cut since it was read
-    return _write_text(block, losses, path) if value is None else {"json": value}
+    def _document_name(self, name: str) -> str:
+        stem, _, ending = name.rpartition(".")
+        made = stem if stem and len(ending) <= 4 else name
+        made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
+        if name and made != name:
+            self.lose(Lost.DETAIL, f"file name {name[:80]!r}")
+        return made
 
-
-def _write_server(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return what the service ran itself; that goes back to it alone."""
-    if WIRE not in block.extra:
-        return lose(block, losses, path)
-    kind, fields = "toolResult", {"toolUseId": block.call_id}
-    if isinstance(block, ServerToolCall):
-        kind, fields = "toolUse", fields | {"name": block.name, "input": block.arguments}
-    else:
-        fields["content"] = block.content
-    return {kind: put_back(WIRE, fields, block.extra, losses, path)}
-
-
-def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    kind, kept = MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
-    in_s3 = not block.base64_data and block.url.startswith("s3://")
-    data = None if in_s3 else data_of(block, "")
-    form = kept.get("format")
-    if "format" not in kept and (data or in_s3):
-        form = _format_of(kind, data.mime_type if data else block.mime_type, losses, path)
-    if (data is None and not in_s3) or (form is None and "format" not in kept):
-        return _write_words(block, losses, path)
-    report_address(block, losses, path)
-    report_detail(block, losses, path)
-    named = {"name": _document_name(block.name, losses, path)} if kind == "document" else {}
-    made = put_back(WIRE, {"format": form, **named}, block.extra, losses, path)
-    owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
-    if data is None:
-        source: Any = {"s3Location": {"uri": block.url, **owner}}
-    else:
-        source = {"bytes": data.base64}
-        with suppress(ValueError):
-            source = {"text": a2b_base64(data.base64).decode()} if kept.get("source") == "text" else source
-    return {kind: {**made, "source": source}}
-
-
-def _format_of(kind: str, mime: str, losses: Losses, path: str) -> str | None:
-    """Return the format of a type of media; a document of any text is one of plain text."""
-    mime = mime.partition(";")[0].strip().lower()
-    mime = _ALIASES.get(mime, mime)
-    is_text = mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"}
-    if mime in _FORMATS[kind] or kind != "document" or not is_text:
-        return _FORMATS[kind].get(mime)
-    losses.add(Lost.DETAIL, f"that a file is {mime}", path)
-    return "txt"
-
-
-def _document_name(name: str, losses: Losses, path: str) -> str:
-    stem, _, ending = name.rpartition(".")
-    made = stem if stem and len(ending) <= 4 else name
-    made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
-    if name and made != name:
-        losses.add(Lost.DETAIL, f"file name {name[:80]!r}", path)
-    return made
-
-
-_WRITERS: Mapping[Any, Writer] = {
-    UserInputText: _write_text,
-    AssistantGenText: _write_text,
-    Reasoning: _write_reasoning,
-    FunctionToolCall: _write_call,
-    FunctionToolResult: _write_result,
-    ServerToolCall: _write_server,
-    ServerToolResult: _write_server,
-    Opaque: partial(unwrap, WIRE),
-    **dict.fromkeys(MEDIA, _write_media),
-}
-_SYSTEM_WRITERS = {**_WRITERS, **dict.fromkeys(MEDIA, _write_words)}
-_RESULT_WRITERS = {
-    **_WRITERS,
-    **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
-    UserInputText: _write_result_text,
-}
+    writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
+        **dict.fromkeys(MEDIA, _write_media),
+        Reasoning: _write_reasoning,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+        Opaque: BlockWriter.unwrap,
+    }
+    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, _write_words)}
+    _result_writers: ClassVar = {
+        **writers,
+        **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
+        UserInputText: _write_result_text,
+    }
 
 
 # Messages and requests
@@ -410,8 +393,9 @@ class BedrockCodec(Codec):
             text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
             losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
         role = "assistant" if message.role == "assistant" else "user"
-        content = write_each(message.content_blocks, _WRITERS, losses)
-        written = put_back(WIRE, {"role": role, "content": content}, message.extra, losses)
+        writer = _Writer(losses)
+        content = writer.write_each(message.content_blocks)
+        written = writer.put_back({"role": role, "content": content}, message.extra)
         return [written] if content else []
 
     def is_outside(self, message: AgenticMessage) -> bool:
@@ -421,8 +405,9 @@ class BedrockCodec(Codec):
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         said: list[dict[str, Any]] = [{"text": request.instruction}]
         for message in self.write_outside(request, losses):
-            put_back(WIRE, {}, message.extra, losses)
-            said += write_each(message.content_blocks, _SYSTEM_WRITERS, losses)
+            writer = _Writer(losses)
+            writer.put_back({}, message.extra)
+            said += writer.write_each(message.content_blocks, writers=writer.system_writers)
         settings: dict[str, Any] = {"system": system} if (system := drop_blank(said)) else {}
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
         settings |= {"toolConfig": {"tools": tools}} if tools else {}
@@ -471,7 +456,7 @@ def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     own = map_of(tool.extra, WIRE)
     if tool.parameters is None and not tool.description and own and all(map(is_map, own.values())):
         return dict(own)
-    return {"toolSpec": put_back(WIRE, _spec_of(tool), {WIRE: own}, Losses())}
+    return {"toolSpec": overlay(_spec_of(tool), own)}
 
 
 def _spec_of(tool: ToolInfo) -> dict[str, Any]:

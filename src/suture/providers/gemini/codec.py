@@ -14,26 +14,17 @@ from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
-    Writer,
-    arguments_object,
-    is_own_thought,
+    BlockWriter,
     keep,
-    lose,
     merge_options,
-    put_back,
+    overlay,
     read_choice,
     read_each,
     read_system,
-    report_address,
-    report_detail,
-    report_extension,
     rest_of,
     take_options,
     take_out,
-    tell_in_words,
     unknown,
-    unwrap,
-    write_each,
     write_tools,
 )
 from suture.errors import ConfigError, InputError
@@ -294,65 +285,6 @@ _READERS: Mapping[str, Callable[[_Part], ContentBlock]] = {
 # Contents written
 
 
-def _write_text(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    report_extension(block, (), losses, path)
-    return put_back(GEMINI, {"text": block.text}, block.extra, losses, path)
-
-
-def _report_text(block: UserInputText, losses: Losses, path: str) -> None:
-    """Report what is lost of a text that stands in the response itself."""
-    _write_text(block, losses, path)
-
-
-def _write_thought(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
-    if not is_own_thought(GEMINI, block, losses, path):
-        return None
-    made: dict[str, Any] = {"text": block.text, "thought": True}
-    if block.signature:
-        made["thoughtSignature"] = block.signature
-    return put_back(GEMINI, made, block.extra, losses, path)
-
-
-def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    report_detail(block, losses, path)
-    report_address(block, losses, path)
-    if getattr(block, "name", ""):
-        losses.add(Lost.DETAIL, f"file name {block.name}", path)
-    kind = MEDIA[type(block)]
-    data = data_of(block, _MIME_TYPES[kind])
-    if data is not None:
-        return _wrap("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block, losses, path)
-    if not block.url:
-        return _write_in_words(block, losses, path)
-    where = {"mimeType": block.mime_type} if block.mime_type else {}
-    if not where and kind != "file":
-        losses.add(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type", path)
-    return _wrap("fileData", {**where, "fileUri": block.url}, block, losses, path)
-
-
-def _write_in_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    return {"text": tell_in_words(block, losses, path)}
-
-
-def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
-    arguments = arguments_object(block.arguments, losses, f"{path}.arguments")
-    call = _identity(block)
-    if arguments or "args" not in map_of(block.extra, GEMINI):
-        call["args"] = arguments
-    return _wrap("functionCall", call, block, losses, path, marks=("args",))
-
-
-def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
-    texts = [held.text for held in block.content if isinstance(held, UserInputText)]
-    beside = write_each(block.content, _RESULT_WRITERS, losses, f"{path}.content")
-    said, made = _write_response(block, "\n".join(texts)), _identity(block)
-    if texts or "response" not in map_of(block.extra, GEMINI):
-        made["response"] = said
-    if beside:
-        made["parts"] = beside
-    return _wrap("functionResponse", made, block, losses, path, marks=("output", "response"))
-
-
 def _identity(block: Any) -> dict[str, Any]:
     """Return the id and the name of a call or a result, as far as it has them."""
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
@@ -367,50 +299,98 @@ def _write_response(block: FunctionToolResult, text: str) -> dict[str, Any]:
     return said
 
 
-def _write_server(block: ServerToolCall | ServerToolResult, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
-    own = map_of(block.extra, GEMINI)
-    part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
-    if not part:
-        return lose(block, losses, path)
-    _, field, name = _SERVER[part]
-    held = getattr(block, field)
-    thing: Any = {"toolType": block.name or None, name: held} if name else held
-    if not is_map(thing):
-        return lose(block, losses, path)
-    present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
-    return _wrap(part, present, block, losses, path)
+class _Writer(BlockWriter):
+    wire = GEMINI
 
+    def _write_text(self, block: Any) -> dict[str, Any]:
+        self.report_extension(block)
+        return self.put_back({"text": block.text}, block.extra)
 
-def _wrap(
-    field: str, inside: dict[str, Any], block: Any, losses: Losses, path: str, marks: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
-    own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
-    kept = own.pop(field, None)
-    absent = {name for name, value in own.items() if value is None}
-    whole: dict[str, Any] = {**inside, **(kept if is_map(kept) else {})}
-    made = {field: {name: value for name, value in whole.items() if name not in absent}}
-    extra = {**block.extra, GEMINI: own} if map_of(block.extra, GEMINI) else block.extra
-    return put_back(GEMINI, made, extra, losses, path)
+    def _report_text(self, block: UserInputText) -> None:
+        """Report what is lost of a text that stands in the response itself."""
+        self._write_text(block)
 
+    def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
+        if not self.is_own_thought(block):
+            return None
+        made: dict[str, Any] = {"text": block.text, "thought": True}
+        if block.signature:
+            made["thoughtSignature"] = block.signature
+        return self.put_back(made, block.extra)
 
-_SYSTEM_WRITERS: Mapping[Any, Writer] = {
-    UserInputText: _write_text,
-    AssistantGenText: _write_text,
-    Opaque: partial(unwrap, GEMINI),
-    **dict.fromkeys(MEDIA, _write_in_words),
-}
-_WRITERS: Mapping[Any, Writer] = {
-    **_SYSTEM_WRITERS,
-    **dict.fromkeys(MEDIA, _write_media),
-    Reasoning: _write_thought,
-    FunctionToolCall: _write_call,
-    FunctionToolResult: _write_result,
-    ServerToolCall: _write_server,
-    ServerToolResult: _write_server,
-}
-_RESULT_WRITERS: Mapping[Any, Writer] = {**_WRITERS, UserInputText: _report_text}
+    def _write_media(self, block: Any) -> dict[str, Any]:
+        self.report_media(block)
+        if getattr(block, "name", ""):
+            self.lose(Lost.DETAIL, f"file name {block.name}")
+        kind = MEDIA[type(block)]
+        data = data_of(block, _MIME_TYPES[kind])
+        if data is not None:
+            return self._wrap("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block)
+        if not block.url:
+            return self._write_in_words(block)
+        where = {"mimeType": block.mime_type} if block.mime_type else {}
+        if not where and kind != "file":
+            self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
+        return self._wrap("fileData", {**where, "fileUri": block.url}, block)
+
+    def _write_in_words(self, block: Any) -> dict[str, Any]:
+        return {"text": self.tell_media(block)}
+
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments, "arguments")
+        call = _identity(block)
+        if arguments or "args" not in map_of(block.extra, GEMINI):
+            call["args"] = arguments
+        return self._wrap("functionCall", call, block, "args")
+
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        texts = [held.text for held in block.content if isinstance(held, UserInputText)]
+        beside = self.write_each(block.content, "content", self._result_writers)
+        said, made = _write_response(block, "\n".join(texts)), _identity(block)
+        if texts or "response" not in map_of(block.extra, GEMINI):
+            made["response"] = said
+        if beside:
+            made["parts"] = beside
+        return self._wrap("functionResponse", made, block, "output", "response")
+
+    def _write_server(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
+        """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
+        own = map_of(block.extra, GEMINI)
+        part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
+        if not part:
+            return self.lose_block(block)
+        _, field, name = _SERVER[part]
+        held = getattr(block, field)
+        thing: Any = {"toolType": block.name or None, name: held} if name else held
+        if not is_map(thing):
+            return self.lose_block(block)
+        present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
+        return self._wrap(part, present, block)
+
+    def _wrap(self, field: str, inside: dict[str, Any], block: Any, *marks: str) -> dict[str, Any]:
+        """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
+        own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
+        kept = own.pop(field, None)
+        absent = {name for name, value in own.items() if value is None}
+        whole: dict[str, Any] = {**inside, **(kept if is_map(kept) else {})}
+        made = {field: {name: value for name, value in whole.items() if name not in absent}}
+        extra = {**block.extra, GEMINI: own} if map_of(block.extra, GEMINI) else block.extra
+        return self.put_back(made, extra)
+
+    system_writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys(MEDIA, _write_in_words),
+        Opaque: BlockWriter.unwrap,
+    }
+    writers: ClassVar = {
+        **system_writers,
+        **dict.fromkeys(MEDIA, _write_media),
+        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
+        Reasoning: _write_thought,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+    }
+    _result_writers: ClassVar = {**writers, UserInputText: _report_text}
 
 
 # Messages and requests
@@ -446,18 +426,20 @@ class GeminiCodec(Codec):
         report_meta(message, losses)
         if message.role == "system":
             losses.add(Lost.SYSTEM, "that the system says this")
-        parts = write_each(message.content_blocks, _WRITERS, losses)
+        writer = _Writer(losses)
+        parts = writer.write_each(message.content_blocks)
         says = any(list(part) != ["text"] or str(part["text"]).strip() for part in parts)
         if len(parts) < len(message.content_blocks) and not says:
             return []
         made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
-        return [put_back(GEMINI, made, message.extra, losses)]
+        return [writer.put_back(made, message.extra)]
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         said: dict[str, Any] = {"parts": [{"text": request.instruction}] if request.instruction else []}
         for message in self.write_outside(request, losses):
-            said["parts"] += write_each(message.content_blocks, _SYSTEM_WRITERS, losses)
-            said = put_back(GEMINI, said, message.extra, losses)
+            writer = _Writer(losses)
+            said["parts"] += writer.write_each(message.content_blocks, writers=writer.system_writers)
+            said = writer.put_back(said, message.extra)
         tools = write_tools(request.tools, GEMINI, losses, _write_tool)
         payload: dict[str, Any] = {"systemInstruction": said} if said["parts"] else {}
         payload |= {"tools": _group_tools(tools)} if tools else {}
@@ -552,7 +534,7 @@ def _write_tool(tool: ToolInfo) -> dict[str, Any]:
         made["description"] = tool.description
     if tool.parameters is not None:
         made["parameters" if _SCHEMA in own else _SCHEMA] = dict(tool.parameters)
-    return {_FUNCTIONS: [put_back(GEMINI, made, {GEMINI: own}, Losses())]}
+    return {_FUNCTIONS: [overlay(made, own)]}
 
 
 def _group_tools(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,34 +1,22 @@
-"""Items of Responses, and the parts of their messages and outputs, from and into blocks.
+"""Items of Responses, and the parts of their messages and outputs, read as blocks.
 
 Each type of call has its own type of output. Those that the program answers are a `FunctionToolCall` and its result
 here, so that an agent can answer them by name; arguments that are no JSON text in the API are one here. What the
 service did itself, its thought, its tools, images and MCP servers, goes back to it and to nobody else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import CallFinder, Losses, Lost
+from suture.codecs.codec import CallFinder
 from suture.codecs.contents import (
-    Writer,
-    arguments_object,
-    custom_input,
-    is_own_thought,
     keep,
-    lose,
-    put_back,
     read_each,
-    report_address,
-    report_extension,
     rest_of,
-    tell_found_tools,
-    tell_in_words,
     unknown,
-    unwrap,
-    without_kind,
 )
 from suture.errors import InputError
 from suture.messages import (
@@ -48,27 +36,24 @@ from suture.messages import (
     ServerToolCall,
     ServerToolResult,
     ToolInfo,
-    ToolSearchResult,
     UserInputAudio,
     UserInputFile,
     UserInputImage,
     UserInputText,
 )
-from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES, CallType
+from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES
 from suture.wires.fields import (
     argument_json,
     expect,
-    given,
     inner,
     is_map,
     json_text,
     list_of,
     map_of,
     object_of,
-    parse_json,
     text_of,
 )
-from suture.wires.parts import Data, data_of, split_data_url
+from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
 
 WIRE = "openai-responses"
@@ -81,17 +66,17 @@ item, in that of its first block.
 """
 NEEDS = "reasoning"
 """Kept with what the model made: the id of the reasoning that it was made after."""
-_PART = "part"
+PART = "part"
 """Kept with an unknown block: that it is part of a message, not an item."""
-_INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
+INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
 """Where a call that is a function's natively has what the tool is called with, by the kind of call."""
 _SERVICE_INPUTS = {"computer": "action", "tool_search": "arguments"}
 """The same, of calls that are the service's own natively."""
-CALLS = {pair.call: pair for pair in CALL_TYPES if pair.kind in _INPUTS}
+CALLS = {pair.call: pair for pair in CALL_TYPES if pair.kind in INPUTS}
 _RESULTS = {pair.output: pair for pair in CALLS.values()}
-_KINDS = {pair.kind: pair for pair in CALLS.values()}
+KINDS = {pair.kind: pair for pair in CALLS.values()}
 _OUTPUTS = frozenset(pair.output for pair in CALL_TYPES)
-_FUNCTION, _CUSTOM = CALLS["function_call"], CALLS["custom_tool_call"]
+FUNCTION, _CUSTOM = CALLS["function_call"], CALLS["custom_tool_call"]
 
 
 class _Service(NamedTuple):
@@ -120,11 +105,11 @@ _SERVICES = (
         if pair.kind in _SERVICE_INPUTS
     ),
 )
-_RUNS = {service.call: service for service in _SERVICES}
-_RUN_OUTPUTS = {service.output: service for service in _SERVICES if service.output}
-_NO_SERVICE = _Service("", "", "arguments")
+RUNS = {service.call: service for service in _SERVICES}
+RUN_OUTPUTS = {service.output: service for service in _SERVICES if service.output}
+NO_SERVICE = _Service("", "", "arguments")
 KNOWN_BY_ID = frozenset(
-    (*(call for call in _RUNS if not _RUNS[call].output), "image_generation_call", "mcp_call", "mcp_list_tools")
+    (*(call for call in RUNS if not RUNS[call].output), "image_generation_call", "mcp_call", "mcp_list_tools")
 )
 """The items that are nothing without their id."""
 WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"))
@@ -153,14 +138,6 @@ def mark(block: Any, **marks: Any) -> Any:
     return Opaque({**block.data, "extra": extra}) if isinstance(block, Opaque) else replace(block, extra=extra)
 
 
-def restore(written: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str) -> dict[str, Any]:
-    """Return what was written of a block, with the fields that were kept of it, without our marks."""
-    own = extra.get(WIRE)
-    if is_map(own):
-        extra = {**extra, WIRE: {name: own[name] for name in own if name not in {ITEM, NEEDS, _PART}}}
-    return put_back(WIRE, written, extra, losses, path)
-
-
 # Parts read
 
 
@@ -177,7 +154,7 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
     if not isinstance(kind, str):
         raise InputError("expected a type", path="type")
     if kind in {"input_text", "output_text", "text"}:
-        own = "type" if kind == _text_type(by_model=by_model) else ""
+        own = "type" if kind == text_type(by_model=by_model) else ""
         block = AssistantGenText if by_model else UserInputText
         return block(text_of(part, "text"), extra=extra_of(part, own, "text"))
     made = None
@@ -197,10 +174,11 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
     elif kind == "input_audio" and set(audio := object_of(part, kind)) == {"data", "format"}:
         mime_type = f"audio/{text_of(audio, 'format')}"
         made = UserInputAudio(base64_data=text_of(audio, "data"), mime_type=mime_type, extra=extra_of(part, kind))
-    return mark(unknown(WIRE, part), **{_PART: True}) if made is None else made
+    return mark(unknown(WIRE, part), **{PART: True}) if made is None else made
 
 
-def _text_type(*, by_model: bool) -> str:
+def text_type(*, by_model: bool) -> str:
+    """Return the type of a text, of the model's or for it."""
     return "output_text" if by_model else "input_text"
 
 
@@ -210,70 +188,6 @@ def _read_url(url: str) -> dict[str, Any]:
     if data is None or not data.mime_type:
         return {"url": url}
     return {"base64_data": data.base64, "mime_type": data.mime_type}
-
-
-# Parts written
-
-
-def write_part(block: Any, losses: Losses, path: str, *, by_model: bool = False) -> dict[str, Any] | None:
-    """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
-    if isinstance(block, Opaque):
-        return unwrap(WIRE, block, losses, path)
-    if isinstance(block, UserInputText | AssistantGenText):
-        report_extension(block, ("refusal",), losses, path)
-        refuses = by_model and getattr(block, "extension", {}).get("refusal") is True
-        kind, field = ("refusal", "refusal") if refuses else (_text_type(by_model=by_model), "text")
-        return restore({"type": kind, field: block.text}, block.extra, losses, path)
-    part = None if by_model else _write_media(block)
-    if part is None:
-        return {"type": _text_type(by_model=by_model), "text": tell_in_words(block, losses, path)}
-    if getattr(block, "name", "") and "filename" not in part:
-        losses.add(Lost.DETAIL, f"file name {block.name!r}", path)
-    report_address(block, losses, path)
-    if block.mime_type and not block.base64_data and not isinstance(block, UserInputAudio):
-        losses.add(Lost.DETAIL, f"media type {block.mime_type}", path)
-    return restore(part, block.extra, losses, path)
-
-
-def _write_media(block: Any) -> dict[str, Any] | None:
-    """Return media as a part; `None` where there is no form: only a sound that came from here has one."""
-    has_id = "file_id" in map_of(block.extra, WIRE)
-    if isinstance(block, UserInputImage | AssistantGenImage):
-        url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url
-        part = {"type": "input_image", **given(image_url=url or None, detail=getattr(block, "detail", "") or None)}
-        return part if url or has_id else None
-    if isinstance(block, UserInputFile):
-        if block.base64_data or block.url.startswith("data:"):
-            by_value = Data(block.mime_type, block.base64_data).url if block.mime_type else block.base64_data
-            data = by_value if block.base64_data else block.url
-            return {"type": "input_file", "file_data": data, **given(filename=block.name or None)}
-        # The API refuses a name beside an address.
-        return {"type": "input_file", **given(file_url=block.url or None)} if block.url or has_id else None
-    data = data_of(block)
-    if data is None or own_type(block.extra) != "input_audio":
-        return None
-    return {"type": "input_audio", "input_audio": {"data": data.base64, "format": data.mime_type.partition("/")[2]}}
-
-
-def plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return parts as a string, where they are one text and nothing else."""
-    is_text = (
-        len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] in {"input_text", "output_text"}
-    )
-    return parts[0]["text"] if is_text else parts
-
-
-def _write_text(content: Sequence[Any], losses: Losses, path: str) -> str:
-    """Return what a tool gave as one text, for outputs that hold nothing else; media are told in words."""
-    texts: list[str] = []
-    for place, block in enumerate(content):
-        where = f"{path}[{place}]"
-        part = write_part(block, losses, where, by_model=True)
-        if part is not None and "text" in part:
-            texts.append(str(part["text"]))
-        elif part is not None:
-            losses.add(Lost.BLOCK, f"a part of type {part.get('type')}", where)
-    return "\n".join(texts)
 
 
 # Items
@@ -308,32 +222,11 @@ def read_item(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any
         call = _read_call(item, kind)
         names.note(call)
         return [call]
-    is_event = kind == _FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
+    is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
     if kind in _RESULTS and not is_event:
         return [_read_result(item, kind, names)]
     reader = _READERS.get(kind)
     return [unknown(WIRE, {**item, "type": kind})] if reader is None else reader(item)
-
-
-def is_item(block: Any) -> bool:
-    """Tell whether `block` is an item of its own, rather than part of a message."""
-    if isinstance(block, Opaque):
-        return _PART not in map_of(block.extra, WIRE)
-    if isinstance(block, AssistantGenImage):
-        return bool(own_type(block.extra))
-    return type(block) in _WRITERS or isinstance(block, MCPToolResult | ToolSearchResult)
-
-
-def write_item(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return the item that `block` is; `None`, and a loss, where only another provider can read it."""
-    if isinstance(block, Opaque):
-        return unwrap(WIRE, block, losses, path)
-    if isinstance(block, Reasoning):
-        return _write_reasoning(block, losses, path)
-    block = tell_found_tools(block, losses, path)
-    writer = _WRITERS.get(type(block))
-    item = None if writer is None else writer(block, losses, path)
-    return lose(block, losses, path) if item is None else item
 
 
 # Calls that the program answers, and their outputs
@@ -341,7 +234,7 @@ def write_item(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
 
 def arguments_of(item: Mapping[str, Any], kind: str) -> str:
     """Return what the tool of a call is called with, as JSON text; a custom tool's input may be any text."""
-    field = _INPUTS[CALLS[kind].kind]
+    field = INPUTS[CALLS[kind].kind]
     return argument_json({field: text_of(item, field)} if kind == _CUSTOM.call else item.get(field))
 
 
@@ -353,24 +246,8 @@ def name_of(item: Mapping[str, Any], kind: str) -> str:
 def _read_call(item: Mapping[str, Any], kind: str) -> FunctionToolCall:
     pair = CALLS[kind]
     own = "" if pair is _CUSTOM else "type"  # of a custom call kept: its arguments are its input in an object
-    extra = extra_of(item, "call_id", "name", _INPUTS[pair.kind], own) | ({KIND: pair.kind} if pair.kind else {})
+    extra = extra_of(item, "call_id", "name", INPUTS[pair.kind], own) | ({KIND: pair.kind} if pair.kind else {})
     return FunctionToolCall(text_of(item, "call_id"), name_of(item, kind), arguments_of(item, kind), extra=extra)
-
-
-def _pair_of(block: Any) -> CallType:
-    """Return the type of call that `block` is, or answers, by its mark."""
-    return _KINDS.get(str(block.extra.get(KIND, "")), _FUNCTION)
-
-
-def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
-    pair, text = _pair_of(block), custom_input(block)
-    item: dict[str, Any] = {"type": pair.call, "call_id": block.call_id}
-    if pair.name:
-        item["name"] = block.name
-    if text is None:
-        text = block.arguments if pair is _FUNCTION else arguments_object(block.arguments, losses, f"{path}.arguments")
-    item[_INPUTS[pair.kind]] = text
-    return restore(item, without_kind(block.extra, pair.kind), losses, path)
 
 
 def _read_result(item: Mapping[str, Any], kind: str, names: CallFinder) -> FunctionToolResult:
@@ -386,31 +263,6 @@ def _read_result(item: Mapping[str, Any], kind: str, names: CallFinder) -> Funct
     return FunctionToolResult(call_id, name, tuple(content), failed, extra=extra)
 
 
-def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
-    """Return the item of a result, of the type that belongs to the kind of its call."""
-    pair, where = _pair_of(block), f"{path}.content"
-    item: dict[str, Any] = {"type": pair.output, pair.output_id: block.call_id}
-    text = _write_text(block.content, losses, where) if pair.kind not in {"", "custom"} else ""
-    if pair.kind == "apply_patch":
-        item |= {"status": "failed" if block.is_error else "completed"}
-        item |= {"output": text} if text or block.content else {}
-    elif pair.kind == "shell":
-        stdout, stderr = ("", text) if block.is_error else (text, "")
-        outcome = {"type": "exit", "exit_code": int(block.is_error)}
-        output = parse_json(text)  # the list that it was, or else a text for one
-        item["output"] = (
-            output if isinstance(output, list) else [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
-        )
-    else:
-        item["output"] = text
-        if pair.kind != "local_shell":
-            parts = [write_part(held, losses, f"{where}[{place}]") for place, held in enumerate(block.content)]
-            item["output"] = plain_text([part for part in parts if part is not None]) or ""
-        if block.is_error:
-            losses.add(Lost.ERROR, f"the error flag of {block.call_id or block.name}", path)
-    return restore(item, without_kind(block.extra, pair.kind), losses, path)
-
-
 # What the service did: reasoning, tools, images
 
 
@@ -423,24 +275,12 @@ def _read_reasoning(item: Mapping[str, Any]) -> list[Any]:
     return [Reasoning("\n\n".join(texts), text_of(item, "encrypted_content"), extension={"wire": WIRE, **rest})]
 
 
-def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return reasoning that came from here as it came, without the status, which is for replies alone."""
-    if not is_own_thought(WIRE, block, losses, path, *block.extension):
-        return None
-    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-    fields = {name: value for name, value in block.extension.items() if name not in {"wire", "status"}}
-    item = {"type": "reasoning", "summary": summary, **fields}
-    if block.signature:
-        item["encrypted_content"] = block.signature
-    return restore(item, block.extra, losses, path)
-
-
 def _read_run(item: Mapping[str, Any]) -> list[Any]:
     """Return a tool's run as a call, and its result where the item holds one; an output as the result that it is."""
     kind = item["type"]
-    service = _RUN_OUTPUTS.get(kind) or _RUNS[kind]
+    service = RUN_OUTPUTS.get(kind) or RUNS[kind]
     call_id, content = text_of(item, service.call_id), item.get(service.content)
-    if kind in _RUN_OUTPUTS:
+    if kind in RUN_OUTPUTS:
         extra = extra_of(item, "call_id", service.content)
         return [ServerToolResult(call_id=call_id, name=service.name, content=content, extra=extra)]
     extra = extra_of(item, service.call_id, service.arguments, "" if service.output else service.content)
@@ -449,36 +289,6 @@ def _read_run(item: Mapping[str, Any]) -> list[Any]:
     if service.output or content is None:
         return [call]
     return [call, ServerToolResult(call_id=call_id, name=service.name, content=content)]
-
-
-def _write_run(block: ServerToolCall | ServerToolResult, losses: Losses, path: str) -> dict[str, Any] | None:
-    kind = own_type(block.extra)
-    if isinstance(block, ServerToolResult):
-        service = _RUN_OUTPUTS.get(kind)
-        fields = {} if service is None else {service.content: block.content}
-    else:
-        service = _RUNS.get(kind, _NO_SERVICE) if kind else None
-        fields = {} if service is None or block.arguments is None else {service.arguments: block.arguments}
-    if service is None:
-        return None
-    identity = {service.call_id: block.call_id} if block.call_id else {}
-    return restore({"type": kind, **identity, **fields}, block.extra, losses, path)
-
-
-def put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
-    """Put what a tool gave into the item of its run; tell whether it has a place there."""
-    output: dict[str, Any] = {}
-    service = _RUNS.get(item.get("type", ""), _NO_SERVICE)
-    if isinstance(block, MCPToolResult) and item.get("type") == "mcp_call":
-        output = {"output": block.content} if block.content or block.error is None else {}
-        if block.error is not None:
-            told = {"type": "mcp_protocol_error", "code": block.error.code or 0, "message": block.error.message}
-            output["error"] = map_of(block.extra, WIRE).get("error", told)
-    elif isinstance(block, ServerToolResult) and service.content and not service.output:
-        output = {service.content: block.content}
-    fits = bool(output) and item.get("id") == block.call_id
-    item |= output if fits else {}
-    return fits
 
 
 def _read_image(item: Mapping[str, Any]) -> list[Any]:
@@ -491,16 +301,10 @@ def _read_image(item: Mapping[str, Any]) -> list[Any]:
     return [AssistantGenImage(base64_data=result, mime_type=kind, extra=extra_of(item, "result"))]
 
 
-def _write_image(block: AssistantGenImage, losses: Losses, path: str) -> dict[str, Any]:
-    data = data_of(block)
-    item = {"type": "image_generation_call", "result": data.base64 if data else None}
-    return restore(item, block.extra, losses, path)
-
-
 # MCP servers that the service talks to
 
 _ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
-_FLAT: Mapping[str, tuple[Any, Mapping[str, str]]] = {
+FLAT: Mapping[str, tuple[Any, Mapping[str, str]]] = {
     "mcp_call": (MCPToolCall, {"call_id": "id", **_ASKED, "approval_request_id": "approval_request_id"}),
     "mcp_approval_request": (MCPToolApprovalRequest, {"id": "id", **_ASKED}),
     "mcp_approval_response": (
@@ -513,7 +317,7 @@ _FLAT: Mapping[str, tuple[Any, Mapping[str, str]]] = {
 
 def _read_flat(item: Mapping[str, Any]) -> list[Any]:
     """Return the block that an item is; behind a call, what it gave where it gave something."""
-    kind, names = _FLAT[item["type"]]
+    kind, names = FLAT[item["type"]]
     fields = {ours: item[theirs] for ours, theirs in names.items() if item.get(theirs) is not None}
     fields |= {"arguments": argument_json(item.get("arguments"))} if "arguments" in names else {}
     if kind is not MCPToolCall:
@@ -532,16 +336,6 @@ def _read_flat(item: Mapping[str, Any]) -> list[Any]:
     return [call, replace(result, error=failed, extra={WIRE: extra} if extra else {})]
 
 
-def _write_flat(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    tag, names = next((tag, names) for tag, (kind, names) in _FLAT.items() if type(block) is kind)
-    if tag == "mcp_call" and not own_type(block.extra):
-        return None
-    fields = {theirs: getattr(block, ours) for ours, theirs in names.items()}
-    optional = {"mcp_call": "approval_request_id", "mcp_approval_response": "reason"}.get(tag, "")
-    fields = {name: value for name, value in fields.items() if value or name != optional}
-    return restore({"type": tag, **fields}, block.extra, losses, path)
-
-
 def _read_mcp_tools(item: Mapping[str, Any]) -> list[Any]:
     tools = [
         ToolInfo(
@@ -557,31 +351,10 @@ def _read_mcp_tools(item: Mapping[str, Any]) -> list[Any]:
     return [MCPListToolsResult(server_label=label, tools=tuple(tools), error=error, extra=extra)]
 
 
-def _write_mcp_tools(block: MCPListToolsResult, losses: Losses, path: str) -> dict[str, Any] | None:
-    if not own_type(block.extra):
-        return None
-    tools: list[dict[str, Any]] = []
-    for place, tool in enumerate(block.tools):
-        said = {"name": tool.name, "input_schema": dict(tool.parameters or {})}
-        said |= given(description=tool.description or None)
-        tools.append(restore(said, tool.extra, losses, f"{path}.tools[{place}]"))
-    item: dict[str, Any] = {"type": "mcp_list_tools", "server_label": block.server_label, "tools": tools}
-    return restore({**item, **given(error=block.error or None)}, block.extra, losses, path)
-
-
 _READERS = {
     "reasoning": _read_reasoning,
     "image_generation_call": _read_image,
     "mcp_list_tools": _read_mcp_tools,
-    **dict.fromkeys(_FLAT, _read_flat),
-    **dict.fromkeys((*_RUNS, *_RUN_OUTPUTS), _read_run),
-}
-_WRITERS: Mapping[Any, Writer] = {
-    Reasoning: _write_reasoning,
-    FunctionToolCall: _write_call,
-    FunctionToolResult: _write_result,
-    AssistantGenImage: _write_image,
-    **dict.fromkeys((ServerToolCall, ServerToolResult), _write_run),
-    MCPListToolsResult: _write_mcp_tools,
-    **{kind: _write_flat for kind, _ in _FLAT.values()},
+    **dict.fromkeys(FLAT, _read_flat),
+    **dict.fromkeys((*RUNS, *RUN_OUTPUTS), _read_run),
 }
