@@ -4,9 +4,8 @@ Every event of a stream has the shape of a whole response and holds what is new.
 next; within one event parts stay apart, and so does one with a signature, which must go back on its own part.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any
 from zlib import crc32
 
@@ -47,13 +46,9 @@ _COUNTS = (
     "thoughtsTokenCount",
     "cachedContentTokenCount",
 )
-_STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d{1,9})\]|\['([^']*)'\]|\["([^"]*)"\]""")
-_PATH = re.compile(rf"\$(?:{_STEP.pattern})+")
-_VALUES: Mapping[str, Any] = {"stringValue": str, "numberValue": int | float, "boolValue": bool}
-_DEEPEST = 100
 _OPEN = frozenset(
     (
-        *("args", "response", "partialArgs", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
+        *("args", "response", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
         *("responseJsonSchema", "responseSchema"),
     )
 )
@@ -200,9 +195,10 @@ class GeminiReader(StreamReader):
         self._body: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
-        self._parts: list[Mapping[str, Any] | _PartialText | _PartialCall] = []
+        self._parts: list[Mapping[str, Any] | list[str]] = []
+        """The parts so far; of a text, or a thought, that may go on, which it is and its pieces."""
+        self._pieces: list[str] = []
         self._calls = 0
-        self._open: _PartialCall | None = None
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
 
@@ -222,7 +218,7 @@ class GeminiReader(StreamReader):
         if not self._candidate.get("finishReason"):
             return None
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
-        parts = [part if isinstance(part, Mapping) else part.join() for part in self._parts]
+        parts = [_join(*part) if isinstance(part, list) else part for part in self._parts]
         if self._content or parts:
             candidate["content"] = {**self._content, "parts": parts}
         usage = {"usageMetadata": self._usage} if self._usage else {}
@@ -238,7 +234,7 @@ class GeminiReader(StreamReader):
         self._content |= rest_of(content, "parts")
         for place, part in enumerate(list_of(content, "parts", path="content")):
             if "functionCall" in part:
-                yield from self._add_call(part, object_of(part, "functionCall"))
+                yield from self._add_call(part)
             elif "text" in part:
                 yield from self._add_text(part, first=place == 0)
             else:
@@ -248,114 +244,31 @@ class GeminiReader(StreamReader):
         text, thought = part["text"], bool(part.get("thought"))
         if not isinstance(text, str):
             raise InputError(f"expected a string, found {type(text).__name__}", path="content.parts.text")
-        last = self._parts[-1] if self._parts else None
+        key = "thought" if thought else "text"
         if rest_of(part, "text", "thought"):
             self._parts.append(part)
-        elif first and isinstance(last, _PartialText) and last.thought is thought:
-            last.pieces.append(text)
+        elif first and self._pieces and self._pieces[0] == key and self._parts[-1] is self._pieces:
+            self._pieces.append(text)
         else:
-            self._parts.append(_PartialText(text, thought=thought))
+            self._pieces = [key, text]
+            self._parts.append(self._pieces)
         if not text:
             return []
         return [Delta(reasoning=text) if thought else Delta(text)]
 
-    def _add_call(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> list[Delta]:
-        """Take a call, or a piece of one whose arguments are streamed; it is shown once it is whole."""
-        whole: Mapping[str, Any] = {}
-        if self._open is not None:
-            if call.get("name"):
-                raise InputError("a call before the end of another", path="content.parts.functionCall")
-            self._open.add(call)
-        elif call.get("willContinue") or call.get("partialArgs"):
-            self._open = _PartialCall(part, call)
-            self._parts.append(self._open)
-        elif call:
-            self._parts.append(part)
-            whole = call
-        if self._open is not None and self._open.ended:
-            whole, self._open = self._open.join()["functionCall"], None
-        if not whole:
+    def _add_call(self, part: Mapping[str, Any]) -> list[Delta]:
+        call = object_of(part, "functionCall")
+        if call.get("willContinue") or call.get("partialArgs"):
+            told = "it sends the arguments of a call in pieces; ask without streamFunctionCallArguments"
+            raise ModelRequestError(told, provider=GEMINI)
+        if not call:
             return []
+        self._parts.append(part)
         place, self._calls = self._calls, self._calls + 1
-        call_id = whole.get("id") or mint(self._body.get("responseId") or "", place, whole)
-        arguments = argument_json(whole.get("args"))
-        return [Delta(call_index=place, call_id=call_id, name=whole.get("name") or "", arguments=arguments)]
+        call_id = call.get("id") or mint(self._body.get("responseId") or "", place, call)
+        arguments = argument_json(call.get("args"))
+        return [Delta(call_index=place, call_id=call_id, name=call.get("name") or "", arguments=arguments)]
 
 
-class _PartialText:
-    """A text, or a thought, that is still being said."""
-
-    def __init__(self, text: str, *, thought: bool) -> None:
-        self.pieces, self.thought = [text], thought
-
-    def join(self) -> dict[str, Any]:
-        """Return the part that its pieces make."""
-        return {"text": "".join(self.pieces), **({"thought": True} if self.thought else {})}
-
-
-_Step = str | int
-
-
-class _PartialCall:
-    """A call whose arguments come piece by piece: each piece says by a path where in the arguments it belongs."""
-
-    def __init__(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> None:
-        self._beside = rest_of(part, "functionCall")
-        self._call: dict[str, Any] = {}
-        self._values: dict[tuple[_Step, ...], Any] = {}
-        """What came under each path; of a text, the list of its pieces."""
-        self.ended = False
-        self.add(call)
-
-    def add(self, call: Mapping[str, Any]) -> None:
-        """Take the next piece; one that does not say that more will come is the last."""
-        for piece in list_of(call, "partialArgs", path="functionCall"):
-            self._put({_camel(name): value for name, value in piece.items()})
-        self._call |= rest_of(call, "partialArgs", "willContinue")
-        self.ended = not call.get("willContinue")
-
-    def join(self) -> dict[str, Any]:
-        """Return the part that its pieces make; if its end never came, its arguments are a text that is no JSON yet."""
-        nested: dict[str, Any] = {}
-        for steps, value in self._values.items():
-            holder: Any = nested
-            for step, following in pairwise(steps):
-                holder = _reach(holder, step, {} if isinstance(following, str) else [])
-            _reach(holder, steps[-1], "".join(value) if is_list(value) else value)
-        arguments: Any = nested | dict(object_of(self._call, "args", optional=True))
-        if not self.ended:
-            arguments = msgspec.json.encode(arguments).decode().removesuffix("}")
-        return {"functionCall": {**self._call, "args": arguments}, **self._beside}
-
-    def _put(self, piece: Mapping[str, Any]) -> None:
-        path: Any = piece.get("jsonPath")
-        found = _STEP.findall(path) if isinstance(path, str) and _PATH.fullmatch(path) else []
-        if not 0 < len(found) <= _DEEPEST or found[0][1]:
-            raise InputError(f"a path that leads nowhere: {str(path)[:80]!r}", path="partialArgs.jsonPath")
-        steps = tuple([int(number) if number else name or single or double for name, number, single, double in found])
-        kind = next((kind for kind in _VALUES if piece.get(kind) is not None), "")
-        value = piece.get(kind)
-        if not kind and "nullValue" not in piece:
-            return
-        if kind and not isinstance(value, _VALUES[kind]):
-            raise InputError(f"a value of the type {type(value).__name__}", path=f"partialArgs.{kind}")
-        if not isinstance(value, str):
-            self._values[steps] = value
-        elif is_list(self._values.setdefault(steps, [])):
-            self._values[steps].append(value)
-        else:
-            self._values[steps] = [value]
-
-
-def _reach(holder: Any, step: _Step, value: Any) -> Any:
-    """Return what stands at `step` in `holder`; where nothing does, put `value` there."""
-    kind: Any = dict if isinstance(step, str) else list
-    if not isinstance(holder, kind):
-        raise InputError("a path through something else", path="partialArgs.jsonPath")
-    if isinstance(step, str):
-        return holder.setdefault(step, value)
-    if step > len(holder):
-        raise InputError("a path beyond the end of a list", path="partialArgs.jsonPath")
-    if step == len(holder):
-        holder.append(value)
-    return holder[step]
+def _join(key: str, *pieces: str) -> dict[str, Any]:
+    return {"text": "".join(pieces), **({"thought": True} if key == "thought" else {})}
