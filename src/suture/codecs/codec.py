@@ -267,7 +267,7 @@ class Codec(ABC):
     def encode_messages(self, messages: Iterable[AgenticMessage]) -> Encoded:
         """Return `messages` as this provider's list; a system message has a place in it or is reported lost."""
         losses = Losses()
-        return Encoded(self.write_messages(list(messages), losses), losses.found())
+        return Encoded(self._write_from(0, list(messages), losses), losses.found())
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
@@ -277,12 +277,11 @@ class Codec(ABC):
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request, without the model's name."""
         losses = Losses()
-        return Encoded(self.write_request(request, losses), losses.found())
+        messages = self._write_from(self.leading_system(request.messages), request.messages, losses)
+        listed = [*self.write_head(request.instruction), *messages]
+        return Encoded({**self.write_settings(request, losses), self.messages_field: listed}, losses.found())
 
-    def write_messages(
-        self, messages: Sequence[AgenticMessage], losses: Losses, start: int = 0
-    ) -> list[dict[str, Any]]:
-        """Return `messages[start:]` as this provider's list: what is made of each, one after the other."""
+    def _write_from(self, start: int, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = []
         for losses.index in range(start, len(messages)):
             made += self.write_message(messages[losses.index], losses)
@@ -344,12 +343,6 @@ class Codec(ABC):
             report_meta(message, losses)
             yield message
         losses.index = None
-
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
-        messages = self.write_messages(request.messages, losses, self.leading_system(request.messages))
-        head = self.write_head(request.instruction)
-        return {**self.write_settings(request, losses), self.messages_field: [*head, *messages]}
 
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return what stands before the messages in their list: the instruction, where it is one of them."""

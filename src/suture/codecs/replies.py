@@ -5,6 +5,8 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from suture.errors import (
     ContextLengthError,
     InputError,
@@ -16,7 +18,7 @@ from suture.errors import (
     RateLimitError,
     StreamCutError,
 )
-from suture.messages import AgenticMessage, Delta
+from suture.messages import AgenticMessage, Delta, LogProb
 from suture.wires.fields import parse_json
 
 _WORDS: dict[type[ModelError], str] = {
@@ -79,6 +81,14 @@ def sensible(provider: str) -> Generator[None]:
 
 def _nonsense(error: InputError, provider: str) -> ModelError:
     return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
+
+
+def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
+    """Return how likely tokens were, in the form that OpenAI has; `None` where it is another."""
+    try:
+        return msgspec.convert(found, tuple[LogProb, ...])
+    except msgspec.ValidationError:
+        return None
 
 
 class StreamReader(ABC):

@@ -8,7 +8,7 @@ holds it, for connections hold their loop: kept anywhere else, both would stay f
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -318,25 +318,3 @@ def _make() -> Any:
         headers={"accept-encoding": "gzip"},
         event_hooks={"response": [bound]},
     )
-
-
-class LoopClients:
-    """Makes a client, of the loop's HTTP client, when a loop first asks for one.
-
-    >>> import asyncio
-    >>> clients = LoopClients(lambda http: [http])
-    >>> async def is_kept():
-    ...     return await clients.get() is await clients.get()
-    >>> asyncio.run(is_kept())
-    True
-    """
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-
-    async def get(self) -> Any:
-        """Return the client of the running loop."""
-        held = await held_by_loop()
-        if self not in held.made:
-            held.made[self] = self._make(held.client)
-        return held.made[self]

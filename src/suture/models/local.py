@@ -105,9 +105,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` to the server, which is started if need be."""
         address = f"{await asyncio.to_thread(_address_of, self._loading)}/v1"
-        if address != self.base_url:
-            self.base_url = address
-            vars(self).pop("_clients", None)  # they know the old address
+        self.base_url = address
         if self._is_smollm2 and body.settings.get("tool_choice") == "auto":
             events = self._choose(body)
         else:
@@ -116,9 +114,9 @@ class LocalModel(OpenAIChatModel[NativeM]):
             async for event in said:
                 yield event
 
-    def _make_client(self, http: Any) -> Any:
+    def make_client(self, http: Any) -> Any:
         """Return a client with a connection for each request: the server closes idle ones without a word."""
-        return super()._make_client(http).with_options(default_headers={"Connection": "close"})
+        return super().make_client(http).with_options(default_headers={"Connection": "close"})
 
     async def _choose(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Let SmolLM2 choose between its tools and words; left to itself, it writes neither in a form that can be read.

@@ -31,7 +31,7 @@ from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
-from suture.models.http import brief, json_fault, scrubbed
+from suture.models.http import brief, held_by_loop, json_fault, scrubbed
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -276,6 +276,21 @@ class ProviderModel(ABC, Generic[NativeM]):
     @abstractmethod
     def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` and yield the events of the stream, or, if this model does not stream, the whole body."""
+
+    async def client(self) -> Any:
+        """Return the client that was passed in, or one over the HTTP client of the running loop."""
+        if self.given_client is not None:
+            return self.given_client
+        held = await held_by_loop()
+        address, client = held.made.get(self, ("", None))
+        if client is None or address != self.base_url:
+            client = self.make_client(held.client)
+            held.made[self] = self.base_url, client
+        return client
+
+    def make_client(self, http: Any) -> Any:
+        """Return a client of the SDK over an HTTP client."""
+        raise NotImplementedError
 
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:

@@ -7,7 +7,6 @@ bounds what it holds.
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from suture._extras import import_extra
@@ -15,7 +14,7 @@ from suture.codecs import Codec, get_codec
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.http import Bound, LoopClients, brief, status_error
+from suture.models.http import Bound, brief, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
 from suture.wires.fields import parse_json
 
@@ -39,13 +38,8 @@ class StainlessModel(ProviderModel[NativeM]):
     client_class: ClassVar[str] = "AsyncOpenAI"
     error_class: ClassVar[str] = "OpenAIError"
 
-    @cached_property
-    def _clients(self) -> LoopClients:
-        return LoopClients(self._make_client)
-
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` and yield the events of the stream, or the whole body."""
-        client = self.given_client if self.given_client is not None else await self._clients.get()
+        client = await self.client()
         framing = self.codec.framing()
         whole: list[bytes] = []
         bound = Bound()
@@ -64,7 +58,11 @@ class StainlessModel(ProviderModel[NativeM]):
                     for event in framing.feed(taken):
                         yield event
         if is_stream is False:
-            found = _body(b"".join(whole), self.codec_name)
+            data = b"".join(whole)
+            found = parse_json(data)
+            if found.__class__ is not dict:
+                told = f"the reply is no JSON object: {data[:80].decode(errors='replace')!r}"
+                raise ModelError(told, provider=self.codec_name, retryable=True)
             yield found if found.get("error") else WholeBody(found)
 
     @asynccontextmanager
@@ -86,7 +84,6 @@ class StainlessModel(ProviderModel[NativeM]):
         """Return the SDK's raw streaming response to `payload`."""
 
     def form(self, message: Any) -> bytes:
-        """Return a message as JSON."""
         return to_json(message)
 
     def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +91,6 @@ class StainlessModel(ProviderModel[NativeM]):
         return {"model": self.model, **settings, "stream": self.streaming}
 
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of the SDK, or of its HTTP client, means."""
         sdk = import_extra(self.package, self.requirement)
         provider = self.codec_name
         given: Any = error
@@ -123,7 +119,7 @@ class StainlessModel(ProviderModel[NativeM]):
         held = [getattr(self.given_client, name, None) for name in _KEYS]
         return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
 
-    def _make_client(self, http: Any) -> Any:
+    def make_client(self, http: Any) -> Any:
         sdk = import_extra(self.package, self.requirement)
         chosen: dict[str, Any] = {}
         if self.base_url is not None:
@@ -144,14 +140,6 @@ class StainlessModel(ProviderModel[NativeM]):
         return client
 
 
-def _body(data: bytes, provider: str) -> dict[str, Any]:
-    body = parse_json(data)
-    if body.__class__ is dict:
-        return body
-    told = data[:80].decode(errors="replace")
-    raise ModelError(f"the reply is no JSON object: {told!r}", provider=provider, retryable=True)
-
-
 class OpenAIChatModel(StainlessModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
@@ -167,7 +155,6 @@ class OpenAIChatModel(StainlessModel[NativeM]):
     path: ClassVar[str] = "/chat/completions"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
         completions = client.chat.completions.with_streaming_response
         return completions.create(model=self.model, messages=[], extra_body=payload)
 
@@ -194,7 +181,6 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
     path: ClassVar[str] = "/responses"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
         return client.responses.with_streaming_response.create(extra_body=payload)
 
     def codec_for(self, options: Mapping[str, Any]) -> Codec:
@@ -234,7 +220,6 @@ class AnthropicModel(StainlessModel[NativeM]):
     path: ClassVar[str] = "/v1/messages"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
         messages = client.messages.with_streaming_response
         return messages.create(model=self.model, max_tokens=1, messages=[], stream=self.streaming, extra_body=payload)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, located, report_meta
 from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
@@ -414,8 +414,9 @@ class BedrockCodec(Codec):
         _write_options(settings, request.options, losses)
         return settings
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        return self.name_called_tools(super().write_request(request, losses))
+    def encode_request(self, request: Request) -> Encoded:
+        payload, losses = super().encode_request(request)
+        return Encoded(self.name_called_tools(payload), losses)
 
     def name_called_tools(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body without tools with those that its messages call: Converse wants them named."""

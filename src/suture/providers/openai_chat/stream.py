@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.contents import keep, rest_of, unknown
-from suture.codecs.replies import StreamReader, failure_kind
+from suture.codecs.replies import StreamReader, failure_kind, read_logprobs
 from suture.errors import InputError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
@@ -19,11 +18,11 @@ from suture.messages import (
     ContentBlock,
     Delta,
     FunctionToolCall,
-    LogProb,
     Reasoning,
     ResponseMeta,
     TokenUsage,
 )
+from suture.providers.openai_chat.wire import detail_text
 from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, map_of, object_of, text_of
 from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
@@ -84,12 +83,6 @@ def only_texts(parts: Sequence[Any]) -> bool:
         is_map(part) and len(part) == 2 and part.get("type") == "text" and isinstance(part.get("text"), str)
         for part in parts
     )
-
-
-def detail_text(detail: Mapping[str, Any]) -> str:
-    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
-    text = detail.get("text") or detail.get("summary")
-    return text if isinstance(text, str) else ""
 
 
 def read_message(item: Mapping[str, Any]) -> AgenticMessage:
@@ -218,7 +211,8 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
     extension: dict[str, Any] = {name: body[name] for name in ("id", "model") if body.get(name)}
     if reason != word:
         extension["finish_reason"] = word
-    logprobs = _read_logprobs(choice.get("logprobs"))
+    likely = map_of(choice, "logprobs")  # those of a refusal have no place
+    logprobs = read_logprobs(likely["content"]) if rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
     usage: Any = body.get("usage")
     # One server tells what a reply cost in a field of its own.
@@ -255,16 +249,6 @@ def _read_usage(usage: Any) -> TokenUsage:
 def _count(holder: Mapping[str, Any], name: str) -> int:
     value = holder.get(name)
     return value if type(value) is int and value > 0 else 0
-
-
-def _read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
-    """Return how likely the tokens were; `None` where that is told in another form, or of a refusal too."""
-    if not is_map(found) or rest_of(found).keys() != {"content"}:
-        return None
-    try:
-        return msgspec.convert(found["content"], tuple[LogProb, ...])
-    except msgspec.ValidationError:
-        return None
 
 
 # Streams

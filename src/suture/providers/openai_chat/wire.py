@@ -132,6 +132,12 @@ def write_media(media: Any) -> dict[str, Any] | None:
     return None if fields is None else {"type": kind, kind: fields}
 
 
+def detail_text(detail: Any) -> str:
+    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
+    text = get(detail, "text") or get(detail, "summary")
+    return text if isinstance(text, str) else ""
+
+
 class OpenAIChatWire(ItemWire, ChatWire):
     """Messages as Chat Completions takes and returns them.
 
@@ -235,17 +241,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
             if index is not None:
                 check_value(parts, index, "content")
         if role == "tool":
-            return View(
-                "tool",
-                (),
-                (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),),
-            )
+            call_id = text_of(message, "tool_call_id", index)
+            return View("tool", (), (Result(call_id, text_of(message, "name", index), content),))
         if role == "function":
             return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
-        return View(role, calls, empty=not calls and says_nothing(content) and not _speaks(message))
+        speaks = any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
+        return View(role, calls, empty=not calls and not speaks and says_nothing(content))
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
@@ -261,8 +265,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def tell(self, message: Any, telling: Telling) -> None:
         role = _ROLES[word(message, "role") or ""]
         if role == "assistant":
+            details = get(message, "reasoning_details")
+            texts = [detail_text(detail) for detail in details] if is_list(details) else []
             thought = get(message, "reasoning_content") or get(message, "reasoning")
-            telling.say(thought or _detailed_thought(message))
+            telling.say(thought or "\n".join(filter(None, texts)))
         if role != "tool":
             self.tell_content(get(message, "content"), telling)
         if role == "assistant":
@@ -496,18 +502,6 @@ def _without_empty_calls(message: Any, view: View) -> Any:
 def _without_custom_calls(message: Any, view: View) -> Any:
     """Return nothing for a message that calls a custom tool: such a call cannot be put in another form."""
     return None if any(call.kind == _CUSTOM for call in view.calls) else message
-
-
-def _speaks(message: Any) -> bool:
-    """Tell whether an assistant message without calls and text says something in another way."""
-    return any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
-
-
-def _detailed_thought(message: Any) -> Any:
-    """Return what the model thought where only the details say so; what is encrypted says nothing."""
-    details = get(message, "reasoning_details")
-    texts = [get(detail, "text") or get(detail, "summary") for detail in details] if is_list(details) else []
-    return "\n".join([text for text in texts if isinstance(text, str)])
 
 
 WIRE = OpenAIChatWire()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
     CHOICES,
     MEDIA,
@@ -100,11 +100,11 @@ class OpenAIResponsesCodec(Codec):
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         return read_items(items)
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
+    def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request; with `store` off, it has no ids that the service would have to know."""
         if self.store and request.options.get("store") is False:
-            return OpenAIResponsesCodec(store=False).write_request(request, losses)
-        return super().write_request(request, losses)
+            return OpenAIResponsesCodec(store=False).encode_request(request)
+        return super().encode_request(request)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         tools = write_tools(request.tools, WIRE, losses, _write_tool)

@@ -7,17 +7,15 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import CallFinder, located
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
+from suture.codecs.replies import BlockReader, OpenBlock, failure_kind, read_logprobs
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
     Delta,
     FunctionToolCall,
-    LogProb,
     ResponseMeta,
     TokenUsage,
-    TopLogProb,
 )
 from suture.providers.openai_responses.items import (
     CALLS,
@@ -185,25 +183,10 @@ def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> Respon
         reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
         reason = "length" if reason == "max_output_tokens" else reason
     extension = {name: value for name, value in body.items() if value and name not in _NO_EXTENSION}
-    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=_logprobs(blocks), extension=extension)
-
-
-def _logprobs(blocks: Sequence[Any]) -> tuple[LogProb, ...] | None:
-    """Return how likely the tokens of the texts were, where that was asked for."""
     texts = [block for block in blocks if isinstance(block, AssistantGenText)]
-    found = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
-    if not found:
-        return None
-    return tuple(
-        LogProb(*_token(token), tuple(TopLogProb(*_token(other)) for other in list_of(token, "top_logprobs")))
-        for token in found
-    )
-
-
-def _token(token: Mapping[str, Any]) -> tuple[str, float, tuple[int, ...] | None]:
-    numbers = token.get("bytes")
-    known = None if numbers is None else tuple(expect(numbers, list, "a list", "bytes"))
-    return text_of(token, "token"), token.get("logprob", 0.0), known
+    likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
+    logprobs = read_logprobs(likely) if likely else None
+    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=logprobs, extension=extension)
 
 
 # Streams
