@@ -368,7 +368,7 @@ PAIRING = Profile(
 
 _OWN = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
 _HOMES = {
-    **{name: f"{name.replace('-', '_')}.rules" for name in _OWN},
+    **{name: name.replace("-", "_") for name in _OWN},
     **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
 """Where each profile stands below `suture.providers`; it is loaded when it is asked for."""

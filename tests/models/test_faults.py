@@ -10,7 +10,7 @@ import pytest
 
 from suture.codecs import replies
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, StreamCutError
-from suture.models import provider
+from suture.models import http
 from tests.models.loopback import Answer, loopback
 from tests.models.providers import (
     HELLO,
@@ -231,8 +231,8 @@ def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyP
 
 
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "MAX_REPLY", 300_000)
-    monkeypatch.setattr(provider, "MAX_ERROR", 50_000)
+    monkeypatch.setattr(http, "MAX_REPLY", 300_000)
+    monkeypatch.setattr(http, "MAX_ERROR", 50_000)
     monkeypatch.setattr(replies, "MAX_EVENT", 100_000)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from suture.errors import ContextLengthError
 from suture.models import OpenAIChatModel
-from suture.models.failures import status_error
+from suture.models.http import status_error
 from suture.models.windows import WINDOWS, context_window
 
 SAID = [

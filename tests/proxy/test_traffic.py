@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from suture.providers.places import find_place
+from suture.providers import find_place
 from suture.proxy import Proxy, Records, Route
 from suture.proxy.requests import Rules, look_at, rules_of
 from tests.corpus import ROOT, needs_corpus, recorded_requests

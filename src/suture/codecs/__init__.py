@@ -19,18 +19,17 @@ from suture.codecs.codec import (
     Codec,
     Converted,
     Encoded,
-    Framing,
     Loss,
     Losses,
     Lost,
     Request,
-    StreamReader,
     convert,
     decode,
     encode,
     get_codec,
 )
 from suture.codecs.native import from_agentic, to_agentic
+from suture.codecs.replies import Framing, StreamReader
 
 __all__ = [
     "CODECS",

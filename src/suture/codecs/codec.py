@@ -10,17 +10,16 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.native import from_agentic, to_agentic
-from suture.codecs.replies import FoldingReader, ServerSentEvents, sensible
+from suture.codecs.replies import Framing, StreamReader, sensible
 from suture.errors import ConfigError, InputError
 from suture.messages import (
     AgenticMessage,
-    Delta,
     FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
@@ -235,38 +234,6 @@ class CallFinder:
         return calls[0] if calls else None
 
 
-class StreamReader(Protocol):
-    """Reads one streamed reply, event by event.
-
-    >>> from suture.codecs import get_codec
-    >>> reader = get_codec("anthropic").reader()
-    >>> reader.feed({"type": "ping"})
-    []
-    """
-
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` where the provider reports one."""
-        ...
-
-    def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where the stream ended before its end was said."""
-        ...
-
-
-class Framing(Protocol):
-    r"""Takes the bytes of a stream apart into events, whatever pieces the bytes come in.
-
-    >>> from suture.codecs import get_codec
-    >>> framing = get_codec("anthropic").framing()
-    >>> framing.feed(b'data: {"type": "pi'), framing.feed(b'ng"}\n\n')
-    ([], [{'type': 'ping'}])
-    """
-
-    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Return the events that are whole by now; raise `ModelError` for what is no event."""
-        ...
-
-
 # Codecs
 
 
@@ -286,7 +253,7 @@ class Codec(ABC):
     """The wire whose messages it writes."""
     messages_field: ClassVar[str] = "messages"
     """Where the body of a request has the list of messages."""
-    folder: ClassVar[type[FoldingReader]]
+    folder: ClassVar[type[StreamReader]]
     """What reads the streams of this provider."""
     has_bytes: ClassVar[bool] = False
     """Whether the SDK has bytes where JSON has base64."""
@@ -300,7 +267,7 @@ class Codec(ABC):
     def encode_messages(self, messages: Iterable[AgenticMessage]) -> Encoded:
         """Return `messages` as this provider's list; a system message has a place in it or is reported lost."""
         losses = Losses()
-        return Encoded(self.write_messages(list(messages), losses), losses.found())
+        return Encoded(self._write_from(0, list(messages), losses), losses.found())
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
@@ -310,12 +277,11 @@ class Codec(ABC):
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request, without the model's name."""
         losses = Losses()
-        return Encoded(self.write_request(request, losses), losses.found())
+        messages = self._write_from(self.leading_system(request.messages), request.messages, losses)
+        listed = [*self.write_head(request.instruction), *messages]
+        return Encoded({**self.write_settings(request, losses), self.messages_field: listed}, losses.found())
 
-    def write_messages(
-        self, messages: Sequence[AgenticMessage], losses: Losses, start: int = 0
-    ) -> list[dict[str, Any]]:
-        """Return `messages[start:]` as this provider's list: what is made of each, one after the other."""
+    def _write_from(self, start: int, messages: Sequence[AgenticMessage], losses: Losses) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = []
         for losses.index in range(start, len(messages)):
             made += self.write_message(messages[losses.index], losses)
@@ -345,16 +311,14 @@ class Codec(ABC):
             with located(index=index):
                 message = self.read_message(item)
             calls.enter(message.role)
-            blocks = [self._attribute(block, calls) for block in message.content_blocks]
+            blocks: list[Any] = list(message.content_blocks)
+            for place, block in enumerate(blocks):
+                if isinstance(block, FunctionToolCall):
+                    calls.note(block)
+                elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
+                    blocks[place] = self.learn(block, call)
             messages.append(replace(message, content_blocks=tuple(blocks)))
         return messages
-
-    def _attribute(self, block: Any, calls: CallFinder) -> Any:
-        if isinstance(block, FunctionToolCall):
-            calls.note(block)
-        elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
-            return self.learn(block, call)
-        return block
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
         """Return a result with what only its call says."""
@@ -380,12 +344,6 @@ class Codec(ABC):
             yield message
         losses.index = None
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the body of a request."""
-        messages = self.write_messages(request.messages, losses, self.leading_system(request.messages))
-        head = self.write_head(request.instruction)
-        return {**self.write_settings(request, losses), self.messages_field: [*head, *messages]}
-
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return what stands before the messages in their list: the instruction, where it is one of them."""
         return []
@@ -401,7 +359,7 @@ class Codec(ABC):
 
     def reader(self) -> StreamReader:
         """Return what reads one streamed reply."""
-        return self.folder(self.name, self.read_reply)
+        return self.folder(self)
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
@@ -409,7 +367,7 @@ class Codec(ABC):
 
     def framing(self) -> Framing:
         """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""
-        return ServerSentEvents(self.name)
+        return Framing(self.name)
 
 
 def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:

@@ -1,18 +1,45 @@
-"""What several codecs do alike: lists of blocks, arguments, bytes as text, tools, settings, fields of another's."""
+"""What several codecs do alike: blocks read and written, tools, settings, fields of another's."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from suture.codecs.codec import CODECS, Losses, Lost, located
 from suture.errors import ConfigError
-from suture.messages import AgenticMessage, FunctionToolCall, Opaque, Reasoning, ToolInfo, UserInputText
-from suture.wires.fields import is_list, is_map, parse_json
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenAudio,
+    AssistantGenImage,
+    AssistantGenVideo,
+    FunctionToolCall,
+    FunctionToolResult,
+    Opaque,
+    Reasoning,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+    UserInputVideo,
+)
+from suture.wires.fields import is_list, is_map, json_text, parse_json
 from suture.wires.parts import media_in_words
 from suture.wires.values import KIND
 
 T = TypeVar("T")
-Writer: TypeAlias = Callable[[Any, Losses, str], dict[str, Any] | None]
-"""Writes a block, which stands at a path; `None`, and reported, where there is no form for it."""
+USER_MEDIA: Mapping[str, Any] = {
+    "image": UserInputImage,
+    "audio": UserInputAudio,
+    "video": UserInputVideo,
+    "file": UserInputFile,
+}
+MODEL_MEDIA: Mapping[str, Any] = {
+    "image": AssistantGenImage,
+    "audio": AssistantGenAudio,
+    "video": AssistantGenVideo,
+}
+MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
+"""The blocks that hold media, and of which kind."""
 
 
 def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
@@ -24,58 +51,9 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
     return made
 
 
-def write_each(
-    blocks: Iterable[Any], writers: Mapping[Any, Writer], losses: Losses, path: str = "content_blocks"
-) -> list[dict[str, Any]]:
-    """Return `blocks` as their writers write them; what has none is reported."""
-    made = [writers.get(type(block), lose)(block, losses, f"{path}[{place}]") for place, block in enumerate(blocks)]
-    return [block for block in made if block is not None]
-
-
-def lose(block: Any, losses: Losses, path: str) -> None:
-    """Report a block that there is no form for."""
-    losses.add(Lost.BLOCK, f"a block of type {tag_of(block)}", path)
-
-
-def tell_in_words(block: Any, losses: Losses, path: str) -> str:
-    """Return where media are, or what, for a text in their place; they are reported."""
-    words = media_in_words(block)
-    losses.add(Lost.MEDIA, f"{tag_of(block).rpartition('_')[2]} {words[:80]}", path)
-    report_extras(block.extra, losses, path)
-    return words
-
-
 def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return `blocks` without texts that say nothing."""
     return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
-
-
-def tag_of(block: Any) -> str:
-    """Return what a native block is called where it is stored."""
-    return str(block.__struct_config__.tag)
-
-
-def report_address(block: Any, losses: Losses, path: str) -> None:
-    """Report where media are as well, that are written by value."""
-    if block.base64_data and block.url:
-        losses.add(Lost.DETAIL, f"address {block.url[:80]}", path)
-
-
-def report_detail(block: Any, losses: Losses, path: str) -> None:
-    """Report how closely an image is to be looked at, where that cannot be said."""
-    if getattr(block, "detail", ""):
-        losses.add(Lost.DETAIL, f"image detail {block.detail}", path)
-
-
-def arguments_object(arguments: str, losses: Losses, path: str = "") -> dict[str, Any]:
-    """Return the arguments of a call as an object; empty, and reported, where they are none."""
-    if not arguments.strip():
-        return {}
-    found = parse_json(arguments)
-    if found.__class__ is dict:
-        return found
-    losses.add(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", path)
-    return {}
 
 
 def custom_input(block: FunctionToolCall) -> str | None:
@@ -92,6 +70,40 @@ def custom_input(block: FunctionToolCall) -> str | None:
 
 
 # What is said beside the messages
+
+CHOICES = ("auto", "none", "required")
+"""What `tool_choice` may say beside the name of a tool."""
+
+
+def read_choice(choice: Any, name: Any, write: Callable[[str], Any]) -> str | None:
+    """Return the word, or the name of a tool, that `write` would write as `choice`; `None` where neither says it.
+
+    >>> read_choice({"type": "tool", "name": "add"}, "add", lambda word: {"type": "tool", "name": word})
+    'add'
+    """
+    words = (*CHOICES, name) if isinstance(name, str) else CHOICES
+    return next((word for word in words if write(word) == choice), None)
+
+
+def take_out(body: dict[str, Any], *path: str) -> Any:
+    """Take what stands at a path out of `body`, and with it the objects that held nothing else; return it.
+
+    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
+    >>> take_out(body, "config", "seed"), body
+    (3, {'stop': ['END']})
+    """
+    name, *inside = path
+    if not inside:
+        return body.pop(name, None)
+    if not is_map(body.get(name)):
+        return None
+    held = dict(body[name])
+    found = take_out(held, *inside)
+    if found is not None:
+        body[name] = held
+        if not held:
+            del body[name]
+    return found
 
 
 def read_system(blocks: Sequence[Any], extra: Mapping[str, Any] | None = None) -> tuple[str, list[AgenticMessage]]:
@@ -165,46 +177,32 @@ def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
     return {name: value for name, value in holder.items() if name not in known and value is not None}
 
 
-def keep(wire: str, holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """Return the `extra` of what was read: its fields that are neither `known` nor null.
+def keep(wire: str, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the `extra` of what was read: its fields that are neither `known` nor null, and which are `absent`.
 
     >>> keep("anthropic", {"type": "text", "text": "hi", "citations": []}, "type", "text")
     {'anthropic': {'citations': []}}
     >>> keep("anthropic", {"type": "text"}, "type")
     {}
     """
-    rest = rest_of(holder, *known)
+    rest = rest_of(holder, *known) | dict.fromkeys(absent)
     return {wire: rest} if rest else {}
 
 
-def put_back(
-    wire: str, made: dict[str, Any], extra: Mapping[str, Any], losses: Losses, path: str = ""
-) -> dict[str, Any]:
-    """Return what was made of a block, with what was kept of it, and of objects in it; report what is of no use here.
+def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was made with what was kept of it, and of objects in it.
 
-    >>> put_back("anthropic", {"type": "text"}, {"anthropic": {"citations": []}}, Losses())
+    >>> overlay({"type": "text", "text": "hi"}, {"citations": [], "text": None})
     {'type': 'text', 'citations': []}
     """
-    if not extra:
-        return made
-    for name, value in extra.items():
-        if name != wire:
-            report_extra(name, value, losses, path)
-    kept = extra.get(wire)
-    if not is_map(kept):
-        if wire in extra:
-            report_extra(wire, kept, losses, path)
-        return made
-    return _overlay(
-        made,
-        {
-            name: _overlay(made[name], value) if is_map(value) and is_map(made.get(name)) else value
-            for name, value in kept.items()
-        },
-    )
+    deep = {
+        name: _lay(made[name], value) if is_map(value) and is_map(made.get(name)) else value
+        for name, value in kept.items()
+    }
+    return _lay(made, deep)
 
 
-def _overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+def _lay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**made, **kept}.items() if not (value is None and name in kept)}
 
 
@@ -213,45 +211,127 @@ def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
-def report_extra(name: str, value: Any, losses: Losses, path: str) -> None:
-    """Report that `extra[name]` is lost: another provider's fields by their names, anybody's data by its own."""
-    if name not in CODECS or not is_map(value):
-        losses.add(Lost.EXTRA, f"extra {name!r}", path)
-        return
-    for field, held in value.items():
-        if held is not None:
-            losses.add(Lost.FIELD, f"{name} {field}", path)
-
-
-def report_extras(extra: Mapping[str, Any], losses: Losses, path: str) -> None:
-    """Report that all of an `extra` is lost."""
-    for name, value in extra.items():
-        report_extra(name, value, losses, path)
-
-
-def report_extension(block: Any, known: Collection[str], losses: Losses, path: str) -> None:
-    """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
-    kind = "thought" if isinstance(block, Reasoning) else "text"
-    for name in getattr(block, "extension", ()):
-        if name != "wire" and name not in known:
-            losses.add(Lost.FIELD, f"{name} of a {kind}", path)
-
-
 def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
     """Return a block of a type that nobody here knows, kept whole."""
     return Opaque({"type": f"{wire}.block", "value": dict(block)})
-
-
-def unwrap(wire: str, block: Opaque, losses: Losses, path: str = "") -> dict[str, Any] | None:
-    """Return the block that `unknown` kept for this wire; report any other, and return `None`."""
-    held = block.data.get("value")
-    if block.type == f"{wire}.block" and is_map(held):
-        return dict(held)
-    losses.add(Lost.BLOCK, f"a block of type {block.type}", path)
-    return None
 
 
 def origin_of(block: Any) -> str:
     """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
     origin = block.extension.get("wire", "")
     return origin if isinstance(origin, str) else ""
+
+
+# Blocks written
+
+
+class BlockWriter:
+    """Writes the blocks of one message for one provider. What has no form there is reported where it stands."""
+
+    wire: ClassVar[str]
+    writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
+    """The method that writes each kind of block; it returns `None`, and reports, where there is no form for it."""
+
+    def __init__(self, losses: Losses) -> None:
+        self.losses = losses
+        self.path = ""
+        """Where the block stands that is being written."""
+
+    def write_each(
+        self, blocks: Iterable[Any], path: str = "content_blocks", writers: Mapping[Any, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the blocks at `path` as their writers write them."""
+        outer, made = self.path, list[dict[str, Any]]()
+        for place, block in enumerate(blocks):
+            self.path = f"{outer}.{path}[{place}]" if outer else f"{path}[{place}]"
+            told = self.tell_found_tools(block)
+            write = (writers or self.writers).get(type(told))
+            written = self.lose_block(told) if write is None else write(self, told)
+            made += [] if written is None else [written]
+        self.path = outer
+        return made
+
+    def tell_found_tools(self, block: Any) -> Any:
+        """Return the result of a tool search as one that tells the tools as text; any other block as it is.
+
+        A reference to a tool is good only for tools that the request declares.
+        """
+        if not isinstance(block, ToolSearchResult):
+            return block
+        self.lose(Lost.BLOCK, "the form of tools that were found; they are told as text")
+        told = UserInputText(json_text(block.tools))
+        return FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
+
+    def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
+        """Return what was made of a block with what was kept of it; report what is of no use here."""
+        if not extra:
+            return made
+        own = extra.get(self.wire)
+        self.report_extras(
+            {name: value for name, value in extra.items() if name != self.wire or not is_map(own)}, inside
+        )
+        return overlay(made, own) if is_map(own) else made
+
+    def unwrap(self, block: Opaque) -> dict[str, Any] | None:
+        """Return the block that `unknown` kept for this wire; report any other."""
+        held = block.data.get("value")
+        if block.type == f"{self.wire}.block" and is_map(held):
+            return dict(held)
+        self.lose(Lost.BLOCK, f"a block of type {block.type}")
+        return None
+
+    def read_arguments(self, arguments: str, inside: str = "") -> dict[str, Any]:
+        """Return the arguments of a call as an object; empty, and reported, where they are none."""
+        found: Any = parse_json(arguments) if arguments.strip() else {}
+        if found.__class__ is dict:
+            return found
+        self.lose(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", inside)
+        return {}
+
+    def is_own_thought(self, block: Reasoning, *known: str) -> bool:
+        """Tell whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
+        if origin_of(block) == self.wire:
+            self.report_extension(block, *known)
+            return True
+        self.lose(Lost.REASONING, f"thought {block.text[:40]!r}")
+        return False
+
+    # What is lost
+
+    def lose(self, name: Lost, what: str, inside: str = "") -> None:
+        """Report that something is lost here, or `inside` of what stands here."""
+        self.losses.add(name, what, f"{self.path}.{inside}" if self.path and inside else self.path or inside)
+
+    def lose_block(self, block: Any) -> None:
+        """Report a block that there is no form for."""
+        self.lose(Lost.BLOCK, f"a block of type {block.__struct_config__.tag}")
+
+    def tell_media(self, block: Any) -> str:
+        """Return where media are, or what, for a text in their place; they are reported."""
+        words = media_in_words(block)
+        self.lose(Lost.MEDIA, f"{MEDIA[type(block)]} {words[:80]}")
+        self.report_extras(block.extra)
+        return words
+
+    def report_media(self, block: Any, *, has_detail: bool = False) -> None:
+        """Report where media are as well, that are written by value; and how closely to look, unless that is said."""
+        if block.base64_data and block.url:
+            self.lose(Lost.DETAIL, f"address {block.url[:80]}")
+        if not has_detail and getattr(block, "detail", ""):
+            self.lose(Lost.DETAIL, f"image detail {block.detail}")
+
+    def report_extension(self, block: Any, *known: str) -> None:
+        """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
+        kind = "thought" if isinstance(block, Reasoning) else "text"
+        for name in getattr(block, "extension", ()):
+            if name != "wire" and name not in known:
+                self.lose(Lost.FIELD, f"{name} of a {kind}")
+
+    def report_extras(self, extra: Mapping[str, Any], inside: str = "") -> None:
+        """Report that an `extra` is lost: another provider's fields by their names, anybody's data by its own."""
+        for name, value in extra.items():
+            if name not in CODECS or not is_map(value):
+                self.lose(Lost.EXTRA, f"extra {name!r}", inside)
+                continue
+            for field in rest_of(value):
+                self.lose(Lost.FIELD, f"{name} {field}", inside)

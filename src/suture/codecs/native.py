@@ -131,7 +131,9 @@ def _result(message: Message, extra: Mapping[str, Any]) -> FunctionToolResult | 
 
 def _reply(message: Message) -> list[ContentBlock]:
     """Return the blocks of a reply: by index where there is one, else thought, text, the rest, calls."""
-    parts = [(_place(part), _block(part, _MADE)) for part in message.assistant_gen_multi_content]
+    found = message.assistant_gen_multi_content
+    places = [part.data.get(_PLACE) if isinstance(part, Opaque) else part.index for part in found]
+    parts = [(place, _block(part, _MADE)) for place, part in zip(places, found, strict=True)]
     placed: list[tuple[int | None, ContentBlock]] = []
     if message.reasoning_content:
         placed.append((None, Reasoning(message.reasoning_content, extension={"wire": _CHAT})))
@@ -139,19 +141,12 @@ def _reply(message: Message) -> list[ContentBlock]:
     if message.content:
         placed.append((None, AssistantGenText(message.content)))
     placed += [(index, block) for index, block in parts if not isinstance(block, Reasoning)]
-    placed += [(call.index, _call(call)) for call in message.tool_calls]
+    for call in message.tool_calls:
+        extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
+        placed.append((call.index, FunctionToolCall(call.id, call.name, call.arguments, extra=extra)))
     if any(index is not None for index, _ in placed):
         placed.sort(key=lambda item: -1 if item[0] is None else item[0])
     return [block for _, block in placed]
-
-
-def _place(part: Part) -> int | None:
-    return part.data.get(_PLACE) if isinstance(part, Opaque) else part.index
-
-
-def _call(call: ToolCall) -> FunctionToolCall:
-    extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
-    return FunctionToolCall(call.id, call.name, call.arguments, extra=extra)
 
 
 def _block(part: Part, kinds: Mapping[Any, Any]) -> Any:
@@ -184,15 +179,12 @@ def _message(message: AgenticMessage) -> Message:
         if isinstance(block, FunctionToolCall):
             calls.append(replace(_tool_call(block), index=index))
         else:
-            parts.append(_placed(_part(block), index))
+            part = _part(block)
+            parts.append(
+                Opaque({**part.data, _PLACE: index}) if isinstance(part, Opaque) else replace(part, index=index)
+            )
     placed = Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
     return _with_meta([placed], message)[0]
-
-
-def _placed(part: Any, index: int) -> Any:
-    if isinstance(part, Opaque):
-        return Opaque({**part.data, _PLACE: index})
-    return replace(part, index=index)
 
 
 def _plain(message: AgenticMessage) -> Message:
@@ -203,7 +195,7 @@ def _plain(message: AgenticMessage) -> Message:
             calls.append(_tool_call(block))
         elif isinstance(block, AssistantGenText) and not texts and not block.extension and not block.extra:
             texts = block.text
-        elif isinstance(block, Reasoning) and not thought and _is_chat(block):
+        elif isinstance(block, Reasoning) and not thought and block == Reasoning(block.text, extension={"wire": _CHAT}):
             thought = block.text
         else:
             parts.append(_part(block))
@@ -211,10 +203,6 @@ def _plain(message: AgenticMessage) -> Message:
         "assistant", texts, assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls), reasoning_content=thought
     )
     return _with_meta([made], message)[0]
-
-
-def _is_chat(block: Reasoning) -> bool:
-    return not block.signature and not block.extra and block.extension == {"wire": _CHAT}
 
 
 def _tool_call(block: FunctionToolCall) -> ToolCall:

@@ -1,9 +1,11 @@
 """What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import msgspec
 
 from suture.errors import (
     ContextLengthError,
@@ -16,7 +18,7 @@ from suture.errors import (
     RateLimitError,
     StreamCutError,
 )
-from suture.messages import AgenticMessage, Delta
+from suture.messages import AgenticMessage, Delta, LogProb
 from suture.wires.fields import parse_json
 
 _WORDS: dict[type[ModelError], str] = {
@@ -81,26 +83,39 @@ def _nonsense(error: InputError, provider: str) -> ModelError:
     return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
 
 
-class FoldingReader(ABC):
-    """Reads one streamed reply: folds its events into the body of a plain one."""
+def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
+    """Return how likely tokens were, in the form that OpenAI has; `None` where it is another."""
+    try:
+        return msgspec.convert(found, tuple[LogProb, ...])
+    except msgspec.ValidationError:
+        return None
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        self._provider, self._read = provider, read
+
+class StreamReader(ABC):
+    """Reads one streamed reply: folds its events into the body of a plain one, which the codec reads.
+
+    >>> from suture.codecs import get_codec
+    >>> get_codec("anthropic").reader().feed({"type": "ping"})
+    []
+    """
+
+    def __init__(self, codec: Any) -> None:
+        self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except InputError as error:
-            raise _nonsense(error, self._provider) from None
+            raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
         """Return the whole message; raise `StreamCutError` where its end was not said."""
-        with sensible(self._provider):
+        with sensible(self._codec.name):
             body = self.fold()
             if body is None:
-                raise StreamCutError(f"{self._provider}: the stream ended before the reply did; ask again")
-            return self._read(body)
+                raise StreamCutError(f"{self._codec.name}: the stream ended before the reply did; ask again")
+            return self._codec.read_reply(body)
 
     @abstractmethod
     def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
@@ -109,6 +124,50 @@ class FoldingReader(ABC):
     @abstractmethod
     def fold(self) -> Mapping[str, Any] | None:
         """Return the body that the events make; `None` where its end did not come."""
+
+
+class OpenBlock:
+    """A block of a stream while it is said: how it began, and the pieces that came since, by field."""
+
+    __slots__ = ("call_index", "head", "is_open", "kind", "pieces")
+
+    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None) -> None:
+        self.kind, self.head, self.call_index = kind, dict(head), call_index
+        self.is_open = True
+        self.pieces: dict[Any, list[Any]] = {}
+
+    def add(self, field: Any, piece: Any) -> None:
+        """Add a piece of a field."""
+        self.pieces.setdefault(field, []).append(piece)
+
+    def text(self, field: Any) -> str:
+        """Return the text that the pieces of a field make."""
+        return "".join(self.pieces.get(field, ()))
+
+    def show_call(self, **said: Any) -> list[Delta]:
+        """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
+        return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
+
+
+class BlockReader(StreamReader):
+    """Reads a stream whose events say which block they are of."""
+
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
+        self.blocks: dict[int, OpenBlock] = {}
+        self._calls = 0
+
+    def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
+        """Begin the block `index`, which may be a call to one of the program's tools."""
+        if index in self.blocks:
+            raise InputError(f"a second block {index}")
+        block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
+        self._calls += is_call
+        return block
+
+    def in_order(self) -> list[OpenBlock]:
+        """Return the blocks as they stand in the reply."""
+        return [self.blocks[index] for index in sorted(self.blocks)]
 
 
 # Server-sent events
@@ -120,10 +179,12 @@ _MARK = b"\xef\xbb\xbf"
 """What some servers begin a stream with, to say that it is UTF-8."""
 
 
-class ServerSentEvents:
-    r"""Collects lines until an event is whole. Comments, and fields other than `data`, are passed over.
+class Framing:
+    r"""Takes the bytes of a stream of server-sent events apart into these, whatever pieces the bytes come in.
 
-    >>> events = ServerSentEvents("openai-chat")
+    Comments, and fields other than `data`, are passed over.
+
+    >>> events = Framing("openai-chat")
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
     ([], [{'a': 1}])
     >>> events.feed(b'data: [DONE]\n\n')
@@ -165,14 +226,11 @@ class ServerSentEvents:
                 self._held += len(self._data[-1]) + 1
             elif not said and self._data:
                 data, self._data, self._held = b"\n".join(self._data), [], 0
-                if data.strip() != _DONE:
-                    events.append(_read_event(data, self._provider))
+                if data.strip() == _DONE:
+                    continue
+                event = parse_json(data)
+                if event.__class__ is not dict:
+                    told = f"an event that is no JSON object came: {data[:80].decode(errors='replace')!r}"
+                    raise ModelError(told, provider=self._provider, retryable=True)
+                events.append(event)
         return events
-
-
-def _read_event(data: bytes, provider: str) -> dict[str, Any]:
-    event = parse_json(data)
-    if event.__class__ is dict:
-        return event
-    told = data[:80].decode(errors="replace")
-    raise ModelError(f"an event that is no JSON object came: {told!r}", provider=provider, retryable=True)

@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from suture.integrations.clients import Body, ClientT, Histories, Rewrite, wrap_client
 from suture.integrations.guest import GuestOptions, Options
-from suture.providers.places import BATCHES, PLACES, continues
+from suture.providers import BATCHES, PLACES, continues
 from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]

@@ -18,7 +18,7 @@ from suture._extras import check_version
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, default_profile, get_profile
-from suture.providers.places import Place
+from suture.providers import Place
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
 

@@ -10,7 +10,7 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, default_profile, profile_for, profile_of
-from suture.providers.places import KEPT, PLACES, Place, continues, find_place
+from suture.providers import KEPT, PLACES, Place, continues, find_place
 
 __all__ = ["PatchToolCalls", "handler"]
 

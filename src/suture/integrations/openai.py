@@ -4,7 +4,7 @@ from typing import Unpack
 
 from suture.integrations.clients import Body, ClientT, Histories, OpenCalls, conversation_id, wrap_client
 from suture.integrations.guest import GuestOptions, Options
-from suture.providers.places import KEPT, PLACES
+from suture.providers import KEPT, PLACES
 
 __all__ = ["wrap"]
 

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, ClassVar, TypeVar, cast
 
 from suture._aio import Worker
+from suture._extras import import_extra
 from suture.errors import (
     ConfigError,
     ModelConnectionError,
@@ -22,9 +23,8 @@ from suture.errors import (
     SutureError,
 )
 from suture.messages import NativeM
-from suture.models.encoding import Body
-from suture.models.failures import brief, status_error
-from suture.models.provider import Bound, ProviderModel, import_extra
+from suture.models.http import Bound, brief, status_error
+from suture.models.provider import Body, ProviderModel
 from suture.providers.bedrock.codec import BedrockCodec
 
 _END: Any = object()
@@ -58,7 +58,6 @@ class BedrockModel(ProviderModel[NativeM]):
     key_from: ClassVar[str] = "the AWS credentials, or AWS_BEARER_TOKEN_BEDROCK"
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` and yield the events of the stream, or the whole body."""
         connections: list[Any] = []
         async with Worker() as worker:
             client = await _do(worker, connections, self._get_client, _pass)
@@ -76,11 +75,9 @@ class BedrockModel(ProviderModel[NativeM]):
                 _close(answer)
 
     def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with the model's name."""
         return {"modelId": self.model, **settings}
 
     def form(self, message: Any) -> Any:
-        """Return a message with the bytes that boto3 wants."""
         return _with_bytes(message)
 
     def lay_over(self, body: Body) -> Body:
@@ -89,7 +86,6 @@ class BedrockModel(ProviderModel[NativeM]):
         return body._replace(settings={name: value for name, value in named.items() if name != body.field})
 
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of boto3's means."""
         found = import_extra("botocore.exceptions", "boto3>=1.40")
         given: Any = error
         told = brief(error)
@@ -200,7 +196,8 @@ async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], und
         for result in made:
             undo(result)
         if not made and connections:
-            _shut(connections[-1])
+            with suppress(OSError, AttributeError):
+                connections[-1].sock.shutdown(socket.SHUT_RDWR)
         raise
 
 
@@ -235,8 +232,3 @@ def _bounded(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool
         yield bound.take(chunk)
         if bound.reached:
             return
-
-
-def _shut(connection: Any) -> None:
-    with suppress(OSError, AttributeError):
-        connection.sock.shutdown(socket.SHUT_RDWR)

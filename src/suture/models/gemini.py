@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from functools import cached_property
 from os import environ
 from typing import Any, ClassVar, cast
 
+from suture._extras import import_extra
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.encoding import Body
-from suture.models.failures import brief, status_error
-from suture.models.http import LoopClients, answers
-from suture.models.provider import NO_KEY, ProviderModel, import_extra
+from suture.models.http import answers, brief, status_error
+from suture.models.provider import NO_KEY, Body, ProviderModel
 
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 """What the SDK's own arguments say: the body of the request takes its place."""
@@ -34,14 +32,8 @@ class GeminiModel(ProviderModel[NativeM]):
     codec_name: ClassVar[str] = "gemini"
     key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
 
-    @cached_property
-    def _clients(self) -> LoopClients:
-        return LoopClients(self._make_client)
-
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` and yield the chunks of the reply, or the whole reply."""
-        given = self.given_client
-        client = given if given is not None else await self._clients.get()
+        client = await self.client()
         models = getattr(client, "aio", client).models
         asked = {
             "model": self.model,
@@ -76,7 +68,6 @@ class GeminiModel(ProviderModel[NativeM]):
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of the SDK, or of its HTTP client, means."""
         errors = import_extra("google.genai.errors", "google-genai>=3")
         given: Any = error
         if isinstance(error, errors.APIError):
@@ -99,12 +90,13 @@ class GeminiModel(ProviderModel[NativeM]):
         held = getattr(getattr(self.given_client, "_api_client", None), "api_key", None)
         return [*super().secrets(), *([held] if isinstance(held, str) else [])]
 
-    def _make_client(self, http: Any) -> Any:
+    def make_client(self, http: Any) -> Any:
         genai = import_extra("google.genai", "google-genai>=3")
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
         if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")
-        options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": self._milliseconds}
+        milliseconds = None if self.timeout is None else int(self.timeout * 1000)
+        options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": milliseconds}
         try:
             client = genai.Client(api_key=key, http_options=options)
         except ValueError as error:
@@ -112,25 +104,16 @@ class GeminiModel(ProviderModel[NativeM]):
         self.remember_secrets(key, client._api_client.api_key)  # noqa: SLF001 - to keep it out of errors
         return client
 
-    @property
-    def _milliseconds(self) -> int | None:
-        return None if self.timeout is None else int(self.timeout * 1000)
-
 
 def _plain(response: Any) -> dict[str, Any]:
-    """Return one of the SDK's responses as the body that it was made of."""
+    """Return one of the SDK's responses as the body that it was made of: bytes are in an alphabet of the SDK's own."""
     dumped = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
     for candidate in dumped.get("candidates", ()):
         for part in candidate.get("content", {}).get("parts", ()):
-            _make_standard(part, "thoughtSignature")
-            _make_standard(part.get("inlineData", {}), "data")
+            for held, name in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
+                if name in held:
+                    held[name] = held[name].translate(_STANDARD)
     return cast("dict[str, Any]", dumped)
-
-
-def _make_standard(held: dict[str, Any], name: str) -> None:
-    """Put bytes into the standard alphabet, as the provider sends them; the SDK has its own."""
-    if name in held:
-        held[name] = held[name].translate(_STANDARD)
 
 
 _NO_SIGNATURE = "skip_thought_signature_validator"
@@ -152,15 +135,10 @@ def sign_foreign_calls(model: str, contents: Sequence[Mapping[str, Any]]) -> lis
     for place in range(len(signed) - 1, -1, -1):
         parts: list[dict[str, Any]] = signed[place].get("parts") or []
         if signed[place].get("role") == "model":
-            signed[place] = {**signed[place], "parts": _with_first_signed(parts)}
+            first = next((at for at, part in enumerate(parts) if "functionCall" in part), None)
+            if first is not None and not parts[first].get("thoughtSignature"):
+                marked = {**parts[first], "thoughtSignature": _NO_SIGNATURE}
+                signed[place] = {**signed[place], "parts": [*parts[:first], marked, *parts[first + 1 :]]}
         elif any("functionResponse" not in part for part in parts):
             break
     return signed
-
-
-def _with_first_signed(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
-    if first is None or parts[first].get("thoughtSignature"):
-        return list(parts)
-    marked = {**parts[first], "thoughtSignature": _NO_SIGNATURE}
-    return [*parts[:first], cast("dict[str, Any]", marked), *parts[first + 1 :]]

@@ -1,29 +1,226 @@
-"""The HTTP client under the SDKs, one for each event loop: connections are kept while the loop lives, closed with it.
+"""What goes over the line: the HTTP client under the SDKs, and what providers say when they refuse or fail.
 
-The loop itself holds it, for connections hold their loop: kept anywhere else, both would stay for good where a loop
-was closed without `shutdown_asyncgens`. No redirect takes a key elsewhere, and no body is endless.
+There is one client for each event loop: connections are kept while the loop lives, closed with it. The loop itself
+holds it, for connections hold their loop: kept anywhere else, both would stay for good where a loop was closed without
+`shutdown_asyncgens`. No redirect takes a key elsewhere, no body is endless, and what is secret gets into no error.
 """
 
 import asyncio
+import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from suture.errors import ModelError
+from suture.codecs.replies import TOO_LONG
+from suture.errors import (
+    ConfigError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelServerError,
+    ModelTimeoutError,
+    RateLimitError,
+    StreamCutError,
+    SutureError,
+)
 from suture.kernel import closing
-from suture.models import provider
+from suture.wires.fields import is_list, is_map
 
+MAX_REPLY = 256 * 1024 * 1024
+"""How many bytes a reply may have, all its events together."""
+MAX_ERROR = 1024 * 1024
+"""How many bytes of an error are read: an SDK takes all that it gets."""
+_FOR_GOOD = (
+    *("insufficient_quota", "insufficient_balance", "exceeded_current_quota_error"),
+    *("billing_hard_limit_reached", "billing_not_active", "billing_error"),
+)
+"""What waiting does not change: somebody has to pay."""
+_LONGEST = 500
+_SHORTEST = 8
+"""A piece of a secret that is told: what is shorter gives nothing away."""
+_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid")
+_KINDS: Mapping[int, type[ModelError]] = {
+    401: ModelAuthError,
+    403: ModelAuthError,
+    408: ModelTimeoutError,
+    409: ModelServerError,
+    413: ContextLengthError,
+    425: ModelServerError,
+    429: RateLimitError,
+}
 answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
 """Where responses are noted as they come, for an SDK that does not close them."""
 _PIECE = 64 * 1024
 _GZIP = ("gzip", "x-gzip", "deflate")
 _ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
-
-
 _ATTRIBUTE = "_suture_http"
+
+
+# Refusals and failures
+
+
+def status_error(
+    provider: str, status: int, body: Any, headers: Mapping[str, str], *, key: str = "", request_id: str = ""
+) -> ModelError:
+    """Return what an HTTP response that is no success says; `key` names where the key comes from.
+
+    >>> error = status_error("openai-chat", 429, {"error": {"message": "Slow down."}}, {"retry-after": "2"})
+    >>> type(error).__name__, error.retry_after, error.retryable
+    ('RateLimitError', 2.0, True)
+    >>> status_error("openai-chat", 307, "", {"location": "https://elsewhere.example/v1?key=x"}).reason
+    'it redirects to https://elsewhere.example, and is not followed; give that as base_url if it is right'
+    """
+    reason, code = _told(body)
+    kind = _KINDS.get(status) or (ModelServerError if status >= 500 else ModelRequestError)
+    if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in TOO_LONG):
+        kind = ContextLengthError
+    if kind is ModelAuthError and key:
+        reason = f"{reason or 'the key is refused'}; check {key}"
+    if 300 <= status < 400:
+        where = "elsewhere"
+        with suppress(ValueError):
+            parts = urlsplit(headers.get("location", ""))
+            host = parts.netloc.rpartition("@")[2]  # and nothing else that an address may hold
+            where = f"{parts.scheme}://{host}"[:_LONGEST] if host else where
+        reason = f"it redirects to {where}, and is not followed; give that as base_url if it is right"
+    return kind(
+        reason or "it gives no reason",
+        provider=provider,
+        status=status,
+        code=code,
+        request_id=(request_id or next((headers[name] for name in _REQUEST_IDS if name in headers), ""))[:_LONGEST],
+        retryable=False if code.lower() in _FOR_GOOD else None,
+        retry_after=retry_after(headers),
+    )
+
+
+def brief(error: BaseException) -> str:
+    """Return what an exception says, and no more of it than fits into another.
+
+    >>> brief(ValueError("no such thing"))
+    'ValueError: no such thing'
+    """
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+def json_fault(payload: Any, provider: str) -> ModelRequestError | None:
+    """Return why a request cannot be written as JSON, where it cannot: to send it again would not help.
+
+    >>> print(json_fault({"temperature": {0.5}}, "anthropic"))
+    anthropic: the request cannot be written as JSON (TypeError: Object of type set is not JSON serializable)
+    """
+    try:
+        json.dumps(payload, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return ModelRequestError(f"the request cannot be written as JSON ({brief(error)})", provider=provider)
+    return None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a provider asks to be left alone.
+
+    >>> retry_after({"retry-after-ms": "1500"}), retry_after({"retry-after": "soon"}), retry_after({})
+    (1.5, None, None)
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        seconds, said = -1.0, headers.get(name, "")
+        try:
+            seconds = float(said) / unit
+        except ValueError:
+            with suppress(ValueError):
+                when = parsedate_to_datetime(said)
+                seconds = max(0.0, (when - datetime.now(UTC if when.tzinfo else None)).total_seconds())
+        if isfinite(seconds) and seconds >= 0:
+            return seconds
+    return None
+
+
+def scrubbed(error: SutureError, secrets: Iterable[str]) -> SutureError:
+    """Return `error`, without the secrets that a provider may have repeated in it.
+
+    >>> str(scrubbed(ModelError("bad key sk-123456"), ["sk-123456"]))
+    'bad key ***'
+    """
+    known = sorted(filter(None, secrets), key=len, reverse=True)
+    if not isinstance(error, ModelError):
+        told = str(error)
+        clean = _without(told, known)
+        kind = next((kind for kind in (StreamCutError, ConfigError) if isinstance(error, kind)), SutureError)
+        return error if clean == told else kind(clean)
+    facts = (error.reason, error.code, error.request_id)
+    clean_facts = tuple([_without(fact, known) for fact in facts])
+    if clean_facts == facts:
+        return error
+    reason, code, request_id = clean_facts
+    return type(error)(
+        reason,
+        provider=error.provider,
+        status=error.status,
+        code=code,
+        request_id=request_id,
+        retryable=error.retryable,
+        retry_after=error.retry_after,
+    )
+
+
+def _without(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` without the secrets, and without the beginning of one where the text was cut in it."""
+    for secret in secrets:
+        for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
+            if secret[:length] in text:
+                text = text.replace(secret[:length], "***")
+    return text
+
+
+def _told(body: Any) -> tuple[str, str]:
+    """Return the reason and the code that the body of a refusal gives."""
+    if is_list(body) and body:
+        body = body[0]
+    if not is_map(body):
+        return (body.strip()[:_LONGEST] if isinstance(body, str) else ""), ""
+    inner = body.get("error")
+    said = inner if is_map(inner) else {"message": inner, **body} if isinstance(inner, str) else body
+    reason = said.get("message") or said.get("detail") or ""
+    code = said.get("code") if isinstance(said.get("code"), str) else said.get("status") or said.get("type") or ""
+    return str(reason)[:_LONGEST], str(code)[:64]
+
+
+# The client
+
+
+class Bound:
+    """Counts the bytes of a body: an error is cut where it is too long, a reply is refused.
+
+    >>> bound = Bound(is_error=True)
+    >>> len(bound.take(b"x" * 2 * MAX_ERROR)) == MAX_ERROR, bound.reached
+    (True, True)
+    """
+
+    def __init__(self, *, is_error: bool = False) -> None:
+        self._is_error = is_error
+        self._left = MAX_ERROR if is_error else MAX_REPLY
+
+    @property
+    def reached(self) -> bool:
+        """Whether no more is to be read."""
+        return self._is_error and self._left <= 0
+
+    def take(self, chunk: bytes) -> bytes:
+        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
+        taken = chunk[: max(self._left, 0)] if self._is_error else chunk
+        self._left -= len(chunk)
+        if self._left < 0 and not self._is_error:
+            raise ModelError(f"the reply has more than {MAX_REPLY} bytes")
+        return taken
 
 
 class Held(NamedTuple):
@@ -92,7 +289,7 @@ def _make() -> Any:
             self._unpacker = _Unpacker(encoding)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            bound = provider.Bound(is_error=self._is_error)
+            bound = Bound(is_error=self._is_error)
             async with closing(aiter(self._whole)) as chunks:
                 async for chunk in chunks:
                     try:
@@ -121,25 +318,3 @@ def _make() -> Any:
         headers={"accept-encoding": "gzip"},
         event_hooks={"response": [bound]},
     )
-
-
-class LoopClients:
-    """Makes a client, of the loop's HTTP client, when a loop first asks for one.
-
-    >>> import asyncio
-    >>> clients = LoopClients(lambda http: [http])
-    >>> async def is_kept():
-    ...     return await clients.get() is await clients.get()
-    >>> asyncio.run(is_kept())
-    True
-    """
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-
-    async def get(self) -> Any:
-        """Return the client of the running loop."""
-        held = await held_by_loop()
-        if self not in held.made:
-            held.made[self] = self._make(held.client)
-        return held.made[self]

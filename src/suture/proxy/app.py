@@ -21,7 +21,7 @@ from yarl import URL
 
 from suture._aio import run_in_thread
 from suture.errors import ConfigError
-from suture.providers.places import Place, find_place
+from suture.providers import Place, find_place
 from suture.proxy.learning import Lessons
 from suture.proxy.requests import Reading, Route, Rules, Unreadable, find_route, look_at, rules_of
 from suture.repair import Report

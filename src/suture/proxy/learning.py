@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.errors import ConfigError, ContextLengthError
-from suture.models.failures import status_error
+from suture.models.http import status_error
 from suture.profiles import IdForm, Profile, rules
 from suture.proxy.requests import Rules
 from suture.wires import get_wire

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from suture.errors import ConfigError, ContextOverflowError
 from suture.language import resolve_language
 from suture.profiles import Profile, default_profile, profile_for, profile_of
-from suture.providers.places import BATCHES, KEPT, Place, continues
+from suture.providers import BATCHES, KEPT, Place, continues
 from suture.reduction import compact, plan
 from suture.repair import Cause, Report, placeholder_text, repair
 from suture.wires import get_wire, sendable

@@ -301,7 +301,7 @@ NONSENSE: list[tuple[list[dict[str, Any]], str]] = [
         "message_start, message.content: expected a beginning without content",
     ),
     ([TEXT], "content_block_start, it came before message_start"),
-    ([START, TEXT, TEXT], "content_block_start, index: block 0 is there already"),
+    ([START, TEXT, TEXT], "content_block_start, a second block 0"),
     ([START, {**TEXT, "index": None}], "content_block_start, index: expected a number, found nothing"),
     ([START, {**TEXT, "index": "0"}], "content_block_start, index: expected a whole number, found str"),
     ([START, {**TEXT, "content_block": {}}], "content_block_start, content_block.type: expected a type"),

@@ -210,9 +210,9 @@ LOSSES: dict[str, tuple[Any, dict[str, Any] | None, list[tuple[Lost, str, str]]]
     "thought of another provider": (
         Reasoning("hm", "s", extension={"wire": "anthropic"}),
         None,
-        [(Lost.REASONING, "reasoning 'hm'", HERE)],
+        [(Lost.REASONING, "thought 'hm'", HERE)],
     ),
-    "thought of nobody known": (Reasoning("hm", "s"), None, [(Lost.REASONING, "reasoning 'hm'", HERE)]),
+    "thought of nobody known": (Reasoning("hm", "s"), None, [(Lost.REASONING, "thought 'hm'", HERE)]),
     "image elsewhere": (
         UserInputImage(url="https://example.com/a.png"),
         {"text": "https://example.com/a.png"},
@@ -270,8 +270,8 @@ LOSSES: dict[str, tuple[Any, dict[str, Any] | None, list[tuple[Lost, str, str]]]
     ),
     "tools that were found": (
         ToolSearchResult("a", "find", [ToolInfo("f", "F.")]),
-        {"toolResult": {"toolUseId": "a", "content": [{"json": {"tools": [{"name": "f", "description": "F."}]}}]}},
-        [(Lost.BLOCK, "tools that were found, which are told as JSON", HERE)],
+        {"toolResult": {"toolUseId": "a", "content": [{"text": '[{"name":"f","description":"F."}]'}]}},
+        [(Lost.BLOCK, "the form of tools that were found; they are told as text", HERE)],
     ),
     "arguments that are no object": (
         FunctionToolCall("a", "f", '{"q": '),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from suture.codecs import get_codec
-from suture.errors import ModelError, ModelServerError, StreamCutError
+from suture.errors import ModelError, ModelRequestError, ModelServerError, StreamCutError
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
@@ -182,74 +182,17 @@ def test_an_event_that_makes_no_sense_is_an_error_that_says_what(piece: dict[str
     assert caught.value.retryable
 
 
-# Calls whose arguments are streamed
+# Calls
 
 
-def streamed(*pieces: dict[str, Any], more: bool = True, name: str = "") -> dict[str, Any]:
-    call = {**({"name": name} if name else {}), **({"partialArgs": list(pieces)} if pieces else {})}
-    return event({"functionCall": {**call, **({"willContinue": True} if more else {})}})
+def test_a_call_whose_arguments_come_in_pieces_is_refused_with_the_setting_that_asks_for_it():
+    call = {"name": "tides", "partialArgs": [{"jsonPath": "$.port", "stringValue": "Do"}], "willContinue": True}
+    with pytest.raises(ModelRequestError, match="ask without streamFunctionCallArguments"):
+        read([event({"functionCall": call})])
 
 
-def piece(path: str, **value: Any) -> dict[str, Any]:
-    return {"jsonPath": path, **value}
-
-
-def test_the_arguments_of_a_call_may_come_piece_by_piece():
-    deltas, message = read(
-        [
-            event({"functionCall": {"name": "tides", "willContinue": True}, **SIGNED}),
-            streamed(piece("$.port", stringValue="Do", willContinue=True)),
-            streamed(piece("$.port", stringValue="ver"), piece("$.days[0]", numberValue=1)),
-            streamed(piece("$.days[1]", numberValue=2), piece("$.at['high.low'].exact", boolValue=True)),
-            streamed(piece("$.note", nullValue="NULL_VALUE"), piece("$.unit", willContinue=True)),
-            event({"functionCall": {}}),
-            event(CALL, reason="STOP"),
-        ]
-    )
-    arguments = '{"port":"Dover","days":[1,2],"at":{"high.low":{"exact":true}},"note":null}'
-    assert deltas == [
-        Delta(call_index=0, call_id="call_NyTx_0", name="tides", arguments=arguments),
-        Delta(call_index=1, call_id="call_NyTx_1", name="tides", arguments='{"port":"Dover"}'),
-    ]
-    assert message.content_blocks[0] == FunctionToolCall("call_NyTx_0", "tides", arguments, extra={"gemini": SIGNED})
-
-
-def test_a_call_that_was_cut_by_the_length_keeps_what_came_as_text_that_is_no_json():
-    deltas, message = read([streamed(piece("$.port", stringValue="Do"), name="tides"), event(reason="MAX_TOKENS")])
-    assert deltas == []
-    [call] = message.content_blocks
-    assert isinstance(call, FunctionToolCall)
-    assert call.arguments == '{"port":"Do"'
-
-
-def test_an_empty_call_that_ends_nothing_is_passed_over():
+def test_an_empty_call_is_passed_over():
     assert parts_of(event(KNOWN_CALL), event({"functionCall": {}})) == [KNOWN_CALL]
-
-
-@pytest.mark.parametrize(
-    ("pieces", "said"),
-    [
-        ([piece("port", stringValue="a")], "a path that leads nowhere: 'port'"),
-        ([piece("$", stringValue="a")], "a path that leads nowhere"),
-        ([piece("$[0]", stringValue="a")], "a path that leads nowhere"),
-        ([piece("$.a..b", stringValue="a")], "a path that leads nowhere"),
-        ([piece("$" + ".a" * 101, stringValue="a")], "a path that leads nowhere"),
-        ([{"stringValue": "a"}], "a path that leads nowhere"),
-        ([piece("$.a[5]", stringValue="a")], "a path beyond the end of a list"),
-        ([piece("$.a", numberValue=1), piece("$.a.b", numberValue=1)], "a path through something else"),
-        ([piece("$.a", stringValue="a"), piece("$.a[0]", numberValue=1)], "a path through something else"),
-        ([piece("$.a", stringValue=7)], "a value of the type int"),
-    ],
-)
-def test_a_piece_that_belongs_nowhere_is_an_error(pieces: list[dict[str, Any]], said: str):
-    with pytest.raises(ModelError, match=said.replace("$", r"\$")) as caught:
-        read([streamed(*pieces, name="tides", more=False)])
-    assert caught.value.retryable
-
-
-def test_a_call_before_the_end_of_another_is_an_error():
-    with pytest.raises(ModelError, match="a call before the end of another"):
-        read([streamed(name="tides"), event(CALL)])
 
 
 # The bytes of a stream

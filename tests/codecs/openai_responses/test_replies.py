@@ -161,7 +161,6 @@ def test_a_response_that_has_not_ended_well_is_no_reply(status: str):
         body({"role": "critic", "content": ""}),
         body({**CALL, "name": 7}),
         body({**SAID, "content": [{"type": "output_text", "text": 7}]}),
-        body({**SAID, "content": [{"type": "output_text", "text": "", "logprobs": [{"bytes": 7}]}]}),
         body({"type": "reasoning", "summary": [7]}),
         body({"type": "mcp_list_tools", "tools": [{"name": "f", "input_schema": 7}]}),
         body(usage=7),

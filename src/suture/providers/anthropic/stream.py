@@ -1,13 +1,13 @@
 """Streams of Anthropic's Messages API; what replies say of themselves, and the errors that they report."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
 from suture.errors import InputError, ModelError
-from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage, check_plain
+from suture.messages import Delta, ResponseMeta, TokenUsage, check_plain
 from suture.wires.fields import argument_json, count_of, list_of, map_of, object_of, parse_json, text_of
 
 NAME = "anthropic"
@@ -82,51 +82,7 @@ def read_error(body: Mapping[str, Any]) -> ModelError:
 # Streams
 
 
-class _Block:
-    """A block of a stream: how it began, and the pieces that came since, by field."""
-
-    __slots__ = ("call_index", "is_open", "pieces", "start", "type")
-
-    def __init__(self, start: Mapping[str, Any], call_index: int | None) -> None:
-        self.start = dict(start)
-        self.type: str = start["type"]
-        self.call_index = call_index
-        self.is_open = True
-        self.pieces: defaultdict[str, list[Any]] = defaultdict(list)
-
-    def join(self) -> dict[str, Any]:
-        """Return the block as a plain response would hold it."""
-        block = dict(self.start)
-        for name, pieces in self.pieces.items():
-            if name == "citations":
-                block[name] = [*list_of(self.start, name), *pieces]
-            elif name == "signature":
-                block[name] = pieces[-1]
-            elif name != "input":
-                block[name] = "".join([text_of(self.start, name), *pieces])
-            elif (arguments := "".join(pieces)).strip():
-                block[name] = _parse_arguments(arguments)
-        return block
-
-    def show_call(self, call_id: str = "", name: str = "", arguments: str = "") -> list[Delta]:
-        """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
-        index = self.call_index
-        return [] if index is None else [Delta(call_index=index, call_id=call_id, name=name, arguments=arguments)]
-
-
-def _parse_arguments(arguments: str) -> Any:
-    """Return arguments as an object; a piece of one, in a reply that was cut by its length, as it is."""
-    value = parse_json(arguments)
-    if value.__class__ is not dict:
-        return arguments
-    try:
-        check_plain(value)
-    except InputError:
-        return arguments
-    return value
-
-
-class AnthropicReader(FoldingReader):
+class AnthropicReader(BlockReader):
     """Reads one streamed reply.
 
     >>> from suture.codecs import get_codec
@@ -137,45 +93,39 @@ class AnthropicReader(FoldingReader):
     [Delta(text='hi')]
     """
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        super().__init__(provider, read)
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
         self._body: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
-        self._blocks: dict[int, _Block] = {}
-        self._calls = 0
         self._started = self._ended = False
-        self._readers: Mapping[str, Callable[[Mapping[str, Any]], list[Delta]]] = {
+        self._takers: Mapping[str, Callable[[Mapping[str, Any]], list[Delta]]] = {
             "message_start": self._start,
-            "content_block_start": self._open_block,
+            "content_block_start": self._open,
             "content_block_delta": self._add,
-            "content_block_stop": self._close_block,
+            "content_block_stop": self._close,
             "message_delta": self._change,
             "message_stop": self._stop,
         }
 
-    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event, and return what it adds."""
+    def add(self, event: Mapping[str, Any]) -> list[Delta]:
         kind = event.get("type")
         if not isinstance(kind, str):
             raise InputError("an event without a type")
         if kind == "error":
             raise read_error(event)
-        reader = self._readers.get(kind)
-        if reader is None:
+        if kind not in self._takers:
             return []
         if not self._started and kind != "message_start":
             raise InputError(f"{kind}, it came before message_start")
         try:
-            return reader(event)
+            return self._takers[kind](event)
         except InputError as error:
             raise InputError(f"{kind}, {error}") from None
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
         if not self._ended and self._body.get("stop_reason") is None:
             return None
-        content = [self._blocks[index].join() for index in sorted(self._blocks)]
-        return {**self._body, "content": content, "usage": self._usage or None}
+        return {**self._body, "content": [*map(_join, self.in_order())], "usage": self._usage or None}
 
     def _start(self, event: Mapping[str, Any]) -> list[Delta]:
         if self._started:
@@ -187,48 +137,41 @@ class AnthropicReader(FoldingReader):
         self._started = True
         return self._count(message)
 
-    def _open_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        index, start = _index_of(event), object_of(event, "content_block")
-        if index in self._blocks:
-            raise InputError(f"block {index} is there already", path="index")
+    def _open(self, event: Mapping[str, Any]) -> list[Delta]:
+        start = object_of(event, "content_block")
         kind = text_of(start, "type")
         if not kind:
             raise InputError("expected a type", path="content_block.type")
         check_plain(start)
-        block = self._blocks[index] = _Block(start, self._calls if kind == "tool_use" else None)
+        block = self.begin(_index_of(event), kind, start, is_call=kind == "tool_use")
         if kind == "tool_use":
-            self._calls += 1
-            return block.show_call(text_of(start, "id"), text_of(start, "name"))
+            return block.show_call(call_id=text_of(start, "id"), name=text_of(start, "name"))
         text = text_of(start, "text") if kind == "text" else ""
         thought = text_of(start, "thinking") if kind == "thinking" else ""
         return [Delta(text, thought)] if text or thought else []
 
     def _add(self, event: Mapping[str, Any]) -> list[Delta]:
-        block, delta = self._open_block_of(event), object_of(event, "delta")
+        block, delta = self._block_of(event), object_of(event, "delta")
         kind = text_of(delta, "type")
         if kind not in _DELTAS:
             return []
         types, source, field = _DELTAS[kind]
-        if block.type not in types:
-            raise InputError(f"a {kind} for a block of type {block.type}", path="delta.type")
-        if field == "citations":
-            block.pieces[field].append(object_of(delta, source))
-            return []
+        if block.kind not in types:
+            raise InputError(f"a {kind} for a block of type {block.kind}", path="delta.type")
         if not field:  # a compaction comes in one piece
-            block.start |= {name: value for name, value in delta.items() if name != "type"}
+            block.head |= rest_of(delta, "type")
             return []
-        piece = text_of(delta, source)
-        block.pieces[field].append(piece)
-        if not piece or field == "signature":
-            return []
-        if field == "input":
+        piece: Any = object_of(delta, source) if field == "citations" else text_of(delta, source)
+        block.add(field, piece)
+        if field == "input" and piece:
             return block.show_call(arguments=piece)
-        return [Delta(piece) if field == "text" else Delta(reasoning=piece)]
+        shown = {"text": "text", "thinking": "reasoning"}.get(field)
+        return [Delta(**{shown: piece})] if shown and piece else []
 
-    def _close_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        block = self._open_block_of(event)
+    def _close(self, event: Mapping[str, Any]) -> list[Delta]:
+        block = self._block_of(event)
         block.is_open = False
-        arguments = None if any(block.pieces["input"]) else block.start.get("input")
+        arguments = None if block.text("input") else block.head.get("input")
         return block.show_call(arguments=argument_json(arguments)) if arguments else []
 
     def _change(self, event: Mapping[str, Any]) -> list[Delta]:
@@ -248,11 +191,10 @@ class AnthropicReader(FoldingReader):
         self._usage |= rest_of(object_of(holder, "usage"))
         return [Delta(usage=_read_usage(self._usage))]
 
-    def _open_block_of(self, event: Mapping[str, Any]) -> _Block:
-        index = _index_of(event)
-        block = self._blocks.get(index)
+    def _block_of(self, event: Mapping[str, Any]) -> OpenBlock:
+        block = self.blocks.get(_index_of(event))
         if block is None or not block.is_open:
-            raise InputError(f"block {index} is not open", path="index")
+            raise InputError(f"block {event['index']} is not open", path="index")
         return block
 
 
@@ -260,3 +202,23 @@ def _index_of(event: Mapping[str, Any]) -> int:
     if event.get("index") is None:
         raise InputError("expected a number, found nothing", path="index")
     return count_of(event, "index")
+
+
+def _join(block: OpenBlock) -> dict[str, Any]:
+    """Return a block as a plain response would hold it."""
+    made = dict(block.head)
+    for name, pieces in block.pieces.items():
+        if name == "citations":
+            made[name] = [*list_of(block.head, name), *pieces]
+        elif name == "signature":
+            made[name] = pieces[-1]
+        elif name != "input":
+            made[name] = text_of(block.head, name) + block.text(name)
+        elif (arguments := block.text(name)).strip():
+            made[name] = arguments  # of a reply that was cut by its length, only a piece of an object
+            value = parse_json(arguments)
+            if value.__class__ is dict:
+                with suppress(InputError):
+                    check_plain(value)
+                    made[name] = value
+    return made

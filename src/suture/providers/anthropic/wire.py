@@ -154,7 +154,6 @@ class AnthropicWire(BlockWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of the calls in messages that passed a glance."""
         said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
         lists = [content for content in said if content.__class__ is list]
         return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
@@ -211,7 +210,6 @@ class AnthropicWire(BlockWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself."""
         return {
             "unsigned-thinking": self._without_unsigned_thinking,
             "split-server-tool": self._with_server_tools,
@@ -256,7 +254,6 @@ class AnthropicWire(BlockWire):
         return self.name if any(get(block, "content") or get(block, "encrypted_content") for block in found) else ""
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is thinking that the provider signed or encrypted."""
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
@@ -276,7 +273,6 @@ class AnthropicWire(BlockWire):
         return put(block, **given(tool_use_id=edit.id, content=content))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return an error result for the call of `piece`."""
         tool_use_id = piece.call.id if piece.call else ""
         return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
 

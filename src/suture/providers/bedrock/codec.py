@@ -5,43 +5,38 @@ Each of its blocks is an object with one key, which says what it is.
 
 import re
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, located, report_meta
 from suture.codecs.contents import (
-    Writer,
-    arguments_object,
+    MEDIA,
+    MODEL_MEDIA,
+    USER_MEDIA,
+    BlockWriter,
     drop_blank,
     keep,
-    lose,
     merge_options,
     origin_of,
-    put_back,
+    overlay,
+    read_choice,
     read_each,
     read_system,
-    report_address,
-    report_detail,
-    report_extension,
     rest_of,
     take_options,
-    tell_in_words,
+    take_out,
     unknown,
-    unwrap,
-    write_each,
     write_tools,
 )
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
     AssistantGenAudio,
-    AssistantGenImage,
     AssistantGenText,
-    AssistantGenVideo,
     FunctionToolCall,
     FunctionToolResult,
     Opaque,
@@ -49,12 +44,8 @@ from suture.messages import (
     ServerToolCall,
     ServerToolResult,
     ToolInfo,
-    ToolSearchResult,
     UserInputAudio,
-    UserInputFile,
-    UserInputImage,
     UserInputText,
-    UserInputVideo,
 )
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
 from suture.wires.fields import (
@@ -62,6 +53,7 @@ from suture.wires.fields import (
     expect,
     get,
     inner,
+    is_list,
     is_map,
     list_of,
     listed,
@@ -74,17 +66,9 @@ from suture.wires.parts import data_of
 
 _ROLES = ("user", "assistant", "system")
 _INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
-_CHOICES: Mapping[str, str] = {"auto": "auto", "required": "any"}
-_CONFIGS = ("toolConfig", "inferenceConfig", "outputConfig")
+_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _REMOVED = "This tool is no longer there; do not call it."
-_USER_MEDIA = {"image": UserInputImage, "video": UserInputVideo, "audio": UserInputAudio}
-_MODEL_MEDIA = {"image": AssistantGenImage, "video": AssistantGenVideo, "audio": AssistantGenAudio}
-_MEDIA: Mapping[type, str] = {
-    **{block: kind for table in (_USER_MEDIA, _MODEL_MEDIA) for kind, block in table.items()},
-    UserInputFile: "document",
-}
-"""The blocks of ours that hold media, and what Converse calls them."""
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _TYPES: Mapping[str, Mapping[str, str]] = {
     "image": {form: f"image/{form}" for form in ("png", "jpeg", "gif", "webp")},
@@ -130,97 +114,88 @@ _LONGEST_NAME = 200
 
 # Reading
 
-
-class _Place(NamedTuple):
-    """What must be known of a block's surroundings to read it."""
-
-    by_model: bool
-    server_ids: Collection[str] = ()
-    """The ids of the calls in this message that the service itself answered."""
+_Reader = Callable[[Any, Any], Any]
+"""Reads what stands in a block; the second argument is the kind of block that its texts are."""
 
 
-def _read_blocks(content: Any, path: str, *, by_model: bool = False) -> list[Any]:
+def _read_blocks(content: Any, path: str, text: Any = UserInputText) -> list[Any]:
+    """Return the blocks of a message; a call that the service answered in the same message is the service's."""
     blocks = listed(content, None, path)
-    results = [map_of(block, "toolResult") for block in blocks] if by_model else []
-    ids = [result.get("toolUseId") for result in results if result.get("type") is not None]
-    place = _Place(by_model, [known for known in ids if isinstance(known, str)])
-    return read_each(blocks, partial(_read, readers=_READERS, place=place), path)
+    results = [map_of(block, "toolResult") for block in blocks] if text is AssistantGenText else []
+    served = [result.get("toolUseId") for result in results if result.get("type") is not None]
+    readers = {
+        **_READERS,
+        "toolUse": partial(_read_call, served=served),
+        "toolResult": partial(_read_result, served=served),
+    }
+    return read_each(blocks, partial(_read, readers=readers, text=text), path)
 
 
-_Readers = Mapping[str, Callable[[Any, _Place], Any]]
-
-
-def _read(block: Mapping[str, Any], readers: _Readers, place: _Place) -> Any:
+def _read(block: Mapping[str, Any], readers: Mapping[str, _Reader], text: Any) -> Any:
     if "type" in block:
         raise InputError("a block with a type belongs to another wire", path="type")
     if len(block) == 1:
         [(kind, held)] = block.items()
         if kind == "text" and held is not None:
-            text = text_of(block, kind)
-            return AssistantGenText(text) if place.by_model else UserInputText(text)
+            return text(text_of(block, kind))
         if kind in readers and held is not None:
             held = held if kind == "json" else inner(block, kind, None)
             with located(kind):
-                made = readers[kind](held, place)
+                made = readers[kind](held, text)
             if made is not None:
                 return made
     return unknown(WIRE, block)
 
 
-def _read_call(use: Mapping[str, Any], place: _Place) -> FunctionToolCall | ServerToolCall:
+def _read_call(use: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolCall | ServerToolCall:
     call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
     rest = rest_of(use, "toolUseId", "name", "input")
-    if use.get("type") == SERVER_CALL or call_id in place.server_ids:
+    if use.get("type") == SERVER_CALL or call_id in served:
         own = {"type": None, **rest}
         return ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
     return FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
 
 
-def _read_result(result: Mapping[str, Any], place: _Place) -> FunctionToolResult | ServerToolResult:
-    call_id = text_of(result, "toolUseId")
-    content = list_of(result, "content")
-    rest = rest_of(result, "toolUseId", "content")
-    if call_id in place.server_ids and "type" in rest:
-        return ServerToolResult(call_id=call_id, content=content, extra={WIRE: rest})
-    is_error = rest.get("status") == "error"
-    if is_error:
-        del rest["status"]
-    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, place=_Place(by_model=False)), "content")
-    return FunctionToolResult(call_id, "", blocks, is_error, extra=keep(WIRE, rest))
+def _read_result(result: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolResult | ServerToolResult:
+    call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
+    if call_id in served and result.get("type") is not None:
+        extra = keep(WIRE, result, "toolUseId", "content")
+        return ServerToolResult(call_id=call_id, content=content, extra=extra)
+    is_error = result.get("status") == "error"
+    extra = keep(WIRE, result, "toolUseId", "content", "status" if is_error else "")
+    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, text=UserInputText), "content")
+    return FunctionToolResult(call_id, "", blocks, is_error, extra=extra)
 
 
-def _read_json(value: Any, _: _Place) -> UserInputText:
+def _read_json(value: Any, _: Any) -> UserInputText:
     """Return JSON in a result as text, marked so that it becomes JSON again."""
     return UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
 
 
-def _read_reasoning(reasoning: Mapping[str, Any], _: _Place) -> Reasoning | None:
-    redacted = reasoning.get("redactedContent")
+def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> Reasoning | None:
+    redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
     if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
         return Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
-    said = reasoning.get("reasoningText")
     if not has_only(reasoning, "reasoningText") or not is_map(said):
         return None
     with located("reasoningText"):
         text, signature = text_of(said, "text"), text_of(said, "signature")
-    rest = rest_of(said, "text", "signature") if signature else rest_of(said, "text")
-    return Reasoning(text, signature, extension={"wire": WIRE}, extra=keep(WIRE, rest))
+    extra = keep(WIRE, said, "text", "signature" if signature else "")
+    return Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
 
 
-def _read_citations(cited: Mapping[str, Any], place: _Place) -> AssistantGenText | None:
+def _read_citations(cited: Mapping[str, Any], text: Any) -> AssistantGenText | None:
     """Return text with its citations; `None` where it is no text, or more than that."""
     citations, content = cited.get("citations"), cited.get("content")
-    if not place.by_model or not has_only(cited, "citations", "content"):
+    if text is UserInputText or not has_only(cited, "citations", "content") or not is_list(citations):
         return None
-    if not isinstance(citations, list) or not isinstance(content, list):
-        return None
-    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in cast("list[Any]", content)]
+    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content or ()]
     if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
         return None
     return AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
 
 
-def _read_media(kind: str, held: Mapping[str, Any], place: _Place) -> Any:
+def _read_media(kind: str, held: Mapping[str, Any], text: Any) -> Any:
     """Return the block of media; `None` where it holds what a block cannot."""
     source, form = _read_source(held.get("source")), held.get("format")
     if source is None or not isinstance(held.get("format", ""), str):
@@ -231,9 +206,9 @@ def _read_media(kind: str, held: Mapping[str, Any], place: _Place) -> Any:
     if form is None or form not in _TYPES[kind]:
         rest["format"] = form
     if kind == "document":
-        fields["name"] = text_of(held, "name")
+        kind, fields["name"] = "file", text_of(held, "name")
     rest |= rest_of(held, "format", "source", "name")
-    made: Any = (_MODEL_MEDIA if place.by_model else _USER_MEDIA).get(kind, UserInputFile)
+    made = (USER_MEDIA if text is UserInputText else MODEL_MEDIA).get(kind, USER_MEDIA["file"])
     return made(**fields, extra={WIRE: rest} if rest else {})
 
 
@@ -254,11 +229,9 @@ def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     return None
 
 
-_MEDIA_READERS: _Readers = {kind: partial(_read_media, kind) for kind in ("image", "video", "document")}
-_RESULT_READERS: _Readers = {"json": _read_json, **_MEDIA_READERS}
-_READERS: _Readers = {
-    "toolUse": _read_call,
-    "toolResult": _read_result,
+_MEDIA_READERS: Mapping[str, _Reader] = {kind: partial(_read_media, kind) for kind in ("image", "video", "document")}
+_RESULT_READERS: Mapping[str, _Reader] = {"json": _read_json, **_MEDIA_READERS}
+_READERS: Mapping[str, _Reader] = {
     "reasoningContent": _read_reasoning,
     "citationsContent": _read_citations,
     "audio": partial(_read_media, "audio"),
@@ -269,135 +242,113 @@ _READERS: _Readers = {
 # Writing
 
 
-def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    """Return the text that stands for media where Converse cannot hold them."""
-    return {"text": tell_in_words(block, losses, path)}
+class _Writer(BlockWriter):
+    wire = WIRE
 
+    def _write_words(self, block: Any) -> dict[str, Any]:
+        """Return the text that stands for media where Converse cannot hold them."""
+        return {"text": self.tell_media(block)}
 
-def _write_text(block: UserInputText | AssistantGenText, losses: Losses, path: str) -> dict[str, Any]:
-    put_back(WIRE, {}, block.extra, losses, path)
-    extension: Mapping[str, Any] = getattr(block, "extension", {})
-    citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
-    if citations is not None:
-        return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
-    report_extension(block, (), losses, path)
-    return {"text": block.text}
+    def _write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+        self.put_back({}, block.extra)
+        extension: Mapping[str, Any] = getattr(block, "extension", {})
+        citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
+        if citations is not None:
+            return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
+        self.report_extension(block)
+        return {"text": block.text}
 
+    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+        if not self.is_own_thought(block, "redacted"):
+            return None
+        if block.extension.get("redacted"):
+            self.report_extras(block.extra)
+            return {"reasoningContent": {"redactedContent": block.signature}}
+        said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
+        return {"reasoningContent": {"reasoningText": self.put_back(said, block.extra)}}
 
-def _write_reasoning(block: Reasoning, losses: Losses, path: str) -> dict[str, Any] | None:
-    if origin_of(block) != WIRE:
-        losses.add(Lost.REASONING, f"reasoning {block.text[:40]!r}", path)
-        return None
-    report_extension(block, ("redacted",), losses, path)
-    if block.extension.get("redacted"):
-        put_back("", {}, block.extra, losses, path)
-        return {"reasoningContent": {"redactedContent": block.signature}}
-    said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
-    return {"reasoningContent": {"reasoningText": put_back(WIRE, said, block.extra, losses, path)}}
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments)
+        use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
+        return {"toolUse": self.put_back(use, block.extra)}
 
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        content = self.write_each(block.content, "content", self._result_writers)
+        result = self.put_back({"toolUseId": block.call_id, "content": content}, block.extra)
+        return {"toolResult": {**result, "status": "error"} if block.is_error else result}
 
-def _write_call(block: FunctionToolCall, losses: Losses, path: str) -> dict[str, Any]:
-    arguments = arguments_object(block.arguments, losses, path)
-    use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
-    return {"toolUse": put_back(WIRE, use, block.extra, losses, path)}
+    def _write_result_text(self, block: UserInputText) -> dict[str, Any]:
+        """Return a text of a result, which may be JSON."""
+        value = (
+            parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None
+        )  # it may be cut since it was read
+        return self._write_text(block) if value is None else {"json": value}
 
+    def _write_server(self, block: Any) -> dict[str, Any] | None:
+        """Return what the service ran itself; that goes back to it alone."""
+        if WIRE not in block.extra:
+            return self.lose_block(block)
+        kind, fields = "toolResult", {"toolUseId": block.call_id}
+        if isinstance(block, ServerToolCall):
+            kind, fields = "toolUse", fields | {"name": block.name, "input": block.arguments}
+        else:
+            fields["content"] = block.content
+        return {kind: self.put_back(fields, block.extra)}
 
-def _write_result(block: FunctionToolResult, losses: Losses, path: str) -> dict[str, Any]:
-    content = write_each(block.content, _RESULT_WRITERS, losses, f"{path}.content")
-    result = put_back(WIRE, {"toolUseId": block.call_id, "content": content}, block.extra, losses, path)
-    return {"toolResult": {**result, "status": "error"} if block.is_error else result}
+    def _write_media(self, block: Any) -> dict[str, Any]:
+        kind, kept = MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
+        in_s3 = not block.base64_data and block.url.startswith("s3://")
+        data = None if in_s3 else data_of(block, "")
+        form = kept.get("format")
+        if "format" not in kept and (data or in_s3):
+            form = self._format_of(kind, data.mime_type if data else block.mime_type)
+        if (data is None and not in_s3) or (form is None and "format" not in kept):
+            return self._write_words(block)
+        self.report_media(block)
+        named = {"name": self._document_name(block.name)} if kind == "document" else {}
+        made = self.put_back({"format": form, **named}, block.extra)
+        owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
+        if data is None:
+            source: Any = {"s3Location": {"uri": block.url, **owner}}
+        else:
+            source = {"bytes": data.base64}
+            with suppress(ValueError):
+                source = {"text": a2b_base64(data.base64).decode()} if kept.get("source") == "text" else source
+        return {kind: {**made, "source": source}}
 
-
-def _write_result_text(block: UserInputText, losses: Losses, path: str) -> dict[str, Any]:
-    """Return a text of a result, which may be JSON."""
-    value = parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None  # it may be cut since it was read
-    return _write_text(block, losses, path) if value is None else {"json": value}
-
-
-def _write_search(block: ToolSearchResult, losses: Losses, path: str) -> dict[str, Any]:
-    losses.add(Lost.BLOCK, "tools that were found, which are told as JSON", path)
-    result = {"toolUseId": block.call_id, "content": [{"json": {"tools": msgspec.to_builtins(list(block.tools))}}]}
-    return {"toolResult": put_back(WIRE, result, block.extra, losses, path)}
-
-
-def _write_server(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return what the service ran itself; that goes back to it alone."""
-    if WIRE not in block.extra:
-        return lose(block, losses, path)
-    if isinstance(block, ServerToolCall):
-        kind, fields = "toolUse", {"toolUseId": block.call_id, "name": block.name, "input": block.arguments}
-    else:
-        kind, fields = "toolResult", {"toolUseId": block.call_id, "content": block.content}
-    return {kind: put_back(WIRE, fields, block.extra, losses, path)}
-
-
-def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    kind, kept = _MEDIA[block.__class__], map_of(block.extra, WIRE)
-    in_s3 = not block.base64_data and block.url.startswith("s3://")
-    data = None if in_s3 else data_of(block, "")
-    if data is None and not in_s3:
-        return _write_words(block, losses, path)
-    form = kept.get("format")
-    if "format" not in kept:
-        form = _format_of(kind, data.mime_type if data else block.mime_type, losses, path)
-        if form is None:
-            return _write_words(block, losses, path)
-    report_address(block, losses, path)
-    report_detail(block, losses, path)
-    named = {"name": _document_name(block.name, losses, path)} if kind == "document" else {}
-    made = put_back(WIRE, {"format": form, **named}, block.extra, losses, path)
-    owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
-    if data is None:
-        source: Any = {"s3Location": {"uri": block.url, **owner}}
-    else:
-        source = {"bytes": data.base64}
-        with suppress(ValueError):
-            source = {"text": a2b_base64(data.base64).decode()} if kept.get("source") == "text" else source
-    return {kind: {**made, "source": source}}
-
-
-def _format_of(kind: str, mime: str, losses: Losses, path: str) -> str | None:
-    """Return the format of a type of media; a document of any text is one of plain text."""
-    mime = mime.partition(";")[0].strip().lower()
-    mime = _ALIASES.get(mime, mime)
-    form = _FORMATS[kind].get(mime)
-    if (
-        form is None
-        and kind == "document"
-        and (mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"})
-    ):
-        losses.add(Lost.DETAIL, f"that a file is {mime}", path)
+    def _format_of(self, kind: str, mime: str) -> str | None:
+        """Return the format of a type of media; a document of any text is one of plain text."""
+        mime = mime.partition(";")[0].strip().lower()
+        mime = _ALIASES.get(mime, mime)
+        is_text = mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"}
+        if mime in _FORMATS[kind] or kind != "document" or not is_text:
+            return _FORMATS[kind].get(mime)
+        self.lose(Lost.DETAIL, f"that a file is {mime}")
         return "txt"
-    return form
 
+    def _document_name(self, name: str) -> str:
+        stem, _, ending = name.rpartition(".")
+        made = stem if stem and len(ending) <= 4 else name
+        made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
+        if name and made != name:
+            self.lose(Lost.DETAIL, f"file name {name[:80]!r}")
+        return made
 
-def _document_name(name: str, losses: Losses, path: str) -> str:
-    stem, _, ending = name.rpartition(".")
-    made = stem if stem and len(ending) <= 4 else name
-    made = _NOT_IN_NAMES.sub(" ", made).strip()[:_LONGEST_NAME].strip() or "document"
-    if name and made != name:
-        losses.add(Lost.DETAIL, f"file name {name[:80]!r}", path)
-    return made
-
-
-_WRITERS: Mapping[Any, Writer] = {
-    UserInputText: _write_text,
-    AssistantGenText: _write_text,
-    Reasoning: _write_reasoning,
-    FunctionToolCall: _write_call,
-    FunctionToolResult: _write_result,
-    ToolSearchResult: _write_search,
-    ServerToolCall: _write_server,
-    ServerToolResult: _write_server,
-    Opaque: partial(unwrap, WIRE),
-    **dict.fromkeys(_MEDIA, _write_media),
-}
-_SYSTEM_WRITERS = {**_WRITERS, **dict.fromkeys(_MEDIA, _write_words)}
-_RESULT_WRITERS = {
-    **_WRITERS,
-    **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
-    UserInputText: _write_result_text,
-}
+    writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
+        **dict.fromkeys(MEDIA, _write_media),
+        Reasoning: _write_reasoning,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+        Opaque: BlockWriter.unwrap,
+    }
+    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, _write_words)}
+    _result_writers: ClassVar = {
+        **writers,
+        **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
+        UserInputText: _write_result_text,
+    }
 
 
 # Messages and requests
@@ -430,7 +381,8 @@ class BedrockCodec(Codec):
         role: Any = word(expect(item, Mapping, "an object", ""), "role")
         if role not in _ROLES:
             raise InputError(f"unknown role {role!r}; expected user or assistant", path="role")
-        blocks = _read_blocks(item.get("content"), "content", by_model=role == "assistant")
+        text = AssistantGenText if role == "assistant" else UserInputText
+        blocks = _read_blocks(item.get("content"), "content", text)
         rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
         return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
 
@@ -441,8 +393,9 @@ class BedrockCodec(Codec):
             text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
             losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
         role = "assistant" if message.role == "assistant" else "user"
-        content = write_each(message.content_blocks, _WRITERS, losses)
-        written = put_back(WIRE, {"role": role, "content": content}, message.extra, losses)
+        writer = _Writer(losses)
+        content = writer.write_each(message.content_blocks)
+        written = writer.put_back({"role": role, "content": content}, message.extra)
         return [written] if content else []
 
     def is_outside(self, message: AgenticMessage) -> bool:
@@ -452,16 +405,18 @@ class BedrockCodec(Codec):
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         said: list[dict[str, Any]] = [{"text": request.instruction}]
         for message in self.write_outside(request, losses):
-            put_back(WIRE, {}, message.extra, losses)
-            said += write_each(message.content_blocks, _SYSTEM_WRITERS, losses)
+            writer = _Writer(losses)
+            writer.put_back({}, message.extra)
+            said += writer.write_each(message.content_blocks, writers=writer.system_writers)
         settings: dict[str, Any] = {"system": system} if (system := drop_blank(said)) else {}
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
         settings |= {"toolConfig": {"tools": tools}} if tools else {}
         _write_options(settings, request.options, losses)
         return settings
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
-        return self.name_called_tools(super().write_request(request, losses))
+    def encode_request(self, request: Request) -> Encoded:
+        payload, losses = super().encode_request(request)
+        return Encoded(self.name_called_tools(payload), losses)
 
     def name_called_tools(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body without tools with those that its messages call: Converse wants them named."""
@@ -476,16 +431,17 @@ class BedrockCodec(Codec):
         body: dict[str, Any] = self.plain(dict(payload))
         instruction, system = read_system(_read_blocks(body.get("system") or [], "system"))
         messages = self.read_messages(expect(body.get("messages", []), list, "a list", "messages"))
-        configs = {name: expect(body[name], dict, "an object", name) for name in _CONFIGS if name in body}
-        options = _read_options(configs) | rest_of(body, "messages", "system", *_CONFIGS)
-        tools = [_read_tool(tool) for tool in list_of(configs.get("toolConfig"), "tools", path="toolConfig")]
-        return Request([*system, *messages], instruction, tuple(tools), options)
+        configs = ("toolConfig", "inferenceConfig", "outputConfig")
+        options = rest_of(body, "messages", "system", *configs)
+        options |= {name: dict(expect(body[name], dict, "an object", name)) for name in configs if name in body}
+        tools = [_read_tool(tool) for tool in list_of(options.get("toolConfig"), "tools", path="toolConfig")]
+        return Request([*system, *messages], instruction, tuple(tools), _read_options(options))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if "output" not in body:
             raise read_refusal(body)
         message = expect(get(body["output"], "message"), dict, "an object", "output.message")
-        blocks = _read_blocks(message.get("content"), "output.message.content", by_model=True)
+        blocks = _read_blocks(message.get("content"), "output.message.content", AssistantGenText)
         extra = keep(WIRE, message, "role", "content")
         return AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
@@ -494,14 +450,14 @@ class BedrockCodec(Codec):
         raise NotImplementedError("boto3 takes Bedrock's event streams apart itself; feed its events to reader()")
 
 
-# Tools
+# Tools and options
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     own = map_of(tool.extra, WIRE)
     if tool.parameters is None and not tool.description and own and all(map(is_map, own.values())):
         return dict(own)
-    return {"toolSpec": put_back(WIRE, _spec_of(tool), {WIRE: own}, Losses())}
+    return {"toolSpec": overlay(_spec_of(tool), own)}
 
 
 def _spec_of(tool: ToolInfo) -> dict[str, Any]:
@@ -512,21 +468,15 @@ def _spec_of(tool: ToolInfo) -> dict[str, Any]:
 
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
     """Return one of a request's tools; one that is no function is kept whole."""
-    spec = map_of(tool, "toolSpec")
-    form, name, description = map_of(spec, "inputSchema"), spec.get("name"), spec.get("description", "")
-    if (
-        len(tool) == len(form) == 1
-        and is_map(form.get("json"))
-        and isinstance(name, str)
-        and isinstance(description, str)
-    ):
-        return ToolInfo(name, description, form["json"], keep(WIRE, spec, "name", "description", "inputSchema"))
-    kind = next(iter(tool), "tool")
-    name = get(tool.get(kind), "name")
-    return ToolInfo(name if isinstance(name, str) else kind, extra=keep(WIRE, tool))
-
-
-# Options
+    match tool:
+        case {"toolSpec": {"name": str(name), "inputSchema": {"json": schema, **more}, **rest}, **others} if (
+            is_map(schema) and not more and not others and isinstance(rest.get("description", ""), str)
+        ):
+            return ToolInfo(name, rest.pop("description", ""), schema, keep(WIRE, rest))
+        case _:
+            kind = next(iter(tool), "tool")
+            name: Any = get(tool.get(kind), "name")
+            return ToolInfo(name if isinstance(name, str) else kind, extra=keep(WIRE, tool))
 
 
 def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
@@ -534,64 +484,45 @@ def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: 
     left = rest_of(options)
     if inference := take_options(left, _INFERENCE):
         payload["inferenceConfig"] = inference
-    if "tool_choice" in left:
-        _write_choice(payload, left.pop("tool_choice"), losses)
+    choice, config = left.pop("tool_choice", None), payload.get("toolConfig")
+    if choice == "none" and config:
+        losses.add(Lost.OPTION, "tool_choice none; leave the tools out instead")
+    elif choice is not None and config:
+        config["toolChoice"] = _write_choice(choice)
+    elif choice not in {None, "auto", "none"}:
+        losses.add(Lost.OPTION, f"tool_choice {choice}, without tools")
     if left.pop("parallel_tool_calls", True) is False:
         losses.add(Lost.OPTION, "parallel_tool_calls")
-    schema = left.pop("output_schema", None)
-    if schema is not None:
-        definition = {"name": "answer", "schema": msgspec.json.encode(schema).decode()}
+    if "output_schema" in left:
+        definition = {"name": "answer", "schema": msgspec.json.encode(left.pop("output_schema")).decode()}
         payload["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}
     merge_options(payload, left, losses, without=("top_k", "seed"))
 
 
-def _write_choice(payload: dict[str, Any], choice: str, losses: Losses) -> None:
-    config = payload.get("toolConfig")
-    if config is None:
-        if choice not in {"auto", "none"}:
-            losses.add(Lost.OPTION, f"tool_choice {choice}, without tools")
-    elif choice == "none":
-        losses.add(Lost.OPTION, "tool_choice none; leave the tools out instead")
-    else:
-        own: dict[str, Any] = {_CHOICES[choice]: {}} if choice in _CHOICES else {"tool": {"name": choice}}
-        payload["toolConfig"] = {**config, "toolChoice": own}
+def _write_choice(choice: str) -> dict[str, Any]:
+    return {_CHOICES[choice]: {}} if choice in _CHOICES else {"tool": {"name": choice}}
 
 
-def _read_options(configs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    rest = {name: dict(config) for name, config in configs.items()}
-    inference, tools, output = (rest.get(name, {}) for name in ("inferenceConfig", "toolConfig", "outputConfig"))
+def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
     for name, own in _INFERENCE.items():
-        if inference.get(own) is not None:
-            options[name] = inference.pop(own)
-    if tools.get("tools"):
-        del tools["tools"]
-    choice = _read_choice(tools.get("toolChoice"))
-    if choice:
-        options["tool_choice"] = choice
-        del tools["toolChoice"]
-    schema = _read_schema(output.get("textFormat"))
-    if schema is not None:
-        options["output_schema"] = schema
-        del output["textFormat"]
-    return options | {name: config for name, config in rest.items() if config or not configs[name]}
-
-
-def _read_choice(choice: Any) -> str:
-    """Return `choice` in our words; the empty one where we have none."""
-    match choice:
-        case {"tool": {"name": str(name), **more}, **others} if not more and not others:
-            return name if name not in {"auto", "none", "required"} else ""
+        if (value := take_out(options, "inferenceConfig", own)) is not None:
+            options[name] = value
+    if map_of(options, "toolConfig").get("tools"):
+        take_out(options, "toolConfig", "tools")
+    choice = map_of(options, "toolConfig").get("toolChoice")
+    word = read_choice(choice, get(get(choice, "tool"), "name"), _write_choice)
+    if word not in {None, "none"}:
+        options["tool_choice"] = word
+        take_out(options, "toolConfig", "toolChoice")
+    match map_of(options, "outputConfig").get("textFormat"):
+        case {
+            "type": "json_schema",
+            "structure": {"jsonSchema": {"schema": str(text), **more}, **around},
+            **beside,
+        } if not around and not beside and more.keys() <= {"name"} and is_map(schema := parse_json(text)):
+            options["output_schema"] = schema
+            take_out(options, "outputConfig", "textFormat")
         case _:
-            return next((ours for ours, own in _CHOICES.items() if choice == {own: {}}), "")
-
-
-def _read_schema(form: Any) -> Any:
-    """Return the schema of the answer; `None` where there is none, or more is said about it."""
-    match form:
-        case {"type": "json_schema", "structure": {"jsonSchema": {"schema": str(text)} as definition} as structure}:
-            is_plain = len(form) == 2 and len(structure) == 1 and definition.keys() <= {"schema", "name"}
-            schema = parse_json(text) if is_plain else None
-            return schema if is_map(schema) else None
-        case _:
-            return None
+            pass
+    return options

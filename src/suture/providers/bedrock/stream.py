@@ -1,14 +1,14 @@
 """Streams of Converse; what replies say of themselves, and the errors that they report."""
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
 from suture.errors import InputError, ModelError, ModelServerError
-from suture.messages import AgenticMessage, Delta, ResponseMeta, TokenUsage
+from suture.messages import Delta, ResponseMeta, TokenUsage
 from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
 
 WIRE = "bedrock"
@@ -28,6 +28,10 @@ _COUNTS = {
     "cacheReadInputTokens": "cached_tokens",
     "cacheWriteInputTokens": "cache_write_tokens",
 }
+_EVENTS = (
+    *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop"),
+    *("messageStop", "metadata"),
+)
 _PADDING = "p"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
@@ -97,7 +101,7 @@ def _read_usage(usage: Any) -> TokenUsage:
 # Streams
 
 
-class BedrockReader(FoldingReader):
+class BedrockReader(BlockReader):
     """Reads the events of `ConverseStream`, as boto3 hands them out or as JSON has them.
 
     >>> from suture.codecs import get_codec
@@ -110,60 +114,51 @@ class BedrockReader(FoldingReader):
     suture.errors.StreamCutError: bedrock: the stream ended before the reply did; ask again
     """
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        super().__init__(provider, read)
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
         self._message: dict[str, Any] = {"role": "assistant"}
-        self._blocks: dict[int, _Block] = {}
-        self._calls = 0
         self._rest: dict[str, Any] = {}
         self._ended = False
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        """Take one event, and yield what it adds."""
         for kind, payload in as_json(dict(event)).items():
-            yield from self._take(kind, payload)
+            if kind in _EVENTS:
+                # Padding only makes an event longer.
+                yield from self._take(kind, rest_of(expect(payload, dict, "an object", kind), _PADDING))
+            elif kind.endswith(("Exception", "Error")) or has_only(payload, "message"):
+                raise _failure(kind, payload)
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
         if not self._ended:
             return None
-        blocks = [self._blocks[index].join() for index in sorted(self._blocks)]
-        content = [block for block in blocks if block is not None]
+        content = [_join(block) for block in self.in_order() if block.kind]
         return {**self._rest, "output": {"message": {**self._message, "content": content}}}
 
-    def _take(self, kind: str, payload: Any) -> Iterator[Delta]:
+    def _take(self, kind: str, facts: dict[str, Any]) -> Iterator[Delta]:
         match kind:
             case "messageStart":
-                self._message |= _facts(kind, payload)
+                self._message |= facts
             case "contentBlockStart":
-                yield from self._start(_facts(kind, payload))
+                yield from self._start(facts)
             case "contentBlockDelta":
-                yield from self._add(_facts(kind, payload))
+                yield from self._add(facts)
             case "contentBlockStop":
-                block = self._blocks.get(_index(_facts(kind, payload)))
-                if block is not None:
-                    block.has_ended = True
+                if (block := self.blocks.get(_index(facts))) is not None:
+                    block.is_open = False
             case "messageStop":
-                facts = _facts(kind, payload)
                 if not isinstance(facts.get("stopReason"), str):
                     raise InputError("a messageStop without its reason")
                 self._rest |= facts
                 self._ended = True
-            case "metadata":
-                facts = _facts(kind, payload)
+            case _:
                 if "usage" in facts:
                     yield Delta(usage=_read_usage(facts["usage"]))
                 self._rest |= facts
-            case _ if kind.endswith(("Exception", "Error")) or has_only(payload, "message"):
-                raise _failure(kind, payload)
-            case _:
-                pass
 
-    def _start(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
-        index = _index(facts)
+    def _start(self, facts: Mapping[str, Any]) -> list[Delta]:
         start = object_of(facts, "start", "contentBlockStart")
-        if index in self._blocks or len(start) > 1 or self._ended:
-            raise InputError(f"block {index} begins where it cannot")
+        if len(start) > 1 or self._ended:
+            raise InputError(f"block {_index(facts)} begins where it cannot")
         [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]
         if kind not in _STARTED and not (is_map(head) and head):
             kind, head = "", {}
@@ -172,134 +167,43 @@ class BedrockReader(FoldingReader):
         if kind == "toolUse" and not (isinstance(call_id, str) and isinstance(name, str)):
             raise InputError("a call without its id or its name")
         is_call = kind == "toolUse" and head.get("type") != SERVER_CALL
-        self._blocks[index] = _Block(kind, head, self._calls if is_call else None)
-        if is_call:
-            yield Delta(call_index=self._calls, call_id=str(call_id), name=str(name))
-            self._calls += 1
+        return self.begin(_index(facts), kind, head, is_call=is_call).show_call(call_id=str(call_id), name=str(name))
 
     def _add(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
-        index = _index(facts)
         delta = object_of(facts, "delta", "contentBlockDelta")
         for kind, held in delta.items():
-            block = None if held is None else self._block_at(index, "text" if kind == "citation" else kind)
+            block = None if held is None else self._block_at(_index(facts), "text" if kind == "citation" else kind)
             if block is None:
                 continue
-            match kind:
-                case "text":
-                    yield from block.add_text("text", text_of(delta, kind))
-                case "toolUse":
-                    yield from block.add_text("input", text_of(expect(held, dict, "an object", kind), "input"))
-                case "reasoningContent":
-                    thought = expect(held, dict, "an object", kind)
-                    for name in ("text", "signature", "redactedContent"):
-                        if name in thought:
-                            yield from block.add_text(name, text_of(thought, name))
-                case "toolResult":
-                    block.add(kind, expect(held, list, "a list", kind))
-                case "citation":
-                    block.add(kind, expect(held, dict, "an object", kind))
-                case _:
-                    block.add_image(expect(held, dict, "an object", kind))
+            if kind == "text":
+                fields: Mapping[str, Any] = delta
+            elif kind == "toolResult":
+                block.pieces.setdefault(kind, []).extend(expect(held, list, "a list", kind))
+                continue
+            else:
+                fields = expect(held, dict, "an object", kind)
+            if kind == "citation":
+                block.add(kind, fields)
+            elif kind == "image":
+                _add_image(block, fields)
+            for name in ("text", "signature", "redactedContent", "input") if kind not in {"citation", "image"} else ():
+                if name in fields:
+                    yield from _say(block, name, text_of(fields, name))
 
-    def _block_at(self, index: int, kind: str) -> "_Block | None":
+    def _block_at(self, index: int, kind: str) -> OpenBlock | None:
         """Return the block that a delta belongs to; text and thought begin one, unknown kinds are passed over."""
-        block = self._blocks.get(index)
+        block = self.blocks.get(index)
         if kind not in {"text", "reasoningContent", *_STARTED}:
             return None
-        if self._ended or (block is not None and block.has_ended):
+        if self._ended or (block is not None and not block.is_open):
             raise InputError(f"a delta for block {index}, which has ended")
         if block is None or not block.kind:
             if kind in _STARTED:
                 raise InputError(f"a delta of {kind} for block {index}, which never began")
-            block = self._blocks[index] = _Block(kind, {})
+            block = self.blocks[index] = OpenBlock(kind, {}, None)
         if block.kind != kind:
             raise InputError(f"a delta of {kind} for block {index}, which is {block.kind}")
         return block
-
-
-class _Block:
-    """A block that is still being said: what it began with, and its pieces by what they are of."""
-
-    __slots__ = ("call_index", "has_ended", "head", "kind", "pieces")
-
-    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None = None) -> None:
-        self.kind, self.head, self.call_index = kind, head, call_index
-        self.pieces: dict[str, list[Any]] = {}
-        self.has_ended = False
-
-    def add(self, name: str, piece: Any) -> None:
-        self.pieces.setdefault(name, []).append(piece)
-
-    def add_text(self, name: str, piece: str) -> Iterator[Delta]:
-        """Add a piece of text, and yield what a program is shown of it."""
-        self.add(name, piece)
-        if not piece:
-            return
-        if name == "input" and self.call_index is not None:
-            yield Delta(call_index=self.call_index, arguments=piece)
-        elif name == "text":
-            yield Delta(reasoning=piece) if self.kind == "reasoningContent" else Delta(piece)
-
-    def add_image(self, image: Mapping[str, Any]) -> None:
-        source, error = image.get("source"), image.get("error")
-        if source is not None:
-            data = expect(source, dict, "an object", "image.source").get("bytes")
-            self.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
-        if error is not None:
-            self.add("error", error)
-
-    def join(self) -> dict[str, Any] | None:
-        """Return the block as a plain response has it; `None` where nothing was said."""
-        match self.kind:
-            case "toolUse":
-                return {"toolUse": {**self.head, "input": self._arguments()}}
-            case "toolResult":
-                content = [part for parts in self.pieces.get("toolResult", []) for part in parts]
-                return {"toolResult": {**self.head, "content": content}}
-            case "image":
-                return {"image": self._image()}
-            case "":
-                return None
-            case _ if self.head:
-                return {self.kind: self.head}
-            case "reasoningContent":
-                return {"reasoningContent": self._reasoning()}
-            case _:
-                return self._text()
-
-    def _arguments(self) -> Any:
-        """Return the arguments of a call: an object, or the text where it is none, or not yet."""
-        text = "".join(self.pieces.get("input", []))
-        if not text.strip():
-            return {}
-        value = parse_json(text)
-        if self.call_index is None:
-            return text if value is None and text.strip() != "null" else value
-        return value if value.__class__ is dict else text
-
-    def _text(self) -> dict[str, Any]:
-        text, citations = "".join(self.pieces.get("text", [])), self.pieces.get("citation")
-        if citations is None:
-            return {"text": text}
-        content = {"content": [{"text": text}]} if text else {}
-        return {"citationsContent": {**content, "citations": citations}}
-
-    def _reasoning(self) -> dict[str, Any]:
-        if "redactedContent" in self.pieces:
-            return {"redactedContent": _join_base64(self.pieces["redactedContent"])}
-        text, signature = ("".join(self.pieces.get(name, [])) for name in ("text", "signature"))
-        return {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}
-
-    def _image(self) -> dict[str, Any]:
-        image = {**self.head, **{name: self.pieces[name][-1] for name in ("source", "error") if name in self.pieces}}
-        if "bytes" in self.pieces:
-            image["source"] = {"bytes": _join_base64(self.pieces["bytes"])}
-        return image
-
-
-def _facts(kind: str, payload: Any) -> dict[str, Any]:
-    """Return what an event says, without what only makes it longer."""
-    return rest_of(expect(payload, dict, "an object", kind), _PADDING)
 
 
 def _index(facts: Mapping[str, Any]) -> int:
@@ -307,6 +211,62 @@ def _index(facts: Mapping[str, Any]) -> int:
     if type(index) is not int or index < 0:
         raise InputError(f"a block without an index: {index!r}")
     return index
+
+
+def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
+    """Add a piece of text, and return what a program is shown of it."""
+    block.add(name, piece)
+    if name == "input" and piece:
+        return block.show_call(arguments=piece)
+    if name != "text" or not piece:
+        return []
+    return [Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)]
+
+
+def _add_image(block: OpenBlock, image: Mapping[str, Any]) -> None:
+    source, error = image.get("source"), image.get("error")
+    if source is not None:
+        data = expect(source, dict, "an object", "image.source").get("bytes")
+        block.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
+    if error is not None:
+        block.add("error", error)
+
+
+def _join(block: OpenBlock) -> dict[str, Any]:
+    """Return a block as a plain response has it."""
+    kind, pieces = block.kind, block.pieces
+    if kind == "toolUse":
+        made: Any = {**block.head, "input": _arguments(block)}
+    elif kind == "toolResult":
+        made = {**block.head, "content": pieces.get("toolResult", [])}
+    elif kind == "image":
+        made = {**block.head, **{name: pieces[name][-1] for name in ("source", "error") if name in pieces}}
+        if "bytes" in pieces:
+            made["source"] = {"bytes": _join_base64(pieces["bytes"])}
+    elif block.head:
+        made = block.head
+    elif "redactedContent" in pieces:
+        made = {"redactedContent": _join_base64(pieces["redactedContent"])}
+    elif kind == "reasoningContent":
+        signature = block.text("signature")
+        made = {"reasoningText": {"text": block.text("text"), **({"signature": signature} if signature else {})}}
+    else:
+        kind, made = "text", block.text("text")
+        if "citation" in pieces:
+            content = {"content": [{"text": made}]} if made else {}
+            kind, made = "citationsContent", {**content, "citations": pieces["citation"]}
+    return {kind: made}
+
+
+def _arguments(block: OpenBlock) -> Any:
+    """Return the arguments of a call: an object, or the text where it is none, or not yet."""
+    text = block.text("input")
+    if not text.strip():
+        return {}
+    value = parse_json(text)
+    if block.call_index is None:
+        return text if value is None and text.strip() != "null" else value
+    return value if value.__class__ is dict else text
 
 
 def _join_base64(pieces: Sequence[str]) -> str:

@@ -123,7 +123,6 @@ class BedrockWire(BlockWire):
         return glance_at_turns(messages, start, demands, ("assistant", "content"), _read_calls, _are_answered)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of the calls in messages that passed a glance."""
         said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
         return [block["toolUse"]["toolUseId"] for content in said for block in content if "toolUse" in block]
 
@@ -162,7 +161,6 @@ class BedrockWire(BlockWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself."""
         return {"no-content": self._with_content, **super().mends}
 
     def _with_content(self, message: Any, view: View) -> Any:
@@ -180,7 +178,6 @@ class BedrockWire(BlockWire):
         return any(self.kind(block) == THINKING for block in self.blocks(message))
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
-        """Return `message` with documents named as none of `names` is, results included."""
         blocks = [self._with_names(block, names) for block in self.blocks(message)]
         return self._in_order(message, blocks)
 
@@ -218,7 +215,6 @@ class BedrockWire(BlockWire):
             self.tell_document(content, telling)
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is reasoning that the provider signed or encrypted."""
         reasoning = get(block, "reasoningContent")
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
 
@@ -243,7 +239,6 @@ class BedrockWire(BlockWire):
         return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return an error result for the call of `piece`."""
         tool_use_id = piece.call.id if piece.call else ""
         return {"toolResult": {"toolUseId": tool_use_id, "content": [{"text": piece.text}], "status": "error"}}
 

@@ -1,27 +1,92 @@
-"""Google's Gemini, generateContent: messages and requests from and into native values."""
+"""Google's Gemini, generateContent: parts, contents and requests from and into native values.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+Each part is one block. What stands in a part beside its one thing is kept flat, what stands inside that thing under
+the thing's name.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
 from suture.codecs.contents import (
+    MEDIA,
+    MODEL_MEDIA,
+    USER_MEDIA,
+    BlockWriter,
     keep,
     merge_options,
-    put_back,
+    overlay,
+    read_choice,
+    read_each,
     read_system,
     rest_of,
     take_options,
-    write_each,
+    take_out,
+    unknown,
     write_tools,
 )
 from suture.errors import ConfigError, InputError
-from suture.messages import AgenticMessage, AssistantGenText, ContentBlock, Reasoning, ToolInfo
-from suture.providers.gemini.contents import SYSTEM_WRITERS, WRITERS, Calls, ids_in, read_content, says_something
-from suture.providers.gemini.stream import GEMINI, GeminiReader, camel, check_error, first_candidate, read_meta
+from suture.messages import (
+    AgenticMessage,
+    AgenticRole,
+    AssistantGenText,
+    ContentBlock,
+    FunctionToolCall,
+    FunctionToolResult,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    ToolInfo,
+    UserInputFile,
+    UserInputText,
+)
+from suture.providers.gemini.stream import (
+    GEMINI,
+    GeminiReader,
+    check_error,
+    first_candidate,
+    mint,
+    normalise,
+    read_meta,
+)
 from suture.wires import check_list
-from suture.wires.fields import expect, is_map, list_of, map_of, object_of, text_of
+from suture.wires.fields import (
+    argument_json,
+    expect,
+    get,
+    inner,
+    is_list,
+    is_map,
+    list_of,
+    map_of,
+    object_of,
+    parse_json,
+    text_of,
+)
+from suture.wires.parts import data_of
 
-_OUTSIDE = ("contents", "systemInstruction", "tools")
+_CODE = "code_execution"
+"""The name of the tool behind `executableCode`, as Gemini calls it."""
+_ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
+_MIME_TYPES = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/octet-stream",
+}
+"""The type of media that do not say theirs."""
+_SERVER: Mapping[str, tuple[Any, str, str]] = {
+    "executableCode": (ServerToolCall, "arguments", ""),
+    "codeExecutionResult": (ServerToolResult, "content", ""),
+    "toolCall": (ServerToolCall, "arguments", "args"),
+    "toolResponse": (ServerToolResult, "content", "response"),
+}
+"""Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
+_IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_response")
+_STANDARD = str.maketrans("-_", "+/")
 _CONFIG = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -36,6 +101,299 @@ _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _SCHEMA = "parametersJsonSchema"
 _FUNCTIONS = "functionDeclarations"
+
+
+# Ids of calls that have none
+
+
+class _Calls:
+    """Gives an id to each call that has none, and finds the call of a response that has none."""
+
+    def __init__(self, taken: Collection[str] = ()) -> None:
+        self._stem = ""
+        self._count = 0
+        self._taken = taken
+        self._waiting: dict[tuple[str, str], deque[list[Any]]] = {}
+        """The ids of the turn's calls, each in a list that its response empties, in order: by id, by name, and all."""
+
+    def begin(self, stem: str) -> None:
+        """Take a new turn: only its calls are answered from now on."""
+        self._stem, self._count, self._waiting = stem, 0, {}
+
+    def open(self, call: Mapping[str, Any]) -> Any:
+        """Return the id of the next call of the turn."""
+        kind = "with an id" if call.get("id") else "without"
+        call_id = call.get("id") or mint(self._stem, self._count, call)
+        while kind == "without" and call_id in self._taken:
+            call_id += "_"
+        self._count += 1
+        waiting = [call_id]
+        for key in {("id", str(call_id)), (kind, str(call.get("name") or "")), (kind, "")}:
+            self._waiting.setdefault(key, deque()).append(waiting)
+        return call_id
+
+    def answer(self, response: Mapping[str, Any]) -> Any:
+        """Return the id of the call that `response` answers; without an id, by name, then by order."""
+        call_id, name = response.get("id") or "", str(response.get("name") or "")
+        for key in [("id", str(call_id))] if call_id else [("without", name), ("with an id", name)]:
+            calls = self._waiting.get(key, deque[list[Any]]())
+            while calls:
+                waiting = calls.popleft()
+                if waiting:
+                    return waiting.pop()
+        return call_id
+
+
+# Contents read
+
+
+def _ids_in(contents: Iterable[Any]) -> Iterator[str]:
+    """Yield the ids that calls and responses have, so that none is given twice."""
+    for content in contents:
+        parts = get(content, "parts")
+        for part in parts if is_list(parts) else ():
+            ids = [get(get(part, name), "id") for name in _IDENTIFIED]
+            yield from [each for each in ids if isinstance(each, str)]
+
+
+def _read_content(content: Any, stem: str, calls: _Calls) -> AgenticMessage:
+    """Return the message that one content says; `stem` makes the ids of its calls."""
+    fields = normalise(expect(content, Mapping, "a content", ""))
+    role = fields.get("role")
+    if (role is not None and not isinstance(role, str)) or role not in _ROLES:
+        raise InputError(f"unknown role {role!r}; expected user or model", path="role")
+    parts = list_of(fields, "parts")
+    if any("functionCall" in part for part in parts):
+        calls.begin(stem)
+    blocks = read_each(parts, partial(_read_part, calls=calls, by_model=role == "model"), "parts")
+    return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
+
+
+class _Part(NamedTuple):
+    """A part, the name of the one thing that it holds, that thing, and where the part stands."""
+
+    fields: Mapping[str, Any]
+    name: str
+    thing: Mapping[str, Any]
+    calls: _Calls
+    by_model: bool
+
+    def keep(self, known: Collection[str], **marks: Any) -> dict[str, Any]:
+        """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
+        inside = {name: value for name, value in self.thing.items() if name not in known}
+        rest = {**rest_of(self.fields, self.name), **({self.name: inside} if inside else {}), **marks}
+        return {GEMINI: rest} if rest else {}
+
+
+def _read_part(part: Mapping[str, Any], calls: _Calls, *, by_model: bool) -> ContentBlock:
+    """Return the block that a part says; a part that nobody here knows is kept whole."""
+    for name, read in _READERS.items():
+        if name in part:
+            return read(_Part(part, name, inner(part, name, None), calls, by_model))
+    if part.get("thought"):
+        text, signature = part.get("text", ""), part.get("thoughtSignature") or ""
+        absent = () if "text" in part else ("text",)
+        extra = keep(GEMINI, part, "thought", "thoughtSignature", "text", absent=absent)
+        return Reasoning(text, signature, extension={"wire": GEMINI}, extra=extra)
+    if "text" not in part:
+        return unknown(GEMINI, part)
+    kind = AssistantGenText if by_model else UserInputText
+    return kind(part["text"], extra=keep(GEMINI, part, "text"))
+
+
+def _read_media(part: _Part) -> ContentBlock:
+    """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
+    source, field = ("data", "base64_data") if part.name == "inlineData" else ("fileUri", "url")
+    mime_type, held = part.thing.get("mimeType") or "", part.thing.get(source)
+    kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
+    media = (MODEL_MEDIA if part.by_model else USER_MEDIA).get(kind, None if part.by_model else UserInputFile)
+    if source == "data" and isinstance(held, str):
+        held = held.translate(_STANDARD)  # the SDK's base64 has an alphabet of its own
+    if not held or media is None:
+        return unknown(GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
+    marks = {"mimeType": None} if not mime_type and source == "data" else {}
+    return media(mime_type=mime_type, extra=part.keep((source, "mimeType"), **marks), **{field: held})
+
+
+def _read_call(part: _Part) -> ContentBlock:
+    call = part.thing
+    extra = part.keep(("id", "name", "args"), **({} if "args" in call else {"args": None}))
+    call_id, name = part.calls.open(call), call.get("name") or ""
+    return FunctionToolCall(call_id, name, argument_json(call.get("args")), extra=extra)
+
+
+def _read_result(part: _Part) -> ContentBlock:
+    result = part.thing
+    text, form = _read_response(result.get("response"))
+    beside: list[Any] = [
+        _read_part(each, part.calls, by_model=False)
+        if {"inlineData", "fileData"} & each.keys()
+        else unknown(GEMINI, each)
+        for each in list_of(result, "parts", path="functionResponse")
+    ]
+    return FunctionToolResult(
+        part.calls.answer(result),
+        result.get("name") or "",
+        [*([] if text is None else [UserInputText(text)]), *beside],
+        _is_failure(result.get("response")),
+        extra=part.keep(("id", "name", "response", "parts"), **form),
+    )
+
+
+def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
+    """Return what a response says, and its form where that is not a text under `output` or `error`.
+
+    The form `{"output": None}` is a struct, told as JSON, and `{"output": "result"}` a text under that name.
+    """
+    if response is None:
+        return None, {"response": None}
+    if not is_map(response):
+        raise InputError(f"expected an object, found {type(response).__name__}", path="functionResponse.response")
+    if not response:
+        return None, {"output": None}
+    [(name, value), *more] = response.items()
+    if more or not isinstance(value, str):
+        return argument_json(response), {"output": None}
+    return value, {} if name in {"output", "error"} else {"output": name}
+
+
+def _is_failure(response: Any) -> bool:
+    """Return whether a response reports an error; one that says `"error": null` does not."""
+    return is_map(response) and "output" not in response and response.get("error") not in (None, False)
+
+
+def _read_server(part: _Part) -> ContentBlock:
+    """Return what Gemini ran on its side; the kept name of the part says whose it is."""
+    kind, field, name = _SERVER[part.name]
+    thing = {key: value for key, value in part.thing.items() if key != "id"}
+    tool, held, beside = _CODE, thing, dict[str, Any]()
+    if name:
+        tool, held, beside = thing.pop("toolType", None) or "", thing.pop(name, None), thing
+    extra = part.keep(tuple(part.thing), **{part.name: beside})
+    return kind(part.thing.get("id") or "", tool, extra=extra, **{field: held})
+
+
+_READERS: Mapping[str, Callable[[_Part], ContentBlock]] = {
+    "functionCall": _read_call,
+    "functionResponse": _read_result,
+    **dict.fromkeys(_SERVER, _read_server),
+    "inlineData": _read_media,
+    "fileData": _read_media,
+}
+
+
+# Contents written
+
+
+def _identity(block: Any) -> dict[str, Any]:
+    """Return the id and the name of a call or a result, as far as it has them."""
+    return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
+
+
+def _write_response(block: FunctionToolResult, text: str) -> dict[str, Any]:
+    """Return the response that says `text`: in the form that it was read in, where that still fits."""
+    form = map_of(block.extra, GEMINI).get("output", "output")
+    said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
+    if said.__class__ is not dict or (block.is_error and not _is_failure(said)):
+        return {"error" if block.is_error else "output": text}
+    return said
+
+
+class _Writer(BlockWriter):
+    wire = GEMINI
+
+    def _write_text(self, block: Any) -> dict[str, Any]:
+        self.report_extension(block)
+        return self.put_back({"text": block.text}, block.extra)
+
+    def _report_text(self, block: UserInputText) -> None:
+        """Report what is lost of a text that stands in the response itself."""
+        self._write_text(block)
+
+    def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
+        if not self.is_own_thought(block):
+            return None
+        made: dict[str, Any] = {"text": block.text, "thought": True}
+        if block.signature:
+            made["thoughtSignature"] = block.signature
+        return self.put_back(made, block.extra)
+
+    def _write_media(self, block: Any) -> dict[str, Any]:
+        self.report_media(block)
+        if getattr(block, "name", ""):
+            self.lose(Lost.DETAIL, f"file name {block.name}")
+        kind = MEDIA[type(block)]
+        data = data_of(block, _MIME_TYPES[kind])
+        if data is not None:
+            return self._wrap("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block)
+        if not block.url:
+            return self._write_in_words(block)
+        where = {"mimeType": block.mime_type} if block.mime_type else {}
+        if not where and kind != "file":
+            self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
+        return self._wrap("fileData", {**where, "fileUri": block.url}, block)
+
+    def _write_in_words(self, block: Any) -> dict[str, Any]:
+        return {"text": self.tell_media(block)}
+
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments, "arguments")
+        call = _identity(block)
+        if arguments or "args" not in map_of(block.extra, GEMINI):
+            call["args"] = arguments
+        return self._wrap("functionCall", call, block, "args")
+
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        texts = [held.text for held in block.content if isinstance(held, UserInputText)]
+        beside = self.write_each(block.content, "content", self._result_writers)
+        said, made = _write_response(block, "\n".join(texts)), _identity(block)
+        if texts or "response" not in map_of(block.extra, GEMINI):
+            made["response"] = said
+        if beside:
+            made["parts"] = beside
+        return self._wrap("functionResponse", made, block, "output", "response")
+
+    def _write_server(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
+        """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
+        own = map_of(block.extra, GEMINI)
+        part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
+        if not part:
+            return self.lose_block(block)
+        _, field, name = _SERVER[part]
+        held = getattr(block, field)
+        thing: Any = {"toolType": block.name or None, name: held} if name else held
+        if not is_map(thing):
+            return self.lose_block(block)
+        present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
+        return self._wrap(part, present, block)
+
+    def _wrap(self, field: str, inside: dict[str, Any], block: Any, *marks: str) -> dict[str, Any]:
+        """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
+        own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
+        kept = own.pop(field, None)
+        absent = {name for name, value in own.items() if value is None}
+        whole: dict[str, Any] = {**inside, **(kept if is_map(kept) else {})}
+        made = {field: {name: value for name, value in whole.items() if name not in absent}}
+        extra = {**block.extra, GEMINI: own} if map_of(block.extra, GEMINI) else block.extra
+        return self.put_back(made, extra)
+
+    system_writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys(MEDIA, _write_in_words),
+        Opaque: BlockWriter.unwrap,
+    }
+    writers: ClassVar = {
+        **system_writers,
+        **dict.fromkeys(MEDIA, _write_media),
+        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
+        Reasoning: _write_thought,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+    }
+    _result_writers: ClassVar = {**writers, UserInputText: _report_text}
+
+
+# Messages and requests
 
 
 class GeminiCodec(Codec):
@@ -68,47 +426,59 @@ class GeminiCodec(Codec):
         report_meta(message, losses)
         if message.role == "system":
             losses.add(Lost.SYSTEM, "that the system says this")
-        parts = write_each(message.content_blocks, WRITERS, losses)
-        if len(parts) < len(message.content_blocks) and not any(map(says_something, parts)):
+        writer = _Writer(losses)
+        parts = writer.write_each(message.content_blocks)
+        says = any(list(part) != ["text"] or str(part["text"]).strip() for part in parts)
+        if len(parts) < len(message.content_blocks) and not says:
             return []
         made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
-        return [put_back(GEMINI, made, message.extra, losses)]
+        return [writer.put_back(made, message.extra)]
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         said: dict[str, Any] = {"parts": [{"text": request.instruction}] if request.instruction else []}
         for message in self.write_outside(request, losses):
-            said["parts"] += write_each(message.content_blocks, SYSTEM_WRITERS, losses)
-            said = put_back(GEMINI, said, message.extra, losses)
-        tools = _group_tools(write_tools(request.tools, GEMINI, losses, _write_tool))
+            writer = _Writer(losses)
+            said["parts"] += writer.write_each(message.content_blocks, writers=writer.system_writers)
+            said = writer.put_back(said, message.extra)
+        tools = write_tools(request.tools, GEMINI, losses, _write_tool)
         payload: dict[str, Any] = {"systemInstruction": said} if said["parts"] else {}
-        payload |= {"tools": tools} if tools else {}
-        _write_options(payload, request.options, losses)
+        payload |= {"tools": _group_tools(tools)} if tools else {}
+        rest = rest_of(request.options)
+        config = take_options(rest, _CONFIG)
+        if "output_schema" in rest:
+            config |= {"responseMimeType": _JSON, "responseJsonSchema": rest.pop("output_schema")}
+        if config:
+            payload["generationConfig"] = config
+        if "tool_choice" in rest:
+            payload["toolConfig"] = {"functionCallingConfig": _write_choice(rest.pop("tool_choice"))}
+        merge_options(payload, rest, losses, ("parallel_tool_calls",))
         return payload
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what contents say; calls without an id, and their responses, are given one."""
-        calls = Calls(frozenset(ids_in(items)))
+        calls = _Calls(frozenset(_ids_in(items)))
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             with located(index=index):
-                messages.append(read_content(item, str(index), calls))
+                messages.append(_read_content(item, str(index), calls))
         return messages
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body = camel(self.plain(payload))
-        check_list(body.get("contents"))
-        messages = self.read_messages(body["contents"])
-        instruction, system = _read_system(body.get("systemInstruction"))
-        options = _read_options({name: value for name, value in body.items() if name not in _OUTSIDE})
-        return Request([*system, *messages], instruction, tuple(_read_tools(body)), options)
+        plain = self.plain(payload)
+        body = normalise(rest_of(plain, "contents"))
+        check_list(plain.get("contents"))
+        messages = self.read_messages(plain["contents"])
+        instruction, system = _read_system(body.pop("systemInstruction", None))
+        tools = tuple(_read_tools(body))
+        return Request([*system, *messages], instruction, tools, _read_options(rest_of(body, "tools")))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
-        body = camel(expect(body, Mapping, "an object", "reply"))
+        body = normalise(expect(body, Mapping, "an object", "reply"))
         check_error(body)
         candidate = first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
-        message = read_content(content, text_of(body, "responseId"), Calls())
+        message = _read_content(content, text_of(body, "responseId"), _Calls())
         blocks = [block for block in message.content_blocks if not _says_nothing(block)]
         meta = read_meta(body, candidate or {}, blocks)
         if not candidate:
@@ -116,52 +486,43 @@ class GeminiCodec(Codec):
         return AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
 
 
-def _says_nothing(block: ContentBlock) -> bool:
+def _says_nothing(block: Any) -> bool:
     """Return whether a block is a text without words or signature: a stream may end in one."""
-    if isinstance(block, Reasoning):
-        return not block.text and not block.signature and not block.extra
-    return isinstance(block, AssistantGenText) and not block.text and not block.extra
-
-
-# What the system says
+    is_text = isinstance(block, AssistantGenText | Reasoning)
+    return is_text and not block.text and not getattr(block, "signature", "") and not block.extra
 
 
 def _read_system(said: Any) -> tuple[str, list[AgenticMessage]]:
     """Return what the system says: one plain text, or a message where there is more to it."""
-    if said is None:
-        return "", []
-    if isinstance(said, str):
-        return said, []
-    content = camel(expect(said, Mapping, "an object", "systemInstruction"))
-    parts = content.pop("parts", None)
+    if said is None or isinstance(said, str):
+        return said or "", []
+    content = expect(said, Mapping, "an object", "systemInstruction")
     with located("systemInstruction"):
-        blocks = read_content({"parts": parts}, "system", Calls()).content_blocks
-    return read_system(blocks, keep(GEMINI, content))
+        blocks = _read_content({"parts": content.get("parts")}, "system", _Calls()).content_blocks
+    return read_system(blocks, keep(GEMINI, content, "parts"))
 
 
-# Tools
+# Tools and options
 
 
 def _read_tools(body: Mapping[str, Any]) -> list[ToolInfo]:
-    """Return the tools of a request: the functions it declares, and those that Gemini runs itself."""
+    """Return the tools of a request: the functions it declares, and those that Gemini runs itself.
+
+    A schema under its older name is marked, to be written there again.
+    """
     tools: list[ToolInfo] = []
     for place, tool in enumerate(list_of(body, "tools")):
-        for field, value in camel(tool).items():
-            if field == _FUNCTIONS:
-                declared = list_of({field: value}, field, path=f"tools[{place}]")
-                tools += [_read_tool(camel(declaration)) for declaration in declared]
-            else:
+        for field, value in tool.items():
+            if field != _FUNCTIONS:
                 tools.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
+                continue
+            for declared in list_of(tool, field, path=f"tools[{place}]"):
+                older = _SCHEMA not in declared and "parameters" in declared
+                schema = "parameters" if older else _SCHEMA
+                extra = keep(GEMINI, declared, "name", "description", schema, absent=[_SCHEMA] if older else ())
+                names = declared.get("name", ""), declared.get("description", "")
+                tools.append(ToolInfo(*names, declared.get(schema), extra))
     return tools
-
-
-def _read_tool(declaration: Mapping[str, Any]) -> ToolInfo:
-    """Return a function as declared; a schema under its older name is marked, to be written there again."""
-    schema = _SCHEMA if _SCHEMA in declaration else "parameters"
-    extra = keep(GEMINI, declaration, "name", "description", schema)
-    if "parameters" in declaration and schema != _SCHEMA:
-        extra = {GEMINI: {**map_of(extra, GEMINI), _SCHEMA: None}}
-    return ToolInfo(declaration.get("name", ""), declaration.get("description", ""), declaration.get(schema), extra)
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
@@ -173,36 +534,18 @@ def _write_tool(tool: ToolInfo) -> dict[str, Any]:
         made["description"] = tool.description
     if tool.parameters is not None:
         made["parameters" if _SCHEMA in own else _SCHEMA] = dict(tool.parameters)
-    return {_FUNCTIONS: [put_back(GEMINI, made, {GEMINI: own}, Losses())]}
+    return {_FUNCTIONS: [overlay(made, own)]}
 
 
-def _group_tools(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _group_tools(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return `tools` with all functions in one list, where the first of them stands."""
-    made: list[dict[str, Any]] = []
-    declared: list[Any] = []
-    for tool in tools:
-        if _FUNCTIONS not in tool:
-            made.append(tool)
-            continue
-        if not declared:
-            made.append({_FUNCTIONS: declared})
-        declared += tool[_FUNCTIONS]
-    return made
-
-
-# Options
-
-
-def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
-    rest = rest_of(options)
-    config = take_options(rest, _CONFIG)
-    if "output_schema" in rest:
-        config |= {"responseMimeType": _JSON, "responseJsonSchema": rest.pop("output_schema")}
-    if config:
-        payload["generationConfig"] = config
-    if "tool_choice" in rest:
-        payload["toolConfig"] = {"functionCallingConfig": _write_choice(rest.pop("tool_choice"))}
-    merge_options(payload, rest, losses, ("parallel_tool_calls",))
+    declared = [function for tool in tools for function in tool.get(_FUNCTIONS, ())]
+    first = next((place for place, tool in enumerate(tools) if _FUNCTIONS in tool), None)
+    return [
+        {_FUNCTIONS: declared} if place == first else tool
+        for place, tool in enumerate(tools)
+        if place == first or _FUNCTIONS not in tool
+    ]
 
 
 def _write_choice(choice: Any) -> dict[str, Any]:
@@ -215,39 +558,20 @@ def _write_choice(choice: Any) -> dict[str, Any]:
     return {"mode": "ANY", "allowedFunctionNames": [choice]}
 
 
-def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    rest = dict(payload)
-    settings = rest.pop("generationConfig", None)
-    if is_map(settings):
-        config = camel(settings)
-        options |= {name: config.pop(own) for name, own in _CONFIG.items() if own in config}
-        if config.get("responseMimeType") == _JSON and "responseJsonSchema" in config:
-            options["output_schema"] = config.pop("responseJsonSchema")
-            del config["responseMimeType"]
-        settings = config if config or not options else None
-    if settings is not None:
-        options["generationConfig"] = settings
-    return {**options, **_read_tool_config(rest)}
-
-
-def _read_tool_config(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return `payload` with the choice among the tools under the name that all providers share."""
-    held = payload.get("toolConfig")
-    config = camel(held) if is_map(held) else {}
-    choice = _read_choice(config.pop("functionCallingConfig", None))
-    if choice is None:
-        return payload
-    others = {name: value for name, value in payload.items() if name != "toolConfig"}
-    return {"tool_choice": choice, **others, **({"toolConfig": config} if config else {})}
-
-
-def _read_choice(held: Any) -> str | None:
-    """Return the choice that a function calling config says; `None` where it says more than one name can."""
-    match camel(held) if is_map(held) else {}:
-        case {"mode": "ANY", "allowedFunctionNames": [str(name)], **rest} if not rest and name not in _CHOICES:
-            return name
-        case {"mode": mode, **rest} if not rest.get("allowedFunctionNames") and rest.keys() <= {"allowedFunctionNames"}:
-            return next((name for name, own in _CHOICES.items() if own == mode), None)
-        case _:
-            return None
+def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
+    for name, own in _CONFIG.items():
+        if (value := take_out(options, "generationConfig", own)) is not None:
+            options[name] = value
+    config = map_of(options, "generationConfig")
+    if config.get("responseMimeType") == _JSON and "responseJsonSchema" in config:
+        options["output_schema"] = take_out(options, "generationConfig", "responseJsonSchema")
+        take_out(options, "generationConfig", "responseMimeType")
+    config = map_of(map_of(options, "toolConfig"), "functionCallingConfig")
+    if not (names := config.get("allowedFunctionNames")):
+        config = rest_of(config, "allowedFunctionNames")
+    choice = read_choice(config, names[0] if is_list(names) and names else None, _write_choice)
+    if choice is not None:
+        options["tool_choice"] = choice
+        take_out(options, "toolConfig", "functionCallingConfig")
+    return options

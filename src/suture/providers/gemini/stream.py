@@ -4,19 +4,19 @@ Every event of a stream has the shape of a whole response and holds what is new.
 next; within one event parts stay apart, and so does one with a signature, which must go back on its own part.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, pairwise, repeat
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.contents import rest_of
+from suture.codecs.replies import StreamReader, failure_kind
 from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError
-from suture.messages import AgenticMessage, Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
+from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, object_of, text_of
+from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, listed, object_of, text_of
 
 GEMINI = "gemini"
 _FILTERED = (
@@ -46,28 +46,32 @@ _COUNTS = (
     "thoughtsTokenCount",
     "cachedContentTokenCount",
 )
-_STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d{1,9})\]|\['([^']*)'\]|\["([^"]*)"\]""")
-_PATH = re.compile(rf"\$(?:{_STEP.pattern})+")
-_VALUES: Mapping[str, Any] = {"stringValue": str, "numberValue": int | float, "boolValue": bool}
-_DEEPEST = 100
+_OPEN = frozenset(
+    (
+        *("args", "response", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
+        *("responseJsonSchema", "responseSchema"),
+    )
+)
+"""Where anybody's JSON stands, with names of their own."""
 
 
 # Fields
 
 
-def camel(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `fields` that are not null under the names that the API gives them; the SDK's are in snake case."""
-    return {_camel(name): value for name, value in fields.items() if value is not None}
+def normalise(value: Any) -> Any:
+    """Return `value` with its fields as the API names them, and without those that are null.
 
-
-def deep_camel(value: Any) -> Any:
-    """Return `value` with the names in it, however deep, as the API gives them."""
+    The SDK's names are in snake case. What users and models wrote, such as arguments and schemas, stays as it is.
+    """
     if is_map(value):
-        return {_camel(name): deep_camel(held) for name, held in value.items()}
-    return [deep_camel(held) for held in value] if is_list(value) else value
+        named = [(_camel(name), held) for name, held in value.items() if held is not None]
+        return {name: held if name in _OPEN else normalise(held) for name, held in named}
+    return [normalise(held) for held in value] if is_list(value) else value
 
 
 def _camel(name: str) -> str:
+    if "_" not in name:
+        return name
     first, *rest = name.split("_")
     return first + "".join([word.capitalize() for word in rest]) if first and all(rest) else name
 
@@ -80,14 +84,9 @@ def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
 # What a reply says of itself
 
 
-def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in names}
-
-
-def first_candidate(body: Mapping[str, Any]) -> dict[str, Any] | None:
+def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the first candidate of a body, or of an event; `None` where it speaks of others, or of none."""
-    candidates = [camel(candidate) for candidate in list_of(body, "candidates")]
-    return next((candidate for candidate in candidates if not candidate.get("index")), None)
+    return next((candidate for candidate in list_of(body, "candidates") if not candidate.get("index")), None)
 
 
 def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
@@ -100,11 +99,11 @@ def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Seq
     extension: dict[str, Any] = {name: text for name, text in named.items() if text}
     if reason == "content_filter" and word != "SAFETY":
         extension["finish_reason"] = word
-    counted = deep_camel(object_of(body, "usageMetadata", optional=True))
+    counted = object_of(body, "usageMetadata", optional=True)
     kept = {
-        "candidate": deep_camel(_without(candidate, "content", "finishReason")),
-        "body": deep_camel(_without(body, "candidates", "usageMetadata", *_NAMES)),
-        "usage": _without(counted, *_COUNTS),
+        "candidate": rest_of(candidate, "content", "finishReason"),
+        "body": rest_of(body, "candidates", "usageMetadata", *_NAMES),
+        "usage": rest_of(counted, *_COUNTS),
     }
     kept = {name: held for name, held in kept.items() if held}
     extension |= {GEMINI: kept} if kept else {}
@@ -128,20 +127,14 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
 def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
     if _LOGPROBS not in candidate:
         return None
-    result = camel(object_of(candidate, _LOGPROBS, optional=True))
-    tops = [camel(top).get("candidates") for top in list_of(result, "topCandidates", path=_LOGPROBS)]
-    chosen, *others = [_likelihoods(tokens) for tokens in (result.get("chosenCandidates"), *tops)]
-    return tuple(
-        [
-            LogProb(*token, top_logprobs=tuple([TopLogProb(*other) for other in top]))
-            for token, top in zip(chosen, chain(others, repeat(())), strict=False)
-        ]
-    )
-
-
-def _likelihoods(tokens: Any) -> list[tuple[Any, Any]]:
-    found = [camel(token) for token in list_of({"candidates": tokens}, "candidates", path=_LOGPROBS)]
-    return [(token.get("token", ""), token.get("logProbability", 0.0)) for token in found]
+    result = object_of(candidate, _LOGPROBS, optional=True)
+    tops = [top.get("candidates") for top in list_of(result, "topCandidates", path=_LOGPROBS)]
+    chosen, *others = [
+        [(token.get("token", ""), token.get("logProbability", 0.0)) for token in listed(tokens or (), None, _LOGPROBS)]
+        for tokens in (result.get("chosenCandidates"), *tops)
+    ]
+    likely = zip_longest(chosen, others[: len(chosen)], fillvalue=())
+    return tuple([LogProb(*token, top_logprobs=tuple([TopLogProb(*other) for other in top])) for token, top in likely])
 
 
 # Errors
@@ -150,8 +143,8 @@ def _likelihoods(tokens: Any) -> list[tuple[Any, Any]]:
 def check_error(body: Mapping[str, Any]) -> None:
     """Raise the error that a body, or an event of a stream, reports."""
     if "error" in body:
-        raise _error(camel(object_of(body, "error", optional=True)))
-    feedback = camel(object_of(body, "promptFeedback", optional=True))
+        raise _error(object_of(body, "error", optional=True))
+    feedback = object_of(body, "promptFeedback", optional=True)
     blocked = text_of(feedback, "blockReason")
     if blocked:
         told = ": ".join([text for text in (blocked, text_of(feedback, "blockReasonMessage")) if text])
@@ -162,7 +155,7 @@ def _error(error: Mapping[str, Any]) -> ModelError:
     number = count_of(error, "code")
     status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
     kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason)
-    details = [camel(detail) for detail in list_of(error, "details", path="error")]
+    details = list_of(error, "details", path="error")
     if any(detail.get("reason") == _BAD_KEY for detail in details):
         kind = ModelAuthError
     return kind(
@@ -184,7 +177,7 @@ def _wait(detail: Mapping[str, Any]) -> float | None:
 # Streams
 
 
-class GeminiReader(FoldingReader):
+class GeminiReader(StreamReader):
     """Reads one streamed reply.
 
     >>> from suture.codecs import get_codec
@@ -197,184 +190,85 @@ class GeminiReader(FoldingReader):
     (AssistantGenText(text='At 06:12.'),)
     """
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        super().__init__(provider, read)
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
         self._body: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
-        self._parts: list[Mapping[str, Any] | _PartialText | _PartialCall] = []
+        self._parts: list[Mapping[str, Any] | list[str]] = []
+        """The parts so far; of a text, or a thought, that may go on, which it is and its pieces."""
+        self._pieces: list[str] = []
         self._calls = 0
-        self._open: _PartialCall | None = None
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
 
-    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event, and return what it adds."""
-        body = camel(expect(plain(event), Mapping, "an object", "event"))
+    def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        body = normalise(expect(plain(event), Mapping, "an object", "event"))
         check_error(body)
         first = {name: self._body[name] for name in _NAMES if self._body.get(name)}
-        self._body |= {**_without(body, "candidates", "usageMetadata"), **first}
-        return [*self._take(first_candidate(body)), *self._count(body)]
+        self._body |= {**rest_of(body, "candidates", "usageMetadata"), **first}
+        candidate = first_candidate(body)
+        if candidate is not None:
+            yield from self._take(candidate)
+        if "usageMetadata" in body:  # each count stands for the whole reply so far
+            self._usage |= object_of(body, "usageMetadata")
+            yield Delta(usage=_read_usage(self._usage))
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
         if not self._candidate.get("finishReason"):
             return None
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
-        parts = [part if isinstance(part, Mapping) else part.join() for part in self._parts]
+        parts = [_join(*part) if isinstance(part, list) else part for part in self._parts]
         if self._content or parts:
             candidate["content"] = {**self._content, "parts": parts}
         usage = {"usageMetadata": self._usage} if self._usage else {}
         return {**self._body, "candidates": [candidate], **usage}
 
-    def _take(self, candidate: Mapping[str, Any] | None) -> list[Delta]:
+    def _take(self, candidate: Mapping[str, Any]) -> Iterator[Delta]:
         """Take what an event says of the candidate: what it adds to it, and what holds for all of it."""
-        if candidate is None:
-            return []
-        content = camel(object_of(candidate, "content", optional=True))
-        for name, tokens in camel(object_of(candidate, _LOGPROBS, optional=True)).items():
+        content = object_of(candidate, "content", optional=True)
+        for name, tokens in object_of(candidate, _LOGPROBS, optional=True).items():
             if is_list(tokens):
                 self._logprobs.setdefault(name, []).extend(tokens)
-        self._candidate |= _without(candidate, "content", _LOGPROBS)
-        self._content |= _without(content, "parts")
-        deltas: list[Delta] = []
+        self._candidate |= rest_of(candidate, "content", _LOGPROBS)
+        self._content |= rest_of(content, "parts")
         for place, part in enumerate(list_of(content, "parts", path="content")):
-            deltas += self._add(camel(part), first=place == 0)
-        return deltas
+            if "functionCall" in part:
+                yield from self._add_call(part)
+            elif "text" in part:
+                yield from self._add_text(part, first=place == 0)
+            else:
+                self._parts.append(part)
 
-    def _add(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
-        if "functionCall" in part:
-            return self._add_call(part, camel(object_of(part, "functionCall", optional=True)))
-        if "text" not in part:
-            self._parts.append(part)
-            return []
+    def _add_text(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
         text, thought = part["text"], bool(part.get("thought"))
         if not isinstance(text, str):
             raise InputError(f"expected a string, found {type(text).__name__}", path="content.parts.text")
-        last = self._parts[-1] if self._parts else None
-        if _without(part, "text", "thought"):
+        key = "thought" if thought else "text"
+        if rest_of(part, "text", "thought"):
             self._parts.append(part)
-        elif first and isinstance(last, _PartialText) and last.thought is thought:
-            last.pieces.append(text)
+        elif first and self._pieces and self._pieces[0] == key and self._parts[-1] is self._pieces:
+            self._pieces.append(text)
         else:
-            self._parts.append(_PartialText(text, thought=thought))
+            self._pieces = [key, text]
+            self._parts.append(self._pieces)
         if not text:
             return []
         return [Delta(reasoning=text) if thought else Delta(text)]
 
-    def _add_call(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> list[Delta]:
-        """Take a call, or a piece of one whose arguments are streamed; it is shown once it is whole."""
-        if self._open is not None:
-            if call.get("name"):
-                raise InputError("a call before the end of another", path="content.parts.functionCall")
-            self._open.add(call)
-        elif call.get("willContinue") or call.get("partialArgs"):
-            self._open = _PartialCall(part, call)
-            self._parts.append(self._open)
-        elif call:
-            self._parts.append(part)
-            return [self._show_call(call)]
-        if self._open is None or not self._open.ended:
+    def _add_call(self, part: Mapping[str, Any]) -> list[Delta]:
+        call = object_of(part, "functionCall")
+        if call.get("willContinue") or call.get("partialArgs"):
+            told = "it sends the arguments of a call in pieces; ask without streamFunctionCallArguments"
+            raise ModelRequestError(told, provider=GEMINI)
+        if not call:
             return []
-        whole, self._open = self._open.join(), None
-        return [self._show_call(whole["functionCall"])]
-
-    def _show_call(self, call: Mapping[str, Any]) -> Delta:
+        self._parts.append(part)
         place, self._calls = self._calls, self._calls + 1
-        return Delta(
-            call_index=place,
-            call_id=call.get("id") or mint(self._body.get("responseId") or "", place, call),
-            name=call.get("name") or "",
-            arguments=argument_json(call.get("args")),
-        )
-
-    def _count(self, body: Mapping[str, Any]) -> list[Delta]:
-        """Take the counts of tokens: each one stands for the whole reply so far."""
-        if "usageMetadata" not in body:
-            return []
-        self._usage |= camel(object_of(body, "usageMetadata", optional=True))
-        return [Delta(usage=_read_usage(self._usage))]
+        call_id = call.get("id") or mint(self._body.get("responseId") or "", place, call)
+        arguments = argument_json(call.get("args"))
+        return [Delta(call_index=place, call_id=call_id, name=call.get("name") or "", arguments=arguments)]
 
 
-class _PartialText:
-    """A text, or a thought, that is still being said."""
-
-    def __init__(self, text: str, *, thought: bool) -> None:
-        self.pieces, self.thought = [text], thought
-
-    def join(self) -> dict[str, Any]:
-        """Return the part that its pieces make."""
-        return {"text": "".join(self.pieces), **({"thought": True} if self.thought else {})}
-
-
-_Step = str | int
-
-
-class _PartialCall:
-    """A call whose arguments come piece by piece: each piece says by a path where in the arguments it belongs."""
-
-    def __init__(self, part: Mapping[str, Any], call: Mapping[str, Any]) -> None:
-        self._beside = _without(part, "functionCall")
-        self._call: dict[str, Any] = {}
-        self._values: dict[tuple[_Step, ...], Any] = {}
-        """What came under each path; of a text, the list of its pieces."""
-        self.ended = False
-        self.add(call)
-
-    def add(self, call: Mapping[str, Any]) -> None:
-        """Take the next piece; one that does not say that more will come is the last."""
-        for piece in list_of(call, "partialArgs", path="functionCall"):
-            self._put(camel(piece), is_null="nullValue" in piece or "null_value" in piece)
-        self._call |= _without(call, "partialArgs", "willContinue")
-        self.ended = not call.get("willContinue")
-
-    def join(self) -> dict[str, Any]:
-        """Return the part that its pieces make; if its end never came, its arguments are a text that is no JSON yet."""
-        nested: dict[str, Any] = {}
-        for steps, value in self._values.items():
-            holder: Any = nested
-            for step, following in pairwise(steps):
-                holder = _reach(holder, step, {} if isinstance(following, str) else [])
-            _reach(holder, steps[-1], "".join(value) if is_list(value) else value)
-        arguments: Any = nested | dict(object_of(self._call, "args", optional=True))
-        if not self.ended:
-            arguments = msgspec.json.encode(arguments).decode().removesuffix("}")
-        return {"functionCall": {**self._call, "args": arguments}, **self._beside}
-
-    def _put(self, piece: Mapping[str, Any], *, is_null: bool) -> None:
-        path = piece.get("jsonPath")
-        steps = _steps(path if isinstance(path, str) else "")
-        kind = next((kind for kind in _VALUES if kind in piece), "")
-        value = piece.get(kind)
-        if not kind and not is_null:
-            return
-        if kind and not isinstance(value, _VALUES[kind]):
-            raise InputError(f"a value of the type {type(value).__name__}", path=f"partialArgs.{kind}")
-        if not isinstance(value, str):
-            self._values[steps] = value
-        elif is_list(self._values.setdefault(steps, [])):
-            self._values[steps].append(value)
-        else:
-            self._values[steps] = [value]
-
-
-def _steps(path: str) -> tuple[_Step, ...]:
-    """Return the names and numbers that a path such as `$.ports[0].name` leads through."""
-    found = _STEP.findall(path) if _PATH.fullmatch(path) else []
-    if not 0 < len(found) <= _DEEPEST or found[0][1]:
-        raise InputError(f"a path that leads nowhere: {path[:80]!r}", path="partialArgs.jsonPath")
-    return tuple([int(number) if number else name or single or double for name, number, single, double in found])
-
-
-def _reach(holder: Any, step: _Step, value: Any) -> Any:
-    """Return what stands at `step` in `holder`; where nothing does, put `value` there."""
-    kind: Any = dict if isinstance(step, str) else list
-    if not isinstance(holder, kind):
-        raise InputError("a path through something else", path="partialArgs.jsonPath")
-    if isinstance(step, str):
-        return holder.setdefault(step, value)
-    if step > len(holder):
-        raise InputError("a path beyond the end of a list", path="partialArgs.jsonPath")
-    if step == len(holder):
-        holder.append(value)
-    return holder[step]
+def _join(key: str, *pieces: str) -> dict[str, Any]:
+    return {"text": "".join(pieces), **({"thought": True} if key == "thought" else {})}

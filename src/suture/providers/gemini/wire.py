@@ -120,7 +120,6 @@ class GeminiWire(BlockWire):
         return glance_at_turns(messages, start, demands, ("model", "parts"), _read_calls, _are_answered)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of the calls in contents that passed a glance."""
         said = [message["parts"] for message in iterate(messages, start, stop) if message["role"] == "model"]
         calls = [part["functionCall"] for parts in said for part in parts if "functionCall" in part]
         return [call["id"] for call in calls if call.get("id")]
@@ -162,7 +161,6 @@ class GeminiWire(BlockWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a content by itself."""
         return {"bad-response": self._with_structs, **super().mends}
 
     def _with_structs(self, message: Any, view: View) -> Any:
@@ -183,7 +181,6 @@ class GeminiWire(BlockWire):
         return bool(calls) and self.is_signed(calls[0])
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` carries a thought signature."""
         return bool(_either(block, "thoughtSignature"))
 
     def arguments_ok(self, call: Call) -> bool:
@@ -221,7 +218,6 @@ class GeminiWire(BlockWire):
         return _rewrite(block, "functionResponse", fields | given(response=response))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return an error response for the call of `piece`."""
         call = piece.call or Call("", "")
         response: dict[str, Any] = {"id": call.id} if call.id else {}
         return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}

@@ -1,28 +1,25 @@
 """OpenAI's Chat Completions: messages and requests, from and into native values."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
+    CHOICES,
+    MEDIA,
+    USER_MEDIA,
+    BlockWriter,
     custom_input,
     keep,
-    lose,
     merge_options,
     origin_of,
-    put_back,
+    read_choice,
     read_each,
-    report_address,
-    report_extension,
-    report_extras,
     rest_of,
-    tell_in_words,
     unknown,
-    unwrap,
     without_kind,
     write_tools,
 )
@@ -42,9 +39,7 @@ from suture.messages import (
     UserInputAudio,
     UserInputBlock,
     UserInputFile,
-    UserInputImage,
     UserInputText,
-    UserInputVideo,
 )
 from suture.providers.openai_chat.stream import (
     ARGUMENTS,
@@ -62,12 +57,11 @@ from suture.providers.openai_chat.stream import (
     read_message,
     read_url,
 )
-from suture.providers.openai_chat.wire import MEDIA_TYPES, write_media
+from suture.providers.openai_chat.wire import write_media
 from suture.wires.fields import is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
 
 _FUNCTION, _TOOL = "function", "tool"
-_CHOICES = frozenset(("auto", "none", "required"))
 _FORMAT, _SCHEMA, _NAME = "response_format", "json_schema", "answer"
 
 
@@ -100,25 +94,20 @@ def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
         return unknown(WIRE, part)
     texts = {name: held[name] for name in names if name in held}
     if kind == "file":
-        return _read_file(part, texts)
+        data, known = texts.get("file_data", ""), ["filename", "file_data"]
+        fields = read_url(data)
+        if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
+            fields["url"] = data if "://" in data else ""
+            known.remove("file_data")
+        return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, kind, known))
     if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
         return unknown(WIRE, part)
     extra = _keep_both(part, kind, names)
     if kind == "input_audio":
         form = "mpeg" if texts["format"] == "mp3" else texts["format"]
         return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
-    made: Any = UserInputImage if kind == "image_url" else UserInputVideo
+    made = USER_MEDIA[kind.removesuffix("_url")]
     return made(**{**texts, **read_url(texts["url"])}, extra=extra)
-
-
-def _read_file(part: Mapping[str, Any], texts: Mapping[str, str]) -> UserInputFile:
-    data, known = texts.get("file_data", ""), ["filename", "file_data"]
-    fields = read_url(data)
-    if "base64_data" not in fields:
-        # An address, or an id: what was said is kept, and said again.
-        fields["url"] = data if "://" in data else ""
-        known.remove("file_data")
-    return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, "file", known))
 
 
 def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
@@ -153,75 +142,10 @@ _READERS: Mapping[Any, Callable[[Mapping[str, Any]], AgenticMessage]] = {
 }
 
 
-# Parts of a content, written
-
-
-def _write_part(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return a block of a user message as a part; `None`, and reported, where there is nothing that says it."""
-    if isinstance(block, Opaque):
-        kept = unwrap(WIRE, block, losses, path)
-        if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
-            return kept
-        losses.add(Lost.BLOCK, "a call that is not the model's", path)
-        return None
-    if isinstance(block, UserInputText | AssistantGenText):
-        report_extension(block, (), losses, path)
-        return put_back(WIRE, {"type": "text", "text": block.text}, block.extra, losses, path)
-    return _write_media(block, losses, path) or _write_words(block, losses, path)
-
-
-def _write_media(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return media as a part; `None` where the format cannot hold them."""
-    made = write_media(block)
-    if made is None:
-        return None
-    report_address(block, losses, path)
-    if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
-        losses.add(Lost.DETAIL, f"type {block.mime_type}", path)
-    return put_back(WIRE, made, block.extra, losses, path)
-
-
-def _write_words(block: Any, losses: Losses, path: str) -> dict[str, Any] | None:
-    """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
-    if type(block) not in MEDIA_TYPES:
-        return lose(block, losses, path)
-    return {"type": "text", "text": tell_in_words(block, losses, path)}
-
-
 # Messages, written
 
 _Placed = Iterable[tuple[str, Any]]
 """Blocks of a message, each with the path to it."""
-
-
-def _write_message(message: AgenticMessage, losses: Losses, field: str) -> list[dict[str, Any]]:
-    """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
-    made: list[dict[str, Any]] = []
-    said: int | None = None
-    placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
-    for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
-        if are_results:
-            made += [_write_result(block, losses, path) for path, block in blocks]
-            continue
-        as_list = LISTED in map_of(message.extra, WIRE)
-        if message.role == "assistant":
-            item = _Reply(losses, field).write(blocks, as_list=as_list)
-            if placed and not item["content"] and len(item) == 2:
-                continue  # all that it said was lost
-        else:
-            item = _write_said(message.role, blocks, losses, as_list=as_list)
-        said = len(made) if said is None else said
-        made.append(item)
-    report_meta(message, losses)
-    extra, native = message.extra, map_of(message.extra, REST)
-    if said is None:
-        report_extras(extra, losses, "extra")
-        return made
-    if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
-        made[said] |= native
-        extra = {name: value for name, value in extra.items() if name != REST}
-    made[said] = put_back(WIRE, made[said], extra, losses)
-    return made
 
 
 def _is_result(block: Any) -> bool:
@@ -231,48 +155,75 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, FunctionToolResult | ToolSearchResult)
 
 
-def _write_result(block: Any, losses: Losses, path: str) -> dict[str, Any]:
-    if isinstance(block, Opaque):
-        return dict(block.data["value"])
-    kept = map_of(block.extra, WIRE)
-    if isinstance(block, ToolSearchResult):
-        losses.add(Lost.BLOCK, "that a result names tools; it is told as text", path)
-        content: Any = msgspec.json.encode(block.tools).decode()
-    else:
+class _Writer(BlockWriter):
+    """Writes what the user, the system and the tools say."""
+
+    wire = WIRE
+
+    def write_result(self, block: Any) -> dict[str, Any]:
+        if isinstance(block, Opaque):
+            return dict(block.data["value"])
+        kept, block = map_of(block.extra, WIRE), self.tell_found_tools(block)
         if block.is_error:
-            losses.add(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}", path)
-        parts = [_write_part(held, losses, f"{path}.content[{place}]") for place, held in enumerate(block.content)]
-        content = _join_parts(parts, as_list=LISTED in kept)
-    made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
-    if NAMED in kept:
-        made["name"] = block.name
-    return put_back(WIRE, made, without_kind(block.extra, "custom"), losses, path)
+            self.lose(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}")
+        content = _join_parts(self.write_each(block.content, "content"), as_list=LISTED in kept)
+        made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
+        if NAMED in kept:
+            made["name"] = block.name
+        return self.put_back(made, without_kind(block.extra, "custom"))
+
+    def write_said(self, role: str, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
+        """Return what the user or the system says in `blocks`; the system's is text."""
+        parts: list[dict[str, Any] | None] = []
+        for self.path, block in blocks:
+            if isinstance(block, Reasoning):
+                self.lose(Lost.REASONING, "a thought that is not the model's")
+            elif role == "system" and type(block) in MEDIA:
+                parts.append(self.write_words(block))
+            else:
+                parts.append(self.write_part(block))
+        return {"role": role, "content": _join_parts([part for part in parts if part is not None], as_list=as_list)}
+
+    def write_part(self, block: Any) -> dict[str, Any] | None:
+        """Return a block of a user message as a part; `None`, and reported, where there is nothing that says it."""
+        if isinstance(block, Opaque):
+            kept = self.unwrap(block)
+            if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
+                return kept
+            return self.lose(Lost.BLOCK, "a call that is not the model's")
+        if isinstance(block, UserInputText | AssistantGenText):
+            self.report_extension(block)
+            return self.put_back({"type": "text", "text": block.text}, block.extra)
+        return self.write_media(block) or self.write_words(block)
+
+    def write_media(self, block: Any) -> dict[str, Any] | None:
+        """Return media as a part; `None` where the format cannot hold them."""
+        made = write_media(block)
+        if made is None:
+            return None
+        self.report_media(block, has_detail=True)
+        if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
+            self.lose(Lost.DETAIL, f"type {block.mime_type}")
+        return self.put_back(made, block.extra)
+
+    def write_words(self, block: Any) -> dict[str, Any] | None:
+        """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
+        return {"type": "text", "text": self.tell_media(block)} if type(block) in MEDIA else self.lose_block(block)
+
+    writers: ClassVar = dict.fromkeys((UserInputText, Opaque, *MEDIA), write_part)
 
 
-def _write_said(role: str, blocks: _Placed, losses: Losses, *, as_list: bool) -> dict[str, Any]:
-    """Return what the user or the system says in `blocks`; the system's is text."""
-    parts: list[dict[str, Any] | None] = []
-    for path, block in blocks:
-        if isinstance(block, Reasoning):
-            losses.add(Lost.REASONING, "a thought that is not the model's", path)
-        elif role == "system" and type(block) in MEDIA_TYPES:
-            parts.append(_write_words(block, losses, path))
-        else:
-            parts.append(_write_part(block, losses, path))
-    return {"role": role, "content": _join_parts(parts, as_list=as_list)}
-
-
-def _join_parts(parts: Sequence[dict[str, Any] | None], *, as_list: bool) -> str | list[dict[str, Any]]:
+def _join_parts(parts: list[dict[str, Any]], *, as_list: bool) -> str | list[dict[str, Any]]:
     """Return the content that `parts` make: one text, if they are texts and need not be a list."""
-    made = [part for part in parts if part is not None]
-    return made if as_list or not only_texts(made) else "\n".join([part["text"] for part in made])
+    return parts if as_list or not only_texts(parts) else "\n".join([part["text"] for part in parts])
 
 
-class _Reply:
+class _Reply(_Writer):
     """An assistant message while it is written, block by block."""
 
     def __init__(self, losses: Losses, field: str) -> None:
-        self.losses, self.field = losses, field
+        super().__init__(losses)
+        self.field = field
         self.parts: list[tuple[str, dict[str, Any]]] = []
         """The parts of the content, each with what stands before it should all be one text."""
         self.thoughts: dict[str, list[str]] = {}
@@ -282,16 +233,12 @@ class _Reply:
     def write(self, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
         """Return the message that `blocks` make; a text right behind another goes on with it."""
         last: Any = None
-        for path, block in blocks:
-            writer = _WRITERS.get(type(block))
-            part = writer(self, block, path) if writer else _write_words(block, self.losses, path)
+        for self.path, block in blocks:
+            part = self.writers.get(type(block), _Writer.write_words)(self, block)
             if part is not None:
                 goes_on = isinstance(block, AssistantGenText) and isinstance(last, AssistantGenText)
                 self.parts.append(("" if goes_on else "\n", part))
             last = block
-        return self._finish(as_list=as_list)
-
-    def _finish(self, *, as_list: bool) -> dict[str, Any]:
         refusals = [pair for pair in self.parts if pair[1].get("type") == "refusal"]
         if len(refusals) == 1 and len(refusals[0][1]) == 2 and isinstance(refusals[0][1].get("refusal"), str):
             self.parts.remove(refusals[0])
@@ -306,52 +253,50 @@ class _Reply:
         made |= self.fields
         return {**made, "tool_calls": self.calls} if self.calls else made
 
-    def text(self, block: Any, path: str) -> dict[str, Any]:
-        report_extension(block, ("refusal",), self.losses, path)
+    def _write_text(self, block: Any) -> dict[str, Any]:
+        self.report_extension(block, "refusal")
         kind = "refusal" if getattr(block, "extension", {}).get("refusal") else "text"
-        return put_back(WIRE, {"type": kind, kind: block.text}, block.extra, self.losses, path)
+        return self.put_back({"type": kind, kind: block.text}, block.extra)
 
-    def thought(self, block: Reasoning, path: str) -> dict[str, Any] | None:
+    def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
         """Write a thought where it came from; a server that demands one is told any."""
-        mine = origin_of(block) == WIRE
-        if not mine and not (self.field and block.text):
-            self.losses.add(Lost.REASONING, "a thought that was not made here", path)
-            return None
-        extension: Mapping[str, Any] = block.extension if mine else {}
-        if mine:
-            report_extension(block, ("field", "details"), self.losses, path)
+        extension: Mapping[str, Any] = {}
+        if origin_of(block) == WIRE:
+            extension = block.extension
+            self.report_extension(block, "field", "details")
+        elif not (self.field and block.text):
+            return self.lose(Lost.REASONING, "a thought that was not made here")
         name, details = self.field or extension.get("field", THOUGHT), extension.get("details", ())
         if name == "thinking":
-            part = {"type": name, name: [{"type": "text", "text": block.text}]}
-            return put_back(WIRE, part, block.extra, self.losses, path)
-        report_extras(block.extra, self.losses, path)
+            return self.put_back({"type": name, name: [{"type": "text", "text": block.text}]}, block.extra)
+        self.report_extras(block.extra)
         if details and not self.field:
             self.fields[DETAILS] = [*self.fields.get(DETAILS, ()), *details]
         elif details or block.signature:
-            self.losses.add(Lost.FIELD, "the signature of a thought", path)
+            self.lose(Lost.FIELD, "the signature of a thought")
         if name != DETAILS and block.text:
             self.thoughts.setdefault(name, []).append(block.text)
         return None
 
-    def sound(self, block: AssistantGenAudio, path: str) -> dict[str, Any] | None:
+    def _write_sound(self, block: AssistantGenAudio) -> dict[str, Any] | None:
         """Write a sound by its id; what it says, where it has none."""
         kept = map_of(block.extra, WIRE)
         if "id" in kept and "audio" not in self.fields:
             self.fields["audio"] = {"id": kept["id"]}
             return None
         told = {**block.extra, WIRE: {**kept, "transcript": None}} if kept else block.extra
-        words = tell_in_words(replace(block, extra=told), self.losses, path)
+        words = self.tell_media(replace(block, extra=told))
         return {"type": "text", "text": kept.get("transcript") or words}
 
-    def image(self, block: AssistantGenImage, path: str) -> dict[str, Any] | None:
+    def _write_image(self, block: AssistantGenImage) -> dict[str, Any] | None:
         """Write an image beside the text if it came so; another's is told in words."""
-        made = _write_media(block, self.losses, path) if WIRE in block.extra else None
+        made = self.write_media(block) if WIRE in block.extra else None
         if made is None:
-            return _write_words(block, self.losses, path)
+            return self.write_words(block)
         self.fields["images"] = [*self.fields.get("images", ()), made]
         return None
 
-    def call(self, block: FunctionToolCall, path: str) -> None:
+    def _write_call(self, block: FunctionToolCall) -> None:
         """Write a call, of a function or of a custom tool."""
         given = custom_input(block)
         kind = "function" if given is None else "custom"
@@ -360,27 +305,25 @@ class _Reply:
         if given is not None:  # what says that it is of a custom tool has been used
             theirs = map_of(extra, "openai-responses")
             extra = {**without_kind(extra, kind), **({"openai-responses": {**theirs, "type": None}} if theirs else {})}
-        self.calls.append(put_back(WIRE, made, extra, self.losses, path))
+        self.calls.append(self.put_back(made, extra))
 
-    def unknown(self, block: Opaque, path: str) -> dict[str, Any] | None:
+    def _write_unknown(self, block: Opaque) -> dict[str, Any] | None:
         """Write what was kept whole, where it stood: among the calls, beside them, or among the parts."""
-        kept = unwrap(WIRE, block, self.losses, path)
+        kept = self.unwrap(block)
         if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
             return kept
         self.calls += [kept[CALL]] if CALL in kept else []
         self.fields |= kept if OLD_CALL in kept else {}
         return None
 
-
-_WRITERS: Mapping[Any, Callable[[_Reply, Any, str], dict[str, Any] | None]] = {
-    AssistantGenText: _Reply.text,
-    UserInputText: _Reply.text,
-    Reasoning: _Reply.thought,
-    AssistantGenAudio: _Reply.sound,
-    AssistantGenImage: _Reply.image,
-    FunctionToolCall: _Reply.call,
-    Opaque: _Reply.unknown,
-}
+    writers: ClassVar = {
+        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        Reasoning: _write_thought,
+        AssistantGenAudio: _write_sound,
+        AssistantGenImage: _write_image,
+        FunctionToolCall: _write_call,
+        Opaque: _write_unknown,
+    }
 
 
 # Messages and requests
@@ -411,7 +354,33 @@ class OpenAIChatCodec(Codec):
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
-        return _write_message(message, losses, self.field)
+        made: list[dict[str, Any]] = []
+        said: int | None = None
+        writer, as_list = _Writer(losses), LISTED in map_of(message.extra, WIRE)
+        placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
+        for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
+            if are_results:
+                for writer.path, block in blocks:
+                    made.append(writer.write_result(block))
+                continue
+            if message.role == "assistant":
+                item = _Reply(losses, self.field).write(blocks, as_list=as_list)
+                if placed and not item["content"] and len(item) == 2:
+                    continue  # all that it said was lost
+            else:
+                item = writer.write_said(message.role, blocks, as_list=as_list)
+            said = len(made) if said is None else said
+            made.append(item)
+        report_meta(message, losses)
+        writer.path, extra, native = "", message.extra, map_of(message.extra, REST)
+        if said is None:
+            writer.report_extras(extra, "extra")
+            return made
+        if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
+            made[said] |= native
+            extra = {name: value for name, value in extra.items() if name != REST}
+        made[said] = writer.put_back(made[said], extra)
+        return made
 
     def read_message(self, item: Any) -> AgenticMessage:
         role = item.get("role") if is_map(item) else None
@@ -431,13 +400,11 @@ class OpenAIChatCodec(Codec):
         return [{"role": "system", "content": instruction}] if instruction else []
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        """Return the tools and the options, under the names that they have here."""
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
         body: dict[str, Any] = {"tools": tools} if tools else {}
         options = dict(request.options)
-        choice = options.get("tool_choice")
-        if isinstance(choice, str) and choice not in _CHOICES:
-            options["tool_choice"] = {"type": _FUNCTION, _FUNCTION: {"name": choice}}
+        if isinstance(options.get("tool_choice"), str):
+            options["tool_choice"] = _write_choice(options["tool_choice"])
         schema = options.pop("output_schema", None)
         if schema is not None:
             said = map_of(options, _FORMAT)
@@ -454,8 +421,10 @@ class OpenAIChatCodec(Codec):
         return Request(messages, "", tuple(tools), options)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; of several choices, the first."""
         return read_body(body)
+
+
+# Tools and options
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
@@ -489,15 +458,17 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
     return ToolInfo(function["name"], function.get("description") or "", parameters, extra=extra)
 
 
+def _write_choice(choice: str) -> str | dict[str, Any]:
+    return choice if choice in CHOICES else {"type": _FUNCTION, _FUNCTION: {"name": choice}}
+
+
 def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     choice = map_of(options, "tool_choice")
-    function = map_of(choice, _FUNCTION)
-    if set(choice) == {"type", _FUNCTION} and set(function) == {"name"}:
-        name = function["name"]
-        if isinstance(name, str) and name not in _CHOICES:
-            options["tool_choice"] = name
+    name = read_choice(choice, map_of(choice, _FUNCTION).get("name"), _write_choice)
+    options |= {} if name is None else {"tool_choice": name}
     form = map_of(options, _FORMAT)
     asked = map_of(form, _SCHEMA)
     if form.get("type") == _SCHEMA and is_map(asked.get("schema")):

@@ -1,15 +1,14 @@
 """Streams of Chat Completions; what replies say of themselves, and the errors that a server reports in them."""
 
 from binascii import Error, a2b_base64, b2a_base64
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.contents import keep, rest_of, unknown
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.replies import StreamReader, failure_kind, read_logprobs
 from suture.errors import InputError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
@@ -19,11 +18,11 @@ from suture.messages import (
     ContentBlock,
     Delta,
     FunctionToolCall,
-    LogProb,
     Reasoning,
     ResponseMeta,
     TokenUsage,
 )
+from suture.providers.openai_chat.wire import detail_text
 from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, map_of, object_of, text_of
 from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
@@ -50,10 +49,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 _OF_CHUNK = ("object", "choices", "usage", "obfuscation", "error")
 _OF_CHOICE = ("index", "delta", "finish_reason", "logprobs", "error")
-_OF_DELTA = ("role", "content", "refusal", "tool_calls", "audio", DETAILS, OLD_CALL, *THOUGHTS)
-_OF_CALL = ("index", "id", "type", *ARGUMENTS)
-_OF_SOUND = ("data", "transcript")
-_OF_DETAIL = ("text", "summary", "data")
+_OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
 
 
 # Errors
@@ -87,12 +83,6 @@ def only_texts(parts: Sequence[Any]) -> bool:
         is_map(part) and len(part) == 2 and part.get("type") == "text" and isinstance(part.get("text"), str)
         for part in parts
     )
-
-
-def detail_text(detail: Mapping[str, Any]) -> str:
-    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
-    text = detail.get("text") or detail.get("summary")
-    return text if isinstance(text, str) else ""
 
 
 def read_message(item: Mapping[str, Any]) -> AgenticMessage:
@@ -193,16 +183,6 @@ def keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> d
     return {WIRE: rest} if rest else {}
 
 
-def _annotate(blocks: Sequence[ContentBlock], rest: dict[str, Any]) -> tuple[ContentBlock, ...]:
-    """Return the blocks with the annotations of the text on it, where there is one text."""
-    texts = [block for block in blocks if isinstance(block, AssistantGenText) and not block.extension]
-    notes = rest.get("annotations")
-    if len(texts) != 1 or not is_list(notes) or not notes:
-        return tuple(blocks)
-    text = replace(texts[0], extension={"annotations": list(rest.pop("annotations"))})
-    return tuple([text if block is texts[0] else block for block in blocks])
-
-
 def read_body(body: Mapping[str, Any]) -> AgenticMessage:
     """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
     _raise_error(body)
@@ -214,7 +194,11 @@ def read_body(body: Mapping[str, Any]) -> AgenticMessage:
     rest = map_of(read.extra, WIRE)
     sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
     beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
-    blocks = _annotate(read.content_blocks, beside)
+    blocks, notes = read.content_blocks, beside.get("annotations")
+    texts = [block for block in blocks if isinstance(block, AssistantGenText) and not block.extension]
+    if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
+        text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
+        blocks = tuple([text if block is texts[0] else block for block in blocks])
     meta = _read_meta(body, choice, beside)
     return AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
 
@@ -227,7 +211,8 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
     extension: dict[str, Any] = {name: body[name] for name in ("id", "model") if body.get(name)}
     if reason != word:
         extension["finish_reason"] = word
-    logprobs = _read_logprobs(choice.get("logprobs"))
+    likely = map_of(choice, "logprobs")  # those of a refusal have no place
+    logprobs = read_logprobs(likely["content"]) if rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
     usage: Any = body.get("usage")
     # One server tells what a reply cost in a field of its own.
@@ -266,20 +251,10 @@ def _count(holder: Mapping[str, Any], name: str) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def _read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
-    """Return how likely the tokens were; `None` where that is told in another form, or of a refusal too."""
-    if not is_map(found) or rest_of(found).keys() != {"content"}:
-        return None
-    try:
-        return msgspec.convert(found["content"], tuple[LogProb, ...])
-    except msgspec.ValidationError:
-        return None
-
-
 # Streams
 
 
-class ChatReader(FoldingReader):
+class ChatReader(StreamReader):
     """Folds chunks into the body of a plain response. Nothing is joined before the end.
 
     >>> from suture.codecs import get_codec
@@ -290,16 +265,11 @@ class ChatReader(FoldingReader):
     (AssistantGenText(text='hi'),)
     """
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        super().__init__(provider, read)
-        self._head: dict[str, Any] = {}
-        self._choice: dict[str, Any] = {}
-        self._message: dict[str, Any] = {}
-        self._texts: dict[str, list[str]] = {}
-        self._old_call: dict[str, list[str]] = {}
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
+        self._head, self._choice, self._audio = _Pieces(), _Pieces(), _Pieces("data", "transcript")
+        self._message, self._old_call = _Pieces(*THOUGHTS, "refusal"), _Pieces("name", "arguments")
         self._logprobs: dict[str, list[Any]] = {}
-        self._audio: dict[str, Any] = {}
-        self._audio_texts: dict[str, list[str]] = {}
         self._content, self._calls, self._details = _Content(), _Calls(), _Details()
         self._usage: Any = None
         self._reason = ""
@@ -309,117 +279,111 @@ class ChatReader(FoldingReader):
         """Return the body that the chunks make; `None` where none said why the reply ended."""
         if not self._reason:
             return None
-        choice = {**self._choice, "index": 0, "message": self._join(), "finish_reason": self._reason}
+        message: dict[str, Any] = {**self._message.join(), "role": "assistant", "content": self._content.join()}
+        audio = {name: value for name, value in self._audio.join().items() if value != ""}
+        found = {
+            DETAILS: [detail.join() for detail in self._details.all],
+            "audio": audio | _join_sound(self._audio.texts.get("data", ())),
+            OLD_CALL: self._old_call.join(),
+            "tool_calls": [call.join() for call in self._calls.all],
+        }
+        message |= {name: value for name, value in found.items() if value}
+        choice = {**self._choice.join(), "index": 0, "message": message, "finish_reason": self._reason}
         if self._logprobs:
             choice["logprobs"] = self._logprobs
-        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
+        return {**self._head.join(), "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
-    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one chunk, and return what it adds."""
+    def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         _raise_error(event)
-        _merge(self._head, event, _OF_CHUNK)
-        deltas: list[Delta] = []
+        self._head.add(rest_of(event, *_OF_CHUNK))
         for place, choice in enumerate(list_of(event, "choices")):
             index = choice.get("index")
             if index == 0 or (index is None and place == 0):
-                deltas += self._add_choice(choice)
+                yield from self._add_choice(choice)
         usage = event.get("usage")
         if usage is not None:
-            deltas.append(Delta(usage=_read_usage(usage)))
+            yield Delta(usage=_read_usage(usage))
             self._usage = usage
-        return deltas
 
     def _add_choice(self, choice: Mapping[str, Any]) -> list[Delta]:
         _raise_error(choice)
-        _merge(self._choice, choice, _OF_CHOICE)
+        self._choice.add(rest_of(choice, *_OF_CHOICE))
         self._reason = text_of(choice, "finish_reason") or self._reason
         logprobs = object_of(choice, "logprobs", optional=True)
         for name in rest_of(logprobs):
             self._logprobs.setdefault(name, []).extend(list_of(logprobs, name))
         delta = object_of(choice, "delta", optional=True)
-        _merge(self._message, delta, _OF_DELTA, grow=True)
-        audio, old_call = object_of(delta, "audio", optional=True), object_of(delta, OLD_CALL, optional=True)
-        _merge(self._audio, audio, _OF_SOUND)
-        for name in _OF_SOUND:
-            _add_text(self._audio_texts, audio, name)
-        for name in old_call:
-            self._old_call.setdefault(name, []).append(text_of(old_call, name))
-        deltas = [*self._add_thought(delta), *self._content.add(delta)]
-        if refusal := _add_text(self._texts, delta, "refusal"):
-            deltas.append(Delta(refusal))
+        self._message.add(rest_of(delta, *_OF_DELTA), grow=True)
+        self._audio.add(object_of(delta, "audio", optional=True))
+        self._old_call.add(object_of(delta, OLD_CALL, optional=True))
+        details = list_of(delta, DETAILS)
+        self._details.add(details)
+        said = {name: text_of(delta, name) for name in THOUGHTS}
+        said[DETAILS] = "".join(map(detail_text, details))
+        # Of several fields that say what was thought, the first to come is shown.
+        self._thought_field = self._thought_field or next((name for name, text in said.items() if text), "")
+        shown, refusal = said.get(self._thought_field, ""), text_of(delta, "refusal")
+        deltas = [Delta(reasoning=shown)] if shown else []
+        deltas += self._content.add(delta)
+        deltas += [Delta(refusal)] if refusal else []
         return [*deltas, *self._calls.add(list_of(delta, "tool_calls"))]
 
-    def _add_thought(self, delta: Mapping[str, Any]) -> list[Delta]:
-        """Add what was thought; of several fields that say it, the first to come is shown."""
-        said = {name: _add_text(self._texts, delta, name) for name in THOUGHTS}
-        details = list_of(delta, DETAILS)
-        if details:
-            self._details.add(details)
-            said[DETAILS] = "".join(map(detail_text, details))
-        self._thought_field = self._thought_field or next((name for name, text in said.items() if text), "")
-        shown = said.get(self._thought_field, "")
-        return [Delta(reasoning=shown)] if shown else []
 
-    def _join(self) -> dict[str, Any]:
-        message: dict[str, Any] = {**self._message, "role": "assistant", "content": self._content.join()}
-        message |= _join_texts(self._texts)
-        found = {
-            DETAILS: self._details.join(),
-            "audio": {**self._audio, **_join_sound(self._audio_texts)},
-            OLD_CALL: _join_texts(self._old_call),
-            "tool_calls": self._calls.join(),
-        }
-        return message | {name: value for name, value in found.items() if value}
+class _Pieces:
+    """An object that comes in pieces: its `growing` texts go on, objects are merged, of all else the last counts."""
 
+    def __init__(self, *growing: str) -> None:
+        self.texts: dict[str, list[str]] = {}
+        self.fields: dict[str, Any] = {}
+        self._growing = growing
 
-def _add_text(texts: dict[str, list[str]], holder: Mapping[str, Any], name: str) -> str:
-    text = text_of(holder, name)
-    if text:
-        texts.setdefault(name, []).append(text)
-    return text
+    def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
+        """Take the next piece; lists `grow` where each piece brings more of them."""
+        for name, value in rest_of(new).items():
+            before: Any = self.fields.get(name)
+            if name in self._growing:
+                self.texts.setdefault(name, []).append(text_of(new, name))
+            elif grow and before.__class__ is list and is_list(value):
+                before.extend(value)
+            elif before.__class__ is dict and is_map(value):
+                before.update(value)
+            else:
+                self.fields[name] = list(value) if is_list(value) else dict(value) if is_map(value) else value
+
+    def join(self) -> dict[str, Any]:
+        return self.fields | {name: "".join(texts) for name, texts in self.texts.items()}
 
 
-def _join_texts(pieces: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    return {name: "".join(texts) for name, texts in pieces.items()}
-
-
-def _join_sound(pieces: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the data of a sound and what is said in it; some servers encode each piece of the data alone."""
-    texts, data = _join_texts(pieces), pieces.get("data", ())
+def _join_sound(data: Sequence[str]) -> dict[str, str]:
+    """Return the data of a sound, where a server has encoded each piece of it alone."""
     if any(piece.endswith("=") for piece in data[:-1]):
         with suppress(Error, ValueError):
-            texts["data"] = b2a_base64(b"".join(map(a2b_base64, data)), newline=False).decode()
-    return texts
+            return {"data": b2a_base64(b"".join(map(a2b_base64, data)), newline=False).decode()}
+    return {}
 
 
-def _merge(held: dict[str, Any], new: Mapping[str, Any], known: Collection[str], *, grow: bool = False) -> None:
-    """Put the fields of `new` that are not `known` into `held`: objects are merged, of all else the last counts.
-
-    Lists `grow` where each chunk brings more of them.
-    """
-    for name, value in rest_of(new, *known).items():
-        before: Any = held.get(name)
-        if grow and before.__class__ is list and is_list(value):
-            before.extend(value)
-        elif before.__class__ is dict and is_map(value):
-            before.update(value)
-        else:
-            held[name] = list(value) if is_list(value) else dict(value) if is_map(value) else value
-
-
-class _Detail(NamedTuple):
+class _Detail(_Pieces):
     """One of the details of a thought, and the chunk in which it began."""
 
-    chunk: int
-    fields: dict[str, Any]
-    texts: dict[str, list[str]]
+    def __init__(self, chunk: int) -> None:
+        super().__init__()
+        self.chunk = chunk
+
+    def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
+        """Take the next piece; a null is kept until something comes, since a detail is sent back whole."""
+        del grow
+        for name, value in new.items():
+            if name in ("text", "summary", "data") and isinstance(value, str):
+                self.texts.setdefault(name, []).append(value)
+            elif value is not None or name not in self.fields:
+                self.fields[name] = value
 
 
 class _Details:
     """The details of a thought, signed or encrypted: each is sent back whole, or it is refused."""
 
     def __init__(self) -> None:
-        self._all: list[_Detail] = []
+        self.all: list[_Detail] = []
         self._by_place: dict[tuple[str, str], _Detail] = {}
         self._chunk = 0
 
@@ -430,23 +394,16 @@ class _Details:
             place = repr(detail.get("type")), repr(detail.get("index"))
             held = self._by_place.get(place)
             if held is None or not self._goes_on(held, detail):
-                held = self._by_place[place] = _Detail(self._chunk, {}, {})
-                self._all.append(held)
-            for name, value in detail.items():
-                if name in _OF_DETAIL and isinstance(value, str):
-                    held.texts.setdefault(name, []).append(value)
-                elif value is not None or name not in held.fields:
-                    held.fields[name] = value
+                held = self._by_place[place] = _Detail(self._chunk)
+                self.all.append(held)
+            held.add(detail)
 
     def _goes_on(self, held: _Detail, detail: Mapping[str, Any]) -> bool:
         """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
-        if detail.get("index") is None and (held is not self._all[-1] or held.fields.get("signature")):
+        if detail.get("index") is None and (held is not self.all[-1] or held.fields.get("signature")):
             return False  # without an index, it can only be the last one, and a signature ends that
         mine, other = held.fields.get("id"), detail.get("id")
         return held.chunk < self._chunk and (mine == other or mine is None or other is None)
-
-    def join(self) -> list[dict[str, Any]]:
-        return [{**detail.fields, **_join_texts(detail.texts)} for detail in self._all]
 
 
 class _Content:
@@ -508,8 +465,7 @@ class _Call:
         self.named = 0
         """The chunk that its name came in."""
         self.arguments: list[str] = []
-        self.rest: dict[str, Any] = {}
-        self.inner: dict[str, Any] = {}
+        self.rest, self.inner = _Pieces(), _Pieces()
 
     def is_other(self, name: str) -> bool:
         """Tell whether a piece with `name` is of another call."""
@@ -517,9 +473,9 @@ class _Call:
 
     def join(self) -> dict[str, Any]:
         kind = self.kind or "function"
-        made: dict[str, Any] = {"id": self.id, "type": kind, **self.rest}
+        made: dict[str, Any] = {"id": self.id, "type": kind, **self.rest.join()}
         if kind in ARGUMENTS:
-            made[kind] = {"name": self.name, ARGUMENTS[kind]: "".join(self.arguments), **self.inner}
+            made[kind] = {"name": self.name, ARGUMENTS[kind]: "".join(self.arguments), **self.inner.join()}
         return made
 
 
@@ -532,7 +488,7 @@ class _Calls:
     """
 
     def __init__(self) -> None:
-        self._all: list[_Call] = []
+        self.all: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._last: _Call | None = None
@@ -542,9 +498,6 @@ class _Calls:
         """Return what the pieces in one chunk add."""
         self._chunk += 1
         return [delta for piece in pieces for delta in self._add(piece)]
-
-    def join(self) -> list[dict[str, Any]]:
-        return [call.join() for call in self._all]
 
     def _add(self, piece: Mapping[str, Any]) -> list[Delta]:
         kind, call_id = text_of(piece, "type"), text_of(piece, "id")
@@ -557,8 +510,8 @@ class _Calls:
         call = self._last = self._find(index, call_id, name, bare=bare)
         call.kind = call.kind or kind or ("custom" if field == "custom" else "")
         call.arguments.append(arguments)
-        _merge(call.rest, piece, _OF_CALL)
-        _merge(call.inner, held, ("name", ARGUMENTS[field]))
+        call.rest.add(rest_of(piece, "index", "id", "type", *ARGUMENTS))
+        call.inner.add(rest_of(held, "name", ARGUMENTS[field]))
         new_name = "" if call.name else name
         call.id, call.name = call.id or call_id, call.name or name
         if new_name:
@@ -574,7 +527,11 @@ class _Calls:
     def _find(self, index: int | None, call_id: str, name: str, *, bare: bool) -> _Call:
         """Return the call that a piece with these marks belongs to; begin one where it is the first of it."""
         if index is None:
-            known = self._find_by_order(call_id, name)
+            known, last = self._by_id.get(call_id), self._last
+            if known is None:
+                known = None if last is None or (call_id and last.id) or (name and last.name) else last
+            elif (name and known.named == self._chunk) or known.is_other(name):
+                known = None
         elif bare and index not in self._by_index:
             known = self._last  # some servers begin a call under the index of another, and go on under its own
         else:
@@ -584,14 +541,8 @@ class _Calls:
         if known is None:
             if index is None and not call_id and not name:
                 raise InputError("a piece of a call that was never begun", path="tool_calls")
-            known = _Call(len(self._all))
-            self._all.append(known)
+            known = _Call(len(self.all))
+            self.all.append(known)
         if index is not None:
             self._by_index[index] = known
         return known
-
-    def _find_by_order(self, call_id: str, name: str) -> _Call | None:
-        known, last = self._by_id.get(call_id), self._last
-        if known is not None:
-            return None if (name and known.named == self._chunk) or known.is_other(name) else known
-        return None if last is None or (call_id and last.id) or (name and last.name) else last

@@ -132,6 +132,12 @@ def write_media(media: Any) -> dict[str, Any] | None:
     return None if fields is None else {"type": kind, kind: fields}
 
 
+def detail_text(detail: Any) -> str:
+    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
+    text = get(detail, "text") or get(detail, "summary")
+    return text if isinstance(text, str) else ""
+
+
 class OpenAIChatWire(ItemWire, ChatWire):
     """Messages as Chat Completions takes and returns them.
 
@@ -148,7 +154,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         if demands.problems & _CAUTIOUS:
             return start
         place, rest = start, iterate(messages, start, demands.stop)
@@ -199,7 +204,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of the calls in messages that passed a glance."""
         made = [message["tool_calls"] for message in iterate(messages, start, stop) if message.get("tool_calls")]
         return [call["id"] for calls in made for call in calls]
 
@@ -223,7 +227,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return True if kinds - {"text"} else None
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`."""
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message is among messages of another type")
@@ -238,17 +241,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
             if index is not None:
                 check_value(parts, index, "content")
         if role == "tool":
-            return View(
-                "tool",
-                (),
-                (Result(text_of(message, "tool_call_id", index), text_of(message, "name", index), content),),
-            )
+            call_id = text_of(message, "tool_call_id", index)
+            return View("tool", (), (Result(call_id, text_of(message, "name", index), content),))
         if role == "function":
             return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
-        return View(role, calls, empty=not calls and says_nothing(content) and not _speaks(message))
+        speaks = any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
+        return View(role, calls, empty=not calls and not speaks and says_nothing(content))
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
@@ -259,15 +260,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return _OLD if thing.kind == _OLD else ""
 
     def has_id(self, call: Call) -> bool:
-        """Tell whether the call carries an id: the older form has none."""
         return call.kind != _OLD
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what `message` says beside its calls, and beside the result that it may be."""
         role = _ROLES[word(message, "role") or ""]
         if role == "assistant":
+            details = get(message, "reasoning_details")
+            texts = [detail_text(detail) for detail in details] if is_list(details) else []
             thought = get(message, "reasoning_content") or get(message, "reasoning")
-            telling.say(thought or _detailed_thought(message))
+            telling.say(thought or "\n".join(filter(None, texts)))
         if role != "tool":
             self.tell_content(get(message, "content"), telling)
         if role == "assistant":
@@ -278,16 +279,13 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 telling.say(get(sound, "transcript"))
 
     def kind(self, block: Any) -> str:
-        """Return what a part is: text, media or other."""
         return _KINDS.get(word(block, "type") or "", OTHER)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a text or of a refusal."""
         return get(block, "refusal" if word(block, "type") == "refusal" else "text")
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself."""
         return {
             "developer-role": _as_system,
             "no-content": _with_content,
@@ -296,7 +294,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         }
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        """Return `message` with these calls and results changed."""
         if calls:
             made = get(message, "tool_calls") or ()
             changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
@@ -312,18 +309,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return message
 
     def placeholder(self, piece: Piece) -> Any:
-        """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
         if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": piece.text}
         return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
 
     def speak(self, role: str, text: str) -> Any:
-        """Return a new message that says `text`."""
         return {"role": role, "content": text}
 
     def without_thinking(self, message: Any) -> Any | None:
-        """Return `message` without its reasoning; `None` if nothing is left."""
         if word(message, "role") != "assistant" or not any(get(message, field) is not None for field in _THOUGHTS):
             return message
         for field in _THOUGHTS:
@@ -331,22 +325,18 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return None if self.view(message).empty else message
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` with `text` as its content, and its media."""
         content = get(message, "content")
         media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
         return put(message, content=[{"type": "text", "text": text}, *media] if media else text)
 
     def as_role(self, message: Any, role: str) -> Any:
-        """Return `message` as one of `role`."""
         return put(message, role=role)
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        """Return a user message that shows media, each behind a text that says where they come from."""
         parts = [part for text, shown in media for part in ({"type": "text", "text": text}, *shown)]
         return {"role": "user", "content": parts}
 
     def fill(self, message: Any, field: str) -> Any:
-        """Return `message` with the text `field` present."""
         return message if get(message, field) is not None else put(message, **{field: ""})
 
     # What an agent needs
@@ -376,7 +366,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return message | given(reasoning_content=thought or None, tool_calls=calls or None)
 
     def deltas(self, message: Any) -> list[Delta]:
-        """Return the pieces of an assistant message."""
         view = self.view(message)
         self.wants_assistant(view.role)
         thought, text = text_of(message, "reasoning_content"), self.text(message)
@@ -388,7 +377,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return pieces
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Tell whether the model wrote `message`."""
         del index
         return word(message, "role") == "assistant"
 
@@ -414,13 +402,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return plain(message)
 
     def load(self, value: Any) -> dict[str, Any]:
-        """Return the message that `dump` made `value` of."""
         if not isinstance(value, dict):
             raise self.fault(None, "", f"expected a message, found {type(value).__name__}")
         return value  # pyright: ignore[reportUnknownVariableType]
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        """Return the calls of `message`."""
         return self._calls(message, None) if word(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
@@ -516,18 +502,6 @@ def _without_empty_calls(message: Any, view: View) -> Any:
 def _without_custom_calls(message: Any, view: View) -> Any:
     """Return nothing for a message that calls a custom tool: such a call cannot be put in another form."""
     return None if any(call.kind == _CUSTOM for call in view.calls) else message
-
-
-def _speaks(message: Any) -> bool:
-    """Tell whether an assistant message without calls and text says something in another way."""
-    return any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
-
-
-def _detailed_thought(message: Any) -> Any:
-    """Return what the model thought where only the details say so; what is encrypted says nothing."""
-    details = get(message, "reasoning_details")
-    texts = [get(detail, "text") or get(detail, "summary") for detail in details] if is_list(details) else []
-    return "\n".join([text for text in texts if isinstance(text, str)])
 
 
 WIRE = OpenAIChatWire()

@@ -1,28 +1,65 @@
 """OpenAI's Responses API: a flat list of items."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
-from suture.codecs.contents import merge_options, write_tools
-from suture.errors import InputError
-from suture.messages import AgenticMessage, MCPToolResult, ServerToolResult, ToolInfo
-from suture.providers.openai_responses.items import KNOWN_BY_ID, WITHOUT_ID, is_item, put_result, read_items, write_item
-from suture.providers.openai_responses.parts import (
-    ITEM,
-    NEEDS,
-    WIRE,
-    extra_of,
-    own_type,
-    plain_text,
-    restore,
-    write_part,
+from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
+from suture.codecs.contents import (
+    CHOICES,
+    MEDIA,
+    BlockWriter,
+    custom_input,
+    keep,
+    merge_options,
+    overlay,
+    read_choice,
+    take_out,
+    without_kind,
+    write_tools,
 )
-from suture.providers.openai_responses.stream import ResponsesReader, read_reply
-from suture.wires.fields import inner, is_map, list_of, map_of, text_of
+from suture.errors import InputError
+from suture.messages import (
+    AgenticMessage,
+    AssistantGenImage,
+    AssistantGenText,
+    FunctionToolCall,
+    FunctionToolResult,
+    MCPListToolsResult,
+    MCPToolResult,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    ToolInfo,
+    ToolSearchResult,
+    UserInputAudio,
+    UserInputFile,
+    UserInputImage,
+    UserInputText,
+)
+from suture.providers.openai_responses.items import (
+    FLAT,
+    FUNCTION,
+    INPUTS,
+    ITEM,
+    KINDS,
+    KNOWN_BY_ID,
+    NEEDS,
+    NO_SERVICE,
+    PART,
+    RUN_OUTPUTS,
+    RUNS,
+    WIRE,
+    WITHOUT_ID,
+    own_type,
+    text_type,
+)
+from suture.providers.openai_responses.stream import ResponsesReader, read_items, read_reply
+from suture.providers.openai_responses.wire import CallType
+from suture.wires.fields import given, inner, is_map, list_of, map_of, parse_json, text_of
+from suture.wires.parts import Data, data_of
+from suture.wires.values import KIND
 
-_NAMES = {"max_tokens": "max_output_tokens"}
-_CHOICES = ("auto", "none", "required")
 _WITHOUT = ("top_k", "seed", "stop")
 _FORMAT = {"type": "json_schema", "name": "answer"}
 _NO_CITATION: dict[str, Any] = {"annotations": []}
@@ -61,29 +98,40 @@ class OpenAIResponsesCodec(Codec):
         return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what `items` say: what the model made in a row is one message, every other item one of its own."""
         return read_items(items)
 
-    def write_request(self, request: Request, losses: Losses) -> dict[str, Any]:
+    def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request; with `store` off, it has no ids that the service would have to know."""
         if self.store and request.options.get("store") is False:
-            return OpenAIResponsesCodec(store=False).write_request(request, losses)
-        return super().write_request(request, losses)
+            return OpenAIResponsesCodec(store=False).encode_request(request)
+        return super().encode_request(request)
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        return {
-            **({"instructions": request.instruction} if request.instruction else {}),
-            **({"tools": tools} if tools else {}),
-            **_write_options(request.options, request.tools, losses),
-        }
+        body: dict[str, Any] = {"instructions": request.instruction} if request.instruction else {}
+        body |= {"tools": tools} if tools else {}
+        rest = dict(request.options)
+        if "max_tokens" in rest:
+            body["max_output_tokens"] = rest.pop("max_tokens")
+        if isinstance(rest.get("tool_choice"), str):
+            body["tool_choice"] = _write_choice(rest.pop("tool_choice"), request.tools)
+        schema = rest.pop("output_schema", None)
+        if schema is not None:
+            text = map_of(rest, "text")
+            rest["text"] = {**text, "format": {**_FORMAT, "schema": schema, **map_of(text, "format")}}
+        merge_options(body, rest, losses, _WITHOUT)
+        return body
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         body = self.plain(dict(payload))
-        content = body.get("input")
-        items = [{"role": "user", "content": content}] if isinstance(content, str) else list_of(body, "input")
+        content = body.pop("input", None)
+        items = (
+            [{"role": "user", "content": content}] if isinstance(content, str) else list_of({"input": content}, "input")
+        )
         tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        return Request(read_items(items), text_of(body, "instructions"), tools, _read_options(body))
+        instruction = text_of(body, "instructions")
+        options = {name: value for name, value in body.items() if name not in {"instructions", "tools"}}
+        return Request(read_items(items), instruction, tools, _read_options(options))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_reply(body)
@@ -92,52 +140,73 @@ class OpenAIResponsesCodec(Codec):
 # Messages
 
 
-class _Writer:
+class _Writer(BlockWriter):
     """Writes one message as items, one after another. Parts are collected until something else comes."""
 
+    wire = WIRE
+
     def __init__(self, message: AgenticMessage, losses: Losses, *, stored: bool) -> None:
-        self._message, self._losses, self._stored = message, losses, stored
+        super().__init__(losses)
+        self._message, self._stored = message, stored
         self._by_model = message.role == "assistant"
         self._items: list[dict[str, Any]] = []
         self._thoughts: set[Any] = set()
-        self._next_head = restore({"role": message.role}, message.extra, losses, "extra") | _head(message.extra)
+        self._next_head = self.put_back({"role": message.role}, message.extra, "extra") | _head(message.extra)
         """What the next message item has beside its content."""
         self._head: Mapping[str, Any] | None = None
         """That of the message item that is being collected, where there is one."""
         self._parts: list[dict[str, Any]] = []
 
     def write(self) -> list[dict[str, Any]]:
+        """Return the items that the message is."""
         if not self._message.content_blocks and not self._by_model:
             self._head = self._next_head
         for place, block in enumerate(self._message.content_blocks):
-            path = f"content_blocks[{place}]"
-            if is_item(block):
+            self.path = f"content_blocks[{place}]"
+            kind = type(block)
+            is_item = kind in self.writers or kind in {MCPToolResult, ToolSearchResult}
+            if isinstance(block, Opaque):
+                is_item = PART not in map_of(block.extra, WIRE)
+            elif isinstance(block, AssistantGenImage):
+                is_item = bool(own_type(block.extra))
+            if is_item:
                 self._flush()
-                self._add(block, path)
+                self._add(block)
             else:
-                self._say(block, path)
+                self._say(block)
         self._flush()
         return self._items
 
-    def _add(self, block: Any, path: str) -> None:
+    def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
+        """Return what was made of a block with what was kept of it, without our marks."""
+        own = extra.get(WIRE)
+        if is_map(own):
+            extra = {**extra, WIRE: {name: own[name] for name in own if name not in {ITEM, NEEDS, PART}}}
+        return super().put_back(made, extra, inside)
+
+    def _add(self, block: Any) -> None:
         """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
         is_result = isinstance(block, ServerToolResult | MCPToolResult)
-        if is_result and self._items and put_result(self._items[-1], block):
-            restore({}, block.extra, self._losses, path)
+        if is_result and self._items and _put_result(self._items[-1], block):
+            self.put_back({}, block.extra)
             return
-        item = write_item(block, self._losses, path)
+        told = self.tell_found_tools(block)
+        write = self.writers.get(type(told))
+        item = None if write is None else write(self, told)
         if item is None:
+            if not isinstance(block, Reasoning | Opaque):
+                self.lose_block(block)
             return
         kind, item_id = item.get("type"), item.get("id")
         if kind == "reasoning":
             self._thoughts.add(item_id)
         if item_id is not None and self._is_unknown(map_of(block.extra, WIRE), kind):
-            if kind in KNOWN_BY_ID:
-                self._losses.add(Lost.BLOCK, f"{kind} {item_id}", path)
-                return
             del item["id"]
+            if kind in KNOWN_BY_ID:
+                self.lose(Lost.BLOCK, f"{kind} {item_id}")
+                return
             if kind == "reasoning" and not item.get("encrypted_content") and not item.get("content"):
-                self._losses.add(Lost.REASONING, f"thought {item_id}", path)
+                self.lose(Lost.REASONING, f"thought {item_id}")
                 return
         self._items.append(item)
 
@@ -147,9 +216,9 @@ class _Writer:
             return kind in WITHOUT_ID
         return bool(fields.get(NEEDS)) and fields[NEEDS] not in self._thoughts
 
-    def _say(self, block: Any, path: str) -> None:
+    def _say(self, block: Any) -> None:
         """Add a part to the message at hand, or begin another."""
-        part = write_part(block, self._losses, path, by_model=self._by_model)
+        part = self._write_part(block, by_model=self._by_model)
         if part is None:
             return
         begins = self._by_model and ITEM in map_of(block.extra, WIRE)
@@ -170,10 +239,132 @@ class _Writer:
             parts = [_NO_CITATION | part if part.get("type") == "output_text" else part for part in parts]
         left_out = {NEEDS, "id", "status"} if "id" in head and self._is_unknown(head, "message") else {NEEDS}
         item = {name: value for name, value in head.items() if name not in left_out}
-        item["content"] = parts if self._by_model or "id" in head else plain_text(parts)
+        item["content"] = parts if self._by_model or "id" in head else _plain_text(parts)
         if self._by_model:
             item["type"] = "message"
         self._items.append(item)
+
+    # Parts
+
+    def _write_part(self, block: Any, *, by_model: bool = False) -> dict[str, Any] | None:
+        """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
+        if isinstance(block, Opaque):
+            return self.unwrap(block)
+        if isinstance(block, UserInputText | AssistantGenText):
+            self.report_extension(block, "refusal")
+            refuses = by_model and getattr(block, "extension", {}).get("refusal") is True
+            kind, field = ("refusal", "refusal") if refuses else (text_type(by_model=by_model), "text")
+            return self.put_back({"type": kind, field: block.text}, block.extra)
+        part = None if by_model else _write_media(block)
+        if part is None:
+            return {"type": text_type(by_model=by_model), "text": self.tell_media(block)}
+        if getattr(block, "name", "") and "filename" not in part:
+            self.lose(Lost.DETAIL, f"file name {block.name!r}")
+        self.report_media(block, has_detail=True)
+        if block.mime_type and not block.base64_data and not isinstance(block, UserInputAudio):
+            self.lose(Lost.DETAIL, f"media type {block.mime_type}")
+        return self.put_back(part, block.extra)
+
+    def _write_words(self, block: Any) -> dict[str, Any] | None:
+        """Return what is said for an output that holds nothing but text; media are told in words."""
+        part = self._write_part(block, by_model=True)
+        return part if part is None or "text" in part else self.lose(Lost.BLOCK, f"a part of type {part.get('type')}")
+
+    _part_writers: ClassVar = dict.fromkeys((UserInputText, AssistantGenText, Opaque, *MEDIA), _write_part)
+    _word_writers: ClassVar = dict.fromkeys(_part_writers, _write_words)
+
+    # Calls and their outputs
+
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        pair, text = _pair_of(block), custom_input(block)
+        item: dict[str, Any] = {"type": pair.call, "call_id": block.call_id}
+        if pair.name:
+            item["name"] = block.name
+        if text is None:
+            text = block.arguments if pair is FUNCTION else self.read_arguments(block.arguments, "arguments")
+        item[INPUTS[pair.kind]] = text
+        return self.put_back(item, without_kind(block.extra, pair.kind))
+
+    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+        """Return the item of a result, of the type that belongs to the kind of its call."""
+        pair = _pair_of(block)
+        item: dict[str, Any] = {"type": pair.output, pair.output_id: block.call_id}
+        only_text = pair.kind not in {"", "custom"}
+        parts = self.write_each(block.content, "content", self._word_writers if only_text else self._part_writers)
+        text = "\n".join([str(part["text"]) for part in parts]) if only_text else ""
+        if pair.kind == "apply_patch":
+            item |= {"status": "failed" if block.is_error else "completed"}
+            item |= {"output": text} if text or block.content else {}
+        elif pair.kind == "shell":
+            stdout, stderr = ("", text) if block.is_error else (text, "")
+            outcome = {"type": "exit", "exit_code": int(block.is_error)}
+            output = parse_json(text)  # the list that it was, or else a text for one
+            made = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
+            item["output"] = output if isinstance(output, list) else made
+        else:
+            item["output"] = text if only_text else _plain_text(parts) or ""
+            if block.is_error:
+                self.lose(Lost.ERROR, f"the error flag of {block.call_id or block.name}")
+        return self.put_back(item, without_kind(block.extra, pair.kind))
+
+    # What the service did
+
+    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+        """Return reasoning that came from here as it came, without the status, which is for replies alone."""
+        if not self.is_own_thought(block, *block.extension):
+            return None
+        summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+        fields = {name: value for name, value in block.extension.items() if name not in {"wire", "status"}}
+        item = {"type": "reasoning", "summary": summary, **fields}
+        return self.put_back(item | given(encrypted_content=block.signature or None), block.extra)
+
+    def _write_run(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
+        kind = own_type(block.extra)
+        if isinstance(block, ServerToolResult):
+            service = RUN_OUTPUTS.get(kind)
+            fields = {} if service is None else {service.content: block.content}
+        else:
+            service = RUNS.get(kind, NO_SERVICE) if kind else None
+            fields = {} if service is None or block.arguments is None else {service.arguments: block.arguments}
+        if service is None:
+            return None
+        identity = {service.call_id: block.call_id} if block.call_id else {}
+        return self.put_back({"type": kind, **identity, **fields}, block.extra)
+
+    def _write_image(self, block: AssistantGenImage) -> dict[str, Any]:
+        data = data_of(block)
+        return self.put_back({"type": "image_generation_call", "result": data.base64 if data else None}, block.extra)
+
+    def _write_flat(self, block: Any) -> dict[str, Any] | None:
+        tag, names = next((tag, names) for tag, (kind, names) in FLAT.items() if type(block) is kind)
+        if tag == "mcp_call" and not own_type(block.extra):
+            return None
+        optional = {"mcp_call": "approval_request_id", "mcp_approval_response": "reason"}.get(tag, "")
+        fields = {theirs: getattr(block, ours) for ours, theirs in names.items()}
+        fields = {name: value for name, value in fields.items() if value or name != optional}
+        return self.put_back({"type": tag, **fields}, block.extra)
+
+    def _write_mcp_tools(self, block: MCPListToolsResult) -> dict[str, Any] | None:
+        if not own_type(block.extra):
+            return None
+        tools: list[dict[str, Any]] = []
+        for place, tool in enumerate(block.tools):
+            said = {"name": tool.name, "input_schema": dict(tool.parameters or {})}
+            said |= given(description=tool.description or None)
+            tools.append(self.put_back(said, tool.extra, f"tools[{place}]"))
+        item: dict[str, Any] = {"type": "mcp_list_tools", "server_label": block.server_label, "tools": tools}
+        return self.put_back({**item, **given(error=block.error or None)}, block.extra)
+
+    writers: ClassVar = {
+        Opaque: BlockWriter.unwrap,
+        Reasoning: _write_reasoning,
+        FunctionToolCall: _write_call,
+        FunctionToolResult: _write_result,
+        AssistantGenImage: _write_image,
+        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_run),
+        MCPListToolsResult: _write_mcp_tools,
+        **dict.fromkeys([kind for kind, _ in FLAT.values()], _write_flat),
+    }
 
 
 def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +373,55 @@ def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
     return dict(fields) if is_map(fields) else {}
 
 
-# Tools
+def _plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return parts as a string, where they are one text and nothing else."""
+    texts = ("input_text", "output_text")
+    is_text = len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] in texts
+    return parts[0]["text"] if is_text else parts
+
+
+def _write_media(block: Any) -> dict[str, Any] | None:
+    """Return media as a part; `None` where there is no form: only a sound that came from here has one."""
+    has_id = "file_id" in map_of(block.extra, WIRE)
+    if isinstance(block, UserInputImage | AssistantGenImage):
+        url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url
+        part = {"type": "input_image", **given(image_url=url or None, detail=getattr(block, "detail", "") or None)}
+        return part if url or has_id else None
+    if isinstance(block, UserInputFile):
+        if block.base64_data or block.url.startswith("data:"):
+            by_value = Data(block.mime_type, block.base64_data).url if block.mime_type else block.base64_data
+            data = by_value if block.base64_data else block.url
+            return {"type": "input_file", "file_data": data, **given(filename=block.name or None)}
+        # The API refuses a name beside an address.
+        return {"type": "input_file", **given(file_url=block.url or None)} if block.url or has_id else None
+    data = data_of(block)
+    if data is None or own_type(block.extra) != "input_audio":
+        return None
+    return {"type": "input_audio", "input_audio": {"data": data.base64, "format": data.mime_type.partition("/")[2]}}
+
+
+def _pair_of(block: Any) -> CallType:
+    """Return the type of call that `block` is, or answers, by its mark."""
+    return KINDS.get(str(block.extra.get(KIND, "")), FUNCTION)
+
+
+def _put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
+    """Put what a tool gave into the item of its run; tell whether it has a place there."""
+    output: dict[str, Any] = {}
+    service = RUNS.get(item.get("type", ""), NO_SERVICE)
+    if isinstance(block, MCPToolResult) and item.get("type") == "mcp_call":
+        output = {"output": block.content} if block.content or block.error is None else {}
+        if block.error is not None:
+            told = {"type": "mcp_protocol_error", "code": block.error.code or 0, "message": block.error.message}
+            output["error"] = map_of(block.extra, WIRE).get("error", told)
+    elif isinstance(block, ServerToolResult) and service.content and not service.output:
+        output = {service.content: block.content}
+    fits = bool(output) and item.get("id") == block.call_id
+    item |= output if fits else {}
+    return fits
+
+
+# Tools and options
 
 
 def _write_tool(tool: ToolInfo) -> dict[str, Any]:
@@ -194,7 +433,7 @@ def _write_tool(tool: ToolInfo) -> dict[str, Any]:
     function["parameters"] = parameters if tool.parameters is None else dict(tool.parameters)
     if tool.description:
         function["description"] = tool.description
-    return restore(function, {WIRE: own}, Losses(), "")
+    return overlay(function, own)
 
 
 def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
@@ -208,62 +447,28 @@ def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
     name, description = text_of(tool, "name"), text_of(tool, "description")
     strict = tool.get("strict")
     known = ("type", "name", "parameters", "description" if description else "", "strict" if strict is False else "")
-    extra = extra_of(tool, known)
-    if strict is None:
-        extra = {WIRE: {**map_of(extra, WIRE), "strict": None}}
+    extra = keep(WIRE, tool, *known, absent=["strict"] if strict is None else ())
     return ToolInfo(name, description, inner(tool, "parameters", None), extra=extra)
 
 
-# Options
-
-
-def _write_options(options: Mapping[str, Any], tools: Sequence[ToolInfo], losses: Losses) -> dict[str, Any]:
-    written: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for name, value in options.items():
-        if name == "output_schema" and value is not None:
-            written["text"] = {"format": {**_FORMAT, "schema": value}}
-        elif name == "tool_choice" and isinstance(value, str):
-            written[name] = value if value in _CHOICES else _choice(value, tools)
-        elif name in _NAMES:
-            written[_NAMES[name]] = value
-        elif name != "output_schema":
-            rest[name] = value
-    text = rest.get("text")
-    if "text" in written and is_map(text) and "format" in text:
-        rest["text"] = {**text, "format": {**written["text"]["format"], **text["format"]}}
-    merge_options(written, rest, losses, _WITHOUT)
-    return written
-
-
-def _choice(name: str, tools: Iterable[ToolInfo]) -> dict[str, Any]:
-    """Return the form in which one tool is demanded: by its name, or, of the service's own, by its type."""
+def _write_choice(name: str, tools: Sequence[ToolInfo] = ()) -> str | dict[str, Any]:
+    """Return a word as it is; one tool is demanded by its name, or, of the service's own, by its type."""
+    if name in CHOICES:
+        return name
     kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
     return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
 
 
-def _read_options(payload: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {own: name for name, own in _NAMES.items()}
-    options: dict[str, Any] = {}
-    for name, value in payload.items():
-        if name in {"input", "instructions", "tools"}:
-            continue
-        if name == "tool_choice" and is_map(value):
-            is_named = set(value) == {"type", "name"} and value["type"] == "function"
-            options[name] = value["name"] if is_named else value
-        elif name == "text" and is_map(value):
-            options |= _read_text(value)
-        else:
-            options[name if value is None else shared.get(name, name)] = value
+def _read_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a request says, under the shared names as far as those can say it."""
+    if options.get("max_output_tokens") is not None:
+        options["max_tokens"] = options.pop("max_output_tokens")
+    choice = options.get("tool_choice")
+    if is_map(choice):
+        options["tool_choice"] = read_choice(choice, choice.get("name"), _write_choice) or choice
+    form = map_of(map_of(options, "text"), "format")
+    if form.get("type") == "json_schema" and is_map(form.get("schema")):
+        options["output_schema"] = take_out(options, "text", "format")["schema"]
+        rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
+        options |= {"text": {**map_of(options, "text"), "format": rest}} if rest else {}
     return options
-
-
-def _read_text(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in `text`: the schema of the answer, and what beside it differs from what is written."""
-    form = text.get("format")
-    if not is_map(form) or form.get("type") != "json_schema" or not is_map(form.get("schema")):
-        return {"text": dict(text)}
-    rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
-    around = {name: value for name, value in text.items() if name != "format"}
-    left = {**around, "format": rest} if rest else around
-    return {"output_schema": form["schema"], **({"text": left} if left else {})}

@@ -1,25 +1,37 @@
-"""A response, whole or streamed, read as a message; what it says of a failure, as an exception."""
+"""Items in a row, and responses, whole or streamed, read as messages; what they say of a failure, as an exception."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.replies import FoldingReader, failure_kind
+from suture.codecs.codec import CallFinder, located
+from suture.codecs.replies import BlockReader, OpenBlock, failure_kind, read_logprobs
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
     Delta,
     FunctionToolCall,
-    LogProb,
     ResponseMeta,
     TokenUsage,
-    TopLogProb,
 )
-from suture.providers.openai_responses.items import CALLS, arguments_of, name_of, read_output
-from suture.providers.openai_responses.parts import WIRE
+from suture.providers.openai_responses.items import (
+    CALLS,
+    ITEM,
+    NEEDS,
+    PRODUCTS,
+    WIRE,
+    arguments_of,
+    extra_of,
+    kind_of,
+    mark,
+    name_of,
+    read_item,
+    read_parts,
+    role_of,
+)
 from suture.wires.fields import count_of, expect, inner, is_list, is_map, list_of, map_of, object_of, text_of
 
 _NO_EXTENSION = frozenset(
@@ -33,6 +45,95 @@ _NO_EXTENSION = frozenset(
 )
 """What is read of a response, and what it repeats of its request."""
 _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
+
+
+# Items in a row
+
+
+def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
+    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
+    messages: list[AgenticMessage] = []
+    names = CallFinder()
+    run: _Run | None = None
+    for index, item in enumerate(items):
+        with located(index=index):
+            role = role_of(item)
+            names.enter(role)
+            if role == "assistant":
+                run = run or _Run(names)
+                run.add(item)
+                continue
+            messages += [] if run is None else [run.message()]
+            run, kind = None, kind_of(item)
+            if kind != "message":
+                messages.append(AgenticMessage(role, tuple(read_item(item, kind, names))))
+                continue
+            extra = extra_of(item, "content", "role" if item.get("role") == role else "")
+            messages.append(AgenticMessage(role, tuple(read_parts(item)), extra=extra))
+    return messages if run is None else [*messages, run.message()]
+
+
+def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
+    """Return the message that the output of a response says."""
+    run = _Run(CallFinder(), is_reply=True)
+    for place, item in enumerate(items):
+        with located(f"output[{place}]"):
+            run.add(item)
+    return run.message()
+
+
+class _Run:
+    """Items that the model made, one after another."""
+
+    def __init__(self, names: CallFinder, *, is_reply: bool = False) -> None:
+        self._blocks: list[Any] = []
+        self._is_reply = is_reply
+        self._names = names
+        self._needs = ""
+        self._head: Mapping[str, Any] | None = None
+        self._after_text = False
+
+    def message(self) -> AgenticMessage:
+        return AgenticMessage("assistant", tuple(self._blocks), extra={WIRE: {ITEM: self._head}} if self._head else {})
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        kind = kind_of(item)
+        if kind == "message":
+            self._say(item)
+            return
+        self._after_text = False
+        if kind == "reasoning":
+            self._needs = text_of(item, "id")
+        blocks = read_item(item, kind, self._names)
+        if self._needs and isinstance(blocks[0], PRODUCTS):
+            blocks[0] = mark(blocks[0], **{NEEDS: self._needs})
+        self._blocks += blocks
+
+    def _say(self, item: Mapping[str, Any]) -> None:
+        """Add the parts of a message, and keep what it has beside them."""
+        by_model = role_of(item) == "assistant"
+        if (self._is_reply or item.get("id")) and not isinstance(item.get("content"), str):
+            # The texts need not say that they have no annotations, and no likelihoods.
+            parts = [
+                {name: value for name, value in part.items() if value or name not in {"annotations", "logprobs"}}
+                for part in list_of(item, "content")
+            ]
+            item = {**item, "content": parts}
+        parts = read_parts(item, by_model=by_model)
+        if not parts:
+            return
+        head = dict(map_of(extra_of(item, "type", "content", "role" if by_model else ""), WIRE))
+        if self._needs:
+            head[NEEDS] = self._needs
+        if self._head is None:
+            self._head = head
+        elif head or self._after_text:
+            parts[0] = mark(parts[0], **{ITEM: head})
+        self._after_text = True
+        self._blocks += parts
+
+
+# Responses
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
@@ -82,25 +183,10 @@ def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> Respon
         reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
         reason = "length" if reason == "max_output_tokens" else reason
     extension = {name: value for name, value in body.items() if value and name not in _NO_EXTENSION}
-    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=_logprobs(blocks), extension=extension)
-
-
-def _logprobs(blocks: Sequence[Any]) -> tuple[LogProb, ...] | None:
-    """Return how likely the tokens of the texts were, where that was asked for."""
     texts = [block for block in blocks if isinstance(block, AssistantGenText)]
-    found = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
-    if not found:
-        return None
-    return tuple(
-        LogProb(*_token(token), tuple(TopLogProb(*_token(other)) for other in list_of(token, "top_logprobs")))
-        for token in found
-    )
-
-
-def _token(token: Mapping[str, Any]) -> tuple[str, float, tuple[int, ...] | None]:
-    numbers = token.get("bytes")
-    known = None if numbers is None else tuple(expect(numbers, list, "a list", "bytes"))
-    return text_of(token, "token"), token.get("logprob", 0.0), known
+    likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
+    logprobs = read_logprobs(likely) if likely else None
+    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=logprobs, extension=extension)
 
 
 # Streams
@@ -130,29 +216,7 @@ _CHANNELS: Mapping[str, _Channel] = {
 }
 
 
-class _Open:
-    """An item of which pieces come: what it was when it came, what came since, and what it is when it is whole."""
-
-    def __init__(self, item: Mapping[str, Any], call_index: int | None) -> None:
-        self.item = item
-        self.kind: str = item["type"]
-        self.call_index = call_index
-        self.whole: Mapping[str, Any] | None = None
-        self.pieces: dict[tuple[_Channel, int], list[str]] = {}
-
-    def folded(self) -> dict[str, Any]:
-        """Return the item: as it was given whole, else as far as it came."""
-        if self.whole is not None:
-            return dict(self.whole)
-        item = dict(self.item)
-        for (channel, _), pieces in sorted(self.pieces.items(), key=lambda held: (held[0][0].field, held[0][1])):
-            text = "".join(pieces)
-            parts = [*_list_in(item, channel.field), {"type": channel.part, channel.text: text}]
-            item[channel.field] = parts if channel.part else text
-        return item
-
-
-class ResponsesReader(FoldingReader):
+class ResponsesReader(BlockReader):
     """Reads the events of one streamed response.
 
     >>> from suture.codecs import get_codec
@@ -163,16 +227,13 @@ class ResponsesReader(FoldingReader):
     'assistant'
     """
 
-    def __init__(self, provider: str, read: Callable[[Mapping[str, Any]], AgenticMessage]) -> None:
-        super().__init__(provider, read)
-        self._items: dict[int, _Open] = {}
+    def __init__(self, codec: Any) -> None:
+        super().__init__(codec)
         self._places: dict[str, int] = {}
         """Where each item stands, by its id: for servers that do not number their items."""
-        self._calls = 0
         self._body: dict[str, Any] | None = None
 
-    def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event, and return what it adds."""
+    def add(self, event: Mapping[str, Any]) -> list[Delta]:
         kind = event.get("type")
         error = event.get("error")
         if kind in ("error", "response.error") or (kind is None and is_map(error)):
@@ -182,61 +243,46 @@ class ResponsesReader(FoldingReader):
         if self._body is not None:
             return []
         if kind in _CHANNELS:
-            return self._piece(event, _CHANNELS[kind])
-        take = _TAKERS.get(kind)
-        return [] if take is None else take(self, event)
+            return self._add_piece(event, _CHANNELS[kind])
+        match kind:
+            case "response.output_item.added" | "response.output_item.done":
+                return self._take_item(event, ends=kind == "response.output_item.done")
+            case "response.completed" | "response.incomplete":
+                body = object_of(event, "response")
+                usage = _usage(body)
+                self._body = {"status": kind.removeprefix("response."), **body}
+                return [] if usage is None else [Delta(usage=usage)]
+            case "response.failed":
+                error = object_of(event, "response").get("error")
+                raise _error(error if is_map(error) else {})
+            case _:
+                return []
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
         if self._body is None or self._body.get("output"):
             return self._body
-        return {**self._body, "output": [self._items[place].folded() for place in sorted(self._items)]}
+        return {**self._body, "output": [*map(_join, self.in_order())]}
 
-    # One method for each kind of event
-
-    def open(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Take the beginning of an item."""
+    def _take_item(self, event: Mapping[str, Any], *, ends: bool) -> list[Delta]:
+        """Take the beginning of an item, or the item as it is in the end; what was not said in pieces is said now."""
         item = object_of(event, "item")
         place = self._place(event, item.get("id"))
-        if place in self._items:
-            raise InputError(f"a second item at output_index {place}")
-        return self._begin(place, item)
-
-    def close(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Take an item as it is in the end; what was not said in pieces is said now."""
-        item = object_of(event, "item")
-        place = self._place(event, item.get("id"))
-        begun = [] if place in self._items else self._begin(place, item)
-        held = self._items[place]
+        deltas: list[Delta] = []
+        if not ends or place not in self.blocks:
+            kind = expect(item.get("type"), str, "a type", "item.type")
+            held = self.begin(place, kind, item, is_call=kind in CALLS)
+            if isinstance(item.get("id"), str):
+                self._places[item["id"]] = place
+            if kind in CALLS:
+                call_id, name = text_of(item, "call_id"), name_of(item, kind)
+                deltas += held.show_call(call_id=call_id, name=name) if call_id or name else []
+        held = self.blocks[place]
+        if not ends:
+            return deltas
         if item.get("type") != held.kind:
             raise InputError(f"an item that began as {held.kind} and ended as {item.get('type')}")
-        held.whole = item
-        return [*begun, *_rest(held, item)]
-
-    def end(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Take the end of the response."""
-        body = object_of(event, "response")
-        usage = _usage(body)
-        self._body = {"status": event["type"].removeprefix("response."), **body}
-        return [] if usage is None else [Delta(usage=usage)]
-
-    def fail(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Take the news that there will be no response."""
-        error = object_of(event, "response").get("error")
-        raise _error(error if is_map(error) else {})
-
-    def _begin(self, place: int, item: Mapping[str, Any]) -> list[Delta]:
-        kind = expect(item.get("type"), str, "a type", "item.type")
-        is_call = kind in CALLS
-        held = self._items[place] = _Open(item, self._calls if is_call else None)
-        item_id = item.get("id")
-        if isinstance(item_id, str):
-            self._places[item_id] = place
-        if not is_call:
-            return []
-        self._calls += 1
-        call_id, name = text_of(item, "call_id"), name_of(item, kind)
-        return [Delta(call_index=held.call_index, call_id=call_id, name=name)] if call_id or name else []
+        held.is_open, held.head = False, dict(item)
+        return [*deltas, *_rest(held)]
 
     def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
         """Return where the item of `event` stands: as it says, or else where the one with its id does, or the next."""
@@ -244,58 +290,51 @@ class ResponsesReader(FoldingReader):
             return _number(event, "output_index")
         if not isinstance(item_id, str):
             raise InputError(f"{event.get('type')} without output_index")
-        return self._places.get(item_id, max(self._items, default=-1) + 1)
+        return self._places.get(item_id, max(self.blocks, default=-1) + 1)
 
-    def _piece(self, event: Mapping[str, Any], channel: _Channel) -> list[Delta]:
+    def _add_piece(self, event: Mapping[str, Any], channel: _Channel) -> list[Delta]:
         place, piece = self._place(event, event.get("item_id")), event.get("delta")
-        held = self._items.get(place)
-        if held is None or held.whole is not None or held.kind != channel.item:
+        held = self.blocks.get(place)
+        if held is None or not held.is_open or held.kind != channel.item:
             raise InputError(f"a piece of {channel.item} at output_index {place}, where none is open")
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
-        part = _number(event, channel.counter) if channel.counter in event else 0
-        is_first = not held.pieces
-        is_new = (channel, part) not in held.pieces
-        held.pieces.setdefault((channel, part), []).append(piece)
+        key = channel, _number(event, channel.counter) if channel.counter in event else 0
+        is_first, is_new = not held.pieces, key not in held.pieces
+        held.add(key, piece)
         if channel.item == "message":
             return [Delta(piece)] if piece else []
         if channel.item == "reasoning":
             return [Delta(reasoning=("\n\n" if is_new and not is_first else "") + piece)]
-        if held.call_index is None:
-            return []
-        said = _escaped(piece, begins=is_first) if channel.item == _CUSTOM else piece
-        return [Delta(call_index=held.call_index, arguments=said)] if said else []
+        if channel.item == _CUSTOM:  # the input is a text in an object, so a piece of it is one of a JSON text
+            piece = ('{"input":"' if is_first else "") + msgspec.json.encode(piece).decode()[1:-1]
+        return held.show_call(arguments=piece) if piece else []
 
 
-_TAKERS: Mapping[str, Callable[[ResponsesReader, Mapping[str, Any]], list[Delta]]] = {
-    "response.output_item.added": ResponsesReader.open,
-    "response.output_item.done": ResponsesReader.close,
-    "response.completed": ResponsesReader.end,
-    "response.incomplete": ResponsesReader.end,
-    "response.failed": ResponsesReader.fail,
-}
+def _join(held: OpenBlock) -> dict[str, Any]:
+    """Return the item: as it was given whole, else as far as it came."""
+    item = dict(held.head)
+    for channel, part in sorted(held.pieces, key=lambda key: (key[0].field, key[1])) if held.is_open else ():
+        text = held.text((channel, part))
+        parts = [*_list_in(item, channel.field), {"type": channel.part, channel.text: text}]
+        item[channel.field] = parts if channel.part else text
+    return item
 
 
-def _rest(held: _Open, item: Mapping[str, Any]) -> list[Delta]:
+def _rest(held: OpenBlock) -> list[Delta]:
     """Return what is still to be said of an item that is whole now."""
     if held.call_index is not None:
         if held.pieces:
-            return [Delta(call_index=held.call_index, arguments='"}')] if held.kind == _CUSTOM else []
-        arguments = arguments_of(item, held.kind)
-        return [Delta(call_index=held.call_index, arguments=arguments)] if arguments else []
+            return held.show_call(arguments='"}') if held.kind == _CUSTOM else []
+        arguments = arguments_of(held.head, held.kind)
+        return held.show_call(arguments=arguments) if arguments else []
     if held.pieces or held.kind not in {"message", "reasoning"}:
         return []
-    parts = [part for field in ("summary", "content") for part in _list_in(item, field) if is_map(part)]
+    parts = [part for field in ("summary", "content") for part in _list_in(held.head, field) if is_map(part)]
     texts = [text for part in parts if isinstance(text := part.get("text") or part.get("refusal"), str) and text]
     if held.kind == "message":
         return [Delta(text) for text in texts]
     return [Delta(reasoning="\n\n".join(texts))] if texts else []
-
-
-def _escaped(piece: str, *, begins: bool) -> str:
-    """Return a piece of a custom tool's input as a piece of the arguments that it becomes."""
-    inner = msgspec.json.encode(piece).decode()[1:-1]
-    return '{"input":"' + inner if begins else inner
 
 
 def _list_in(item: Mapping[str, Any], name: str) -> Sequence[Any]:

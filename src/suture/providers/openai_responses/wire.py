@@ -196,7 +196,6 @@ class OpenAIResponsesWire(ItemWire):
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         place, closed, thought = start, start, False
         waiting: dict[str, None] = {}
         used: dict[str, None] = {} if demands.used is None else demands.used
@@ -247,15 +246,12 @@ class OpenAIResponsesWire(ItemWire):
         return closed
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of the calls in items that passed a glance."""
         return [item["call_id"] for item in iterate(messages, start, stop) if item.get("type") == "function_call"]
 
     def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        """Return the ids of items that passed a glance."""
         return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
 
     def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list first refers to an item that the service keeps."""
         kinds = [item.get("type") if item.__class__ is dict else word(item, "type") for item in messages]
         return kinds.index("item_reference") if "item_reference" in kinds else len(messages)
 
@@ -265,7 +261,6 @@ class OpenAIResponsesWire(ItemWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends an item by itself."""
         return {"illegal-item-id": self._with_own_item_id}
 
     def _with_own_item_id(self, item: Any, view: View) -> Any:
@@ -304,7 +299,6 @@ class OpenAIResponsesWire(ItemWire):
         return kinds <= _OWN_PARTS
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of one item."""
         kind = text_of(message, "type", index) or None
         if index is not None:
             text_of(message, "id", index)
@@ -359,11 +353,9 @@ class OpenAIResponsesWire(ItemWire):
         return bool(call.kind) or super().arguments_ok(call)
 
     def can_answer(self, call: Call) -> bool:
-        """Tell whether a placeholder can be made: a screenshot and a set of tools cannot be made up."""
         return call.kind not in {"computer", "tool_search"}
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of an output, and whether that is all of it."""
         content = result.content
         if isinstance(content, _Approval):
             return content.in_words(), True
@@ -380,7 +372,6 @@ class OpenAIResponsesWire(ItemWire):
         return super().result_parts(result) if takes else None
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what an item says beside the function call or the output that it may be."""
         kind = word(message, "type")
         if not kind or kind == "message":
             self.tell_content(get(message, "content"), telling)
@@ -397,15 +388,12 @@ class OpenAIResponsesWire(ItemWire):
         super().tell_content(content.in_words() if isinstance(content, _Approval) else content, telling)
 
     def kind(self, block: Any) -> str:
-        """Return what a part is: text, media or other."""
         return _TOLD.get(word(block, "type") or "", OTHER)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a text or of a refusal."""
         return get(block, "refusal" if word(block, "type") == "refusal" else "text")
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        """Return an item with its call or output changed."""
         kind = text_of(message, "type")
         pair = _CALLS.get(kind) or _OUTPUTS[kind]
         fields: dict[str, Any] = {}
@@ -425,7 +413,6 @@ class OpenAIResponsesWire(ItemWire):
         return put(message, **{name: value for name, value in fields.items() if name and value is not None})
 
     def placeholder(self, piece: Piece) -> Any:
-        """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
         pair = _KINDS[call.kind]
         item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
@@ -439,7 +426,6 @@ class OpenAIResponsesWire(ItemWire):
         return {**item, "output": piece.text}
 
     def speak(self, role: str, text: str) -> Any:
-        """Return a new message item that says `text`."""
         return {"role": role, "content": text}
 
     def item_id(self, message: Any) -> str:
@@ -449,7 +435,6 @@ class OpenAIResponsesWire(ItemWire):
         return text_of(message, "id") if own else ""
 
     def without_item_id(self, message: Any) -> Any:
-        """Return the item as one that the service has not stored."""
         return without(message, "id")
 
     def without_thinking(self, message: Any) -> Any | None:

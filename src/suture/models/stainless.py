@@ -1,4 +1,4 @@
-"""The models over the `openai` package; and what they share with `anthropic`: the two packages are made alike.
+"""The models over the packages `openai` and `anthropic`, which are made alike, by Stainless.
 
 The SDK knows the address, the key and the connection; the bytes of the reply are read by our own decoder, which
 bounds what it holds.
@@ -7,17 +7,15 @@ bounds what it holds.
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from suture._extras import import_extra
 from suture.codecs import Codec, get_codec
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.encoding import Body, to_json
-from suture.models.failures import brief, status_error
-from suture.models.http import LoopClients
-from suture.models.provider import NO_KEY, Bound, ProviderModel, WholeBody, import_extra
+from suture.models.http import Bound, brief, status_error
+from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
 from suture.wires.fields import parse_json
 
 _HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
@@ -40,13 +38,8 @@ class StainlessModel(ProviderModel[NativeM]):
     client_class: ClassVar[str] = "AsyncOpenAI"
     error_class: ClassVar[str] = "OpenAIError"
 
-    @cached_property
-    def _clients(self) -> LoopClients:
-        return LoopClients(self._make_client)
-
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` and yield the events of the stream, or the whole body."""
-        client = self.given_client if self.given_client is not None else await self._clients.get()
+        client = await self.client()
         framing = self.codec.framing()
         whole: list[bytes] = []
         bound = Bound()
@@ -65,7 +58,11 @@ class StainlessModel(ProviderModel[NativeM]):
                     for event in framing.feed(taken):
                         yield event
         if is_stream is False:
-            found = _body(b"".join(whole), self.codec_name)
+            data = b"".join(whole)
+            found = parse_json(data)
+            if found.__class__ is not dict:
+                told = f"the reply is not a JSON object: {data[:80].decode(errors='replace')!r}"
+                raise ModelError(told, provider=self.codec_name, retryable=True)
             yield found if found.get("error") else WholeBody(found)
 
     @asynccontextmanager
@@ -87,7 +84,6 @@ class StainlessModel(ProviderModel[NativeM]):
         """Return the SDK's raw streaming response to `payload`."""
 
     def form(self, message: Any) -> bytes:
-        """Return a message as JSON."""
         return to_json(message)
 
     def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +91,6 @@ class StainlessModel(ProviderModel[NativeM]):
         return {"model": self.model, **settings, "stream": self.streaming}
 
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of the SDK, or of its HTTP client, means."""
         sdk = import_extra(self.package, self.requirement)
         provider = self.codec_name
         given: Any = error
@@ -124,7 +119,7 @@ class StainlessModel(ProviderModel[NativeM]):
         held = [getattr(self.given_client, name, None) for name in _KEYS]
         return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
 
-    def _make_client(self, http: Any) -> Any:
+    def make_client(self, http: Any) -> Any:
         sdk = import_extra(self.package, self.requirement)
         chosen: dict[str, Any] = {}
         if self.base_url is not None:
@@ -145,14 +140,6 @@ class StainlessModel(ProviderModel[NativeM]):
         return client
 
 
-def _body(data: bytes, provider: str) -> dict[str, Any]:
-    body = parse_json(data)
-    if body.__class__ is dict:
-        return body
-    told = data[:80].decode(errors="replace")
-    raise ModelError(f"the reply is not a JSON object: {told!r}", provider=provider, retryable=True)
-
-
 class OpenAIChatModel(StainlessModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
@@ -168,7 +155,6 @@ class OpenAIChatModel(StainlessModel[NativeM]):
     path: ClassVar[str] = "/chat/completions"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
         completions = client.chat.completions.with_streaming_response
         return completions.create(model=self.model, messages=[], extra_body=payload)
 
@@ -195,7 +181,6 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
     path: ClassVar[str] = "/responses"
 
     def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
         return client.responses.with_streaming_response.create(extra_body=payload)
 
     def codec_for(self, options: Mapping[str, Any]) -> Codec:
@@ -206,3 +191,74 @@ class OpenAIResponsesModel(StainlessModel[NativeM]):
         """Return the options; unless they say otherwise, nothing is stored."""
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
         return options if options.get("store") else {**stateless, **options}
+
+
+_CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+_MARK = b'"cache_control":'
+_MARKS = 4
+"""How many marks a request may have."""
+
+
+class AnthropicModel(StainlessModel[NativeM]):
+    """A model behind the Messages API, through the `anthropic` package (extra `anthropic`).
+
+    The option `cache` (`True`, `"5m"` or `"1h"`) marks the end of the conversation, the instruction and the tools for
+    Anthropic's prompt cache. Marks of your own are `extra={"anthropic": {"cache_control": …}}` on a block; a request
+    takes four in all.
+
+    >>> AnthropicModel("claude-sonnet-4-5", options={"cache": True, "max_tokens": 2000}).profile
+    'anthropic'
+    """
+
+    codec_name: ClassVar[str] = "anthropic"
+    key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
+    package: ClassVar[str] = "anthropic"
+    requirement: ClassVar[str] = "anthropic>=2"
+    client_class: ClassVar[str] = "AsyncAnthropic"
+    error_class: ClassVar[str] = "AnthropicError"
+
+    path: ClassVar[str] = "/v1/messages"
+
+    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        messages = client.messages.with_streaming_response
+        return messages.create(model=self.model, max_tokens=1, messages=[], stream=self.streaming, extra_body=payload)
+
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with cache marks where they are asked for."""
+        asked = body.settings.get("cache")
+        settings = {name: value for name, value in body.settings.items() if name != "cache"}
+        if not asked:
+            return body._replace(settings=settings)
+        if not isinstance(asked, bool | str) or asked not in _CACHE:
+            raise ConfigError(f"cache takes True, '5m' or '1h', not {asked!r}")
+        return _marked(body._replace(settings=settings), _CACHE[asked])
+
+
+def _marked(body: Body, mark: dict[str, str]) -> Body:
+    """Return the body with a mark on the end of the conversation, of the instruction and of the tools.
+
+    Marks that are there count: where no more are taken, the first of these come first.
+    """
+    settings, messages, forms = dict(body.settings), body.messages, body.forms
+    left = _MARKS - sum([form.count(_MARK) for form in forms]) - to_json(settings).count(_MARK)
+    if messages and left > 0 and _takes_mark(messages[-1]["content"]):
+        last = {**messages[-1], "content": _last_marked(messages[-1]["content"], mark)}
+        messages, forms = [*messages[:-1], last], [*forms[:-1], to_json(last)]
+        left -= 1
+    for name in ("system", "tools"):
+        if left > 0 and _takes_mark(settings.get(name)):
+            settings[name] = _last_marked(settings[name], mark)
+            left -= 1
+    return body._replace(settings=settings, messages=messages, forms=forms)
+
+
+def _takes_mark(blocks: Any) -> bool:
+    """Tell whether the last block can be marked, and is not yet."""
+    if not blocks or not isinstance(blocks, list):
+        return False
+    last = cast("dict[str, Any]", blocks[-1])
+    return "cache_control" not in last and last.get("type") not in {"thinking", "redacted_thinking"}
+
+
+def _last_marked(blocks: list[Any], mark: Mapping[str, str]) -> list[Any]:
+    return [*blocks[:-1], {**blocks[-1], "cache_control": dict(mark)}]
