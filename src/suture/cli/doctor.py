@@ -278,18 +278,20 @@ def _examine_parts(
     for part in parts:
         findings, place = sessions.setdefault(part.session, []), places[part.session]
         places[part.session] += 1
-        state: Any = part.value.get("state") if is_map(part.value) and part.value.get("type") == "tool" else None
         if part.value is None:
             findings.append(replace(_TORN, index=place))
             changes[part.key] = None
-        elif is_map(state) and state.get("status") in {"pending", "running"}:
+            continue
+        state: Any = part.value.get("state")
+        if part.value.get("type") == "tool" and is_map(state) and state.get("status") in {"pending", "running"}:
             call_id, name = str(part.value.get("callID", "")), str(part.value.get("tool", ""))
             rule = next(rule for rule in get_profile("pairing").rules if "dangling" in rule.problems)
             found = Finding(index=place, problem="dangling", call_id=call_id, name=name, done="answered: unknown")
             findings.append(found.cite(rule.id, rule.says, rule.source))
-            times: Any = state.get("time") or {"start": 0}
+            times: Any = state.get("time") or {}
             ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, spoken)}
-            ended |= {"input": state.get("input", {}), "time": {**times, "end": times["start"]}}
+            start = times.get("start", 0)
+            ended |= {"input": state.get("input", {}), "time": {"start": start, "end": start}}
             changes[part.key] = _encode({**part.value, "state": ended})
     for session, findings in sessions.items():
         report = Report(wire="openai-chat", profile="pairing", findings=tuple(findings))
@@ -300,7 +302,7 @@ def _read(data: bytes | str) -> Any:
     """Return what a part holds; nothing if it was torn."""
     try:
         value: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, TypeError):
         return None
     return value if is_map(value) else None
 
