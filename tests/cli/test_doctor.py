@@ -152,6 +152,28 @@ def test_what_was_compacted_away_does_not_count(tmp_path: Path):
     assert examine(write(tmp_path / "s.jsonl", [*CODEX, compacted, *codex(SAID)[1:]]), "--fix") == (0, [])
 
 
+def test_a_turn_that_was_taken_back_does_not_count(tmp_path: Path):
+    taken = {"timestamp": "t", "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    assert examine(write(tmp_path / "s.jsonl", [*codex(SAID, SAID, CALL), taken, *codex(SAID)[1:]]), "--fix") == (0, [])
+
+
+def test_lines_that_codex_numbers_stay_where_they_are(tmp_path: Path):
+    lost = {"type": "function_call_output", "call_id": "call_9", "output": "lost"}
+    records = [{**record, "ordinal": number} for number, record in enumerate(codex(SAID, lost, CALL, SAID))]
+    path = write(tmp_path / "s.jsonl", records, b'{"ordinal": 6, "type": "resp')
+    before = path.read_bytes()
+    status, copy = examine(path, "--fix")
+    rows = path.with_name("s.jsonl.repaired").read_bytes().split(b"\n")
+    assert [len(row) for row in rows[:7]] == [len(row) for row in before.split(b"\n")]
+    assert (status, copy[:2], copy[3:6]) == (1, records[:2], records[3:])
+    assert (copy[2], copy[6]) == ({}, {})  # Codex passes over these, and their places are known elsewhere
+    text, answer = copy[7:]
+    assert (answer["ordinal"], answer["payload"]["call_id"]) == (7, "call_1")
+    assert (text["ordinal"], text["payload"]["type"], text["payload"]["role"]) == (6, "message", "user")
+    assert "lost" in text["payload"]["content"][0]["text"]
+    assert main(["doctor", f"{path}.repaired"]) == 0
+
+
 @pytest.mark.parametrize(
     ("spoil", "torn"),
     [
@@ -185,22 +207,64 @@ def test_a_copy_is_never_written_over_another_file(tmp_path: Path, capsys: pytes
     assert (other.read_text(), "already exists" in capsys.readouterr().err) == ("mine", True)
 
 
+STATE: Any = {"status": "running", "input": {"command": "ls"}, "time": {"start": 5}}
+PARTS: list[Any] = [
+    {"type": "text", "text": "hi"},
+    {"type": "tool", "tool": "bash", "callID": "call_1", "state": STATE},
+]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "opencode.db"
-    state = {"status": "running", "input": {"command": "ls"}, "time": {"start": 5}}
-    parts = [{"type": "text", "text": "hi"}, {"type": "tool", "tool": "bash", "callID": "call_1", "state": state}]
     with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
         database.execute("CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)")
-        for number, part in enumerate(parts):
+        for number, part in enumerate(PARTS):
             database.execute("INSERT INTO part VALUES (?, 'm', 'ses_1', ?)", (f"prt_{number}", json.dumps(part)))
         database.commit()
-    before = path.read_bytes()
+    before = contents(tmp_path)
     assert main(["doctor", "--fix", str(tmp_path)]) == 1
-    assert "pairing.answered" in capsys.readouterr().out
-    assert path.read_bytes() == before
+    printed = capsys.readouterr().out
+    assert ("pairing.answered" in printed, "repaired copy: " in printed) == (True, True)
+    assert main(["doctor", f"{path}.repaired"]) == 0
+    after = contents(tmp_path)
+    assert after == {**before, "opencode.db.repaired": after["opencode.db.repaired"]}  # nothing else was left there
     with closing(sqlite3.connect(tmp_path / "opencode.db.repaired")) as database:
         data = [json.loads(row[0]) for row in database.execute("SELECT data FROM part ORDER BY id")]
-    assert (data[0], data[1]["state"]["status"], "call_1" in data[1]["state"]["error"]) == (parts[0], "error", True)
+    assert (data[0], data[1]["state"]["status"], "call_1" in data[1]["state"]["error"]) == (PARTS[0], "error", True)
+
+
+def test_a_call_that_never_ended_and_a_torn_part_are_found_in_files_of_opencode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    storage = tmp_path / "opencode" / "storage"
+    files = {
+        "session/global/ses_1.json": json.dumps({"id": "ses_1"}),
+        "message/ses_1/msg_1.json": json.dumps({"id": "msg_1", "sessionID": "ses_1"}),
+        **{f"part/msg_1/prt_{number}.json": json.dumps(part) for number, part in enumerate(PARTS)},
+        "part/msg_1/prt_2.json": '{"type": "te',
+    }
+    for name, text in files.items():
+        (storage / name).parent.mkdir(parents=True, exist_ok=True)
+        (storage / name).write_text(text)
+    assert main(["doctor", "--fix", "--json", str(tmp_path)]) == 1
+    (told,) = map(json.loads, capsys.readouterr().out.splitlines())
+    problems = [finding["problem"] for finding in told["report"]["findings"]]
+    assert (told["session"], problems) == ("ses_1", ["dangling", "torn-line"])
+    assert contents(storage) == {name: text.encode() for name, text in files.items()}
+    copy = contents(Path(told["copy"]))
+    changed = json.loads(copy.pop("part/msg_1/prt_1.json"))
+    assert (changed["callID"], changed["state"]["status"], changed["state"]["input"]) == (
+        "call_1",
+        "error",
+        STATE["input"],
+    )
+    assert copy == {name: text.encode() for name, text in files.items() if name[-6] not in "12" or "part" not in name}
+    assert main(["doctor", told["copy"]]) == 0
 
 
 def test_the_sessions_of_all_agents_are_found(
@@ -217,9 +281,13 @@ def test_the_sessions_of_all_agents_are_found(
     for place, records in zip(places, (CLAUDE, CODEX, PI), strict=True):
         (tmp_path / place).parent.mkdir(parents=True)
         write(tmp_path / place, records)
+    part = tmp_path / ".local/share/opencode/storage/part/msg_1/prt_1.json"
+    part.parent.mkdir(parents=True)
+    part.write_text(json.dumps(PARTS[1]))
     assert main(["doctor"]) == 1
     printed = capsys.readouterr().out
-    assert all(name in printed for name in ("(Claude Code)", "(Codex)", "(pi)", "3 sessions: 0 sound, 3 broken"))
+    names = ("(Claude Code)", "(Codex)", "(pi)", "(opencode ")
+    assert all(name in printed for name in (*names, "4 sessions: 0 sound, 4 broken"))
 
 
 def test_what_is_no_session_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -180,10 +180,7 @@ def test_a_timeout_of_somebody_elses_is_not_taken_for_ours(timeout: float | None
 
 async def model_is_ready(model: Any) -> None:
     """Have the SDK make its client first: that takes longer than the timeout on a busy machine."""
-    if hasattr(model, "_get_client"):
-        await asyncio.to_thread(model._get_client)
-    else:
-        await model._clients.get()
+    await model.client()
 
 
 @pytest.mark.parametrize("wire", WIRES)

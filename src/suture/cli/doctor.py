@@ -4,10 +4,13 @@ Nothing that is read is ever opened for writing. With `--fix` a repaired copy is
 """
 
 import os
+import shutil
 import sqlite3
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +39,14 @@ from suture.wires.fields import is_map
 
 SUFFIX = ".repaired"
 """What the name of a copy ends in: no agent takes it for a session."""
-_TORN = Finding(index=0, problem="torn-line", done="left out", rule="file.lines", says="A line is a JSON object.")
+_TORN = Finding(
+    index=0,
+    problem="torn-line",
+    done="left out",
+    rule="file.lines",
+    says="A record is a JSON object.",
+    source="RFC 8259",
+)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,14 +56,15 @@ class Examined(NamedTuple):
     path: Path
     agent: str
     report: Report
-    copy: bytes | None = None
-    """The repaired file; of a database there is none."""
+    write: Callable[[Path], object] | None
+    """Writes the repaired copy, if there is something to repair."""
     title: str = ""
 
 
 def run(asked: Namespace) -> int:
     """Examine the sessions that were named, or all that are found; return 1 where something is broken."""
     count = broken = 0
+    copies: dict[Path, Path] = {}
     with ExitStack() as stack:
         outputs = Outputs(stack)
         output = outputs.open()
@@ -62,14 +73,16 @@ def run(asked: Namespace) -> int:
             for found in _examine(path, asked):
                 count += 1
                 broken += not found.report.acceptable
-                copy = _write_beside(found.path, found.copy) if asked.fix and found.copy is not None else None
+                if asked.fix and found.write is not None and found.path not in copies:  # one may hold many sessions
+                    copies[found.path] = _write_beside(found.path, found.write)
+                copy = copies.get(found.path)
                 if asked.json:
                     told = {"file": str(found.path), "agent": found.agent, "session": found.title}
                     told |= {"copy": str(copy)} if copy else {}
                     output.write(visible_json({**told, "report": found.report.to_dict()}).encode() + b"\n")
                 elif not found.report.acceptable:
                     screen.report(found.report, f"{found.path} ({found.agent}{found.title and f' {found.title}'})")
-                    if copy is not None:
+                    if copy:
                         screen.say(f"  repaired copy: {copy}")
         if not asked.json:
             screen.say(f"{plural(count, 'session')}: {count - broken} sound, {broken} broken")
@@ -83,15 +96,26 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
         path = Path(name)
         if not path.exists():
             raise Refusal("there is no such file or folder", name)
-        found = sorted([*path.rglob("*.jsonl"), *path.rglob("opencode*.db")]) if path.is_dir() else [path]
-        yield from found
+        if path.is_dir():
+            folders = {
+                part.parent for part in path.rglob("part") if path == part.parent or part.parent.suffix != SUFFIX
+            }
+            storages = [folder for folder in folders if (folder / "message").is_dir()]
+            yield from sorted([*path.rglob("*.jsonl"), *path.rglob("opencode*.db"), *storages])
+        else:
+            yield path
     if not paths:
         for known in FORMATS:
             yield from sorted(known.folder().glob(known.pattern))
-        yield from sorted(_opencode_folder().glob("opencode*.db"))
+        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
+        databases = sorted(data.glob("opencode*.db"))
+        yield from databases or data.glob("storage")  # what a database was made of is not read any more
 
 
 def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
+    if path.is_dir():
+        yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
+        return
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > asked.max_bytes:
@@ -100,7 +124,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
     except OSError as error:
         raise refuse_system("read", error, str(path)) from None
     if data.startswith(b"SQLite format 3\0"):
-        yield from _examine_database(path, asked)
+        yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
         return
     lines = read_lines(data)
     known = recognise_format(lines)
@@ -109,7 +133,8 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
             raise Refusal("not a session of a known agent", str(path))
         return
     try:
-        yield Examined(path, known.name, *_repair_file(known, lines, asked.language))
+        report, copy = _repair_file(known, data, lines, asked.language)
+        yield Examined(path, known.name, report, None if copy is None else partial(_write_file, data=copy))
     except InputError as error:
         raise Refusal(str(error), str(path)) from None
 
@@ -117,7 +142,9 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
 # --- files of lines -------------------------------------------------------------------------------
 
 
-def _repair_file(known: Format, lines: Sequence[Line], language: str | None) -> tuple[Report, bytes | None]:
+def _repair_file(
+    known: Format, data: bytes, lines: Sequence[Line], language: str | None
+) -> tuple[Report, bytes | None]:
     """Return what is broken in a file, and the file as it should be, if that is another."""
     members = known.select(lines)
     messages = [member.message for member in members]
@@ -130,6 +157,8 @@ def _repair_file(known: Format, lines: Sequence[Line], language: str | None) -> 
     report = replace(fixed.report, findings=tuple(sorted([*torn, *found], key=lambda each: each.index)))
     if not torn and not fixed.changed:
         return report, None
+    if any("ordinal" in line.record for line in lines):
+        return report, _append(known, data, lines, members, fixed.messages)
     return report, _rewrite(known, lines, members, fixed.messages)
 
 
@@ -181,78 +210,150 @@ def _relink(links: tuple[str, str], lines: Sequence[Line], members: set[Line | N
         before = line
 
 
-def _write_beside(path: Path, data: bytes) -> Path:
-    """Write a copy beside a file, and return its path; never over another."""
+def _append(
+    known: Format, data: bytes, lines: Sequence[Line], members: Sequence[Member], repaired: Sequence[Any]
+) -> bytes:
+    """Return a file with a repaired conversation in which no line has moved: what is new in it is at the end.
+
+    Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
+    """
+    rows, left = data.split(b"\n"), {id(message) for message in repaired}
+    gone = {member.line for member in members if id(member.message) not in left}
+    for line in lines:
+        if line.torn or line in gone:
+            rows[line.number - 1] = b"{}".ljust(len(rows[line.number - 1]))
+    stood = {id(member.message) for member in members}
+    like = next(line.record for line in reversed(lines) if "ordinal" in line.record)
+    new = [known.dress(message, like, "") for message in repaired if id(message) not in stood]
+    whole = b"\n".join(rows).removesuffix(b"\n") + b"\n"
+    return whole + b"".join(
+        [_encode({**record, "ordinal": number}) + b"\n" for number, record in enumerate(new, like["ordinal"] + 1)]
+    )
+
+
+def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
+    """Write a copy beside a file or a folder, and return its path; never over another."""
     copy = path.with_name(path.name + SUFFIX)
     try:
-        with copy.open("xb") as file:
-            copy.chmod(path.stat().st_mode & 0o777)
-            file.write(data)
+        write(copy)
     except FileExistsError:
         raise Refusal("already exists; move it away first", str(copy)) from None
     except OSError as error:
         raise refuse_system("written", error, str(copy)) from None
+    except sqlite3.Error as error:
+        raise Refusal(str(error), str(copy)) from None
     return copy
 
 
-# --- opencode's database --------------------------------------------------------------------------
-# A call and its result are one part, so there is one thing that can be wrong: a call that never ended.
+def _write_file(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        path.chmod(path.with_name(path.name.removesuffix(SUFFIX)).stat().st_mode & 0o777)
+        file.write(data)
 
 
-def _opencode_folder() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
+# --- opencode -------------------------------------------------------------------------------------
+# A call and its result are one part, so there is one thing that can be wrong: a call that never ended. The parts are
+# rows of a database; before release 1.2 each was a file.
 
 
-def _examine_database(path: Path, asked: Namespace) -> Iterator[Examined]:
+class _Part(NamedTuple):
+    key: Any
+    """The row's id, or the file's path."""
+    session: str
+    value: Any
+    """What it holds; nothing if that cannot be read."""
+
+
+def _examine_parts(
+    path: Path,
+    parts: Sequence[_Part],
+    copy: Callable[[Path, Mapping[Any, bytes | None], Path], object],
+    language: str | None,
+) -> Iterator[Examined]:
+    """Yield the sessions that parts are of; `copy` writes them all, some parts changed or left out."""
+    spoken = resolve_language(language)
+    sessions: dict[str, list[Finding]] = {}
+    changes: dict[Any, bytes | None] = {}
+    places = Counter[str]()
+    for part in parts:
+        findings, place = sessions.setdefault(part.session, []), places[part.session]
+        places[part.session] += 1
+        if part.value is None:
+            findings.append(replace(_TORN, index=place))
+            changes[part.key] = None
+            continue
+        state: Any = part.value.get("state")
+        if part.value.get("type") == "tool" and is_map(state) and state.get("status") in {"pending", "running"}:
+            call_id, name = str(part.value.get("callID", "")), str(part.value.get("tool", ""))
+            rule = next(rule for rule in get_profile("pairing").rules if "dangling" in rule.problems)
+            found = Finding(index=place, problem="dangling", call_id=call_id, name=name, done="answered: unknown")
+            findings.append(found.cite(rule.id, rule.says, rule.source))
+            times: Any = state.get("time") or {}
+            ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, spoken)}
+            start = times.get("start", 0)
+            ended |= {"input": state.get("input", {}), "time": {"start": start, "end": start}}
+            changes[part.key] = _encode({**part.value, "state": ended})
+    for session, findings in sessions.items():
+        report = Report(wire="openai-chat", profile="pairing", findings=tuple(findings))
+        yield Examined(path, "opencode", report, partial(copy, path, changes) if changes else None, session)
+
+
+def _read(data: bytes | str) -> Any:
+    """Return what a part holds; nothing if it was torn."""
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        value: Any = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, TypeError):
+        return None
+    return value if is_map(value) else None
+
+
+def _open_database(path: Path) -> sqlite3.Connection:
+    """Open a database to be read; if nothing is waiting to be written into it, without a file beside it."""
+    log = path.with_name(path.name + "-wal")
+    alone = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro{alone}", uri=True)
+
+
+def _read_database(path: Path) -> list[_Part]:
+    try:
+        with closing(_open_database(path)) as database:
             rows = database.execute("SELECT id, session_id, data FROM part ORDER BY session_id, id").fetchall()
-            parts = [(identity, session, _read_part(data)) for identity, session, data in rows]
-            if asked.fix and any(map(_is_open, [part for *_, part in parts])):
-                _copy_database(path, database, parts, asked.language)
     except sqlite3.Error as error:
         raise Refusal(f"no database of opencode's: {error}", str(path)) from None
-    sessions: dict[str, list[Any]] = {}
-    for _, session, part in parts:
-        sessions.setdefault(session, []).append(part)
-    for session, found in sessions.items():
-        findings = [_finding(place, part) for place, part in enumerate(found) if _is_open(part)]
-        report = Report(wire="openai-chat", profile="pairing", findings=tuple(findings))
-        yield Examined(path, "opencode", report, title=session)
+    return [_Part(identity, session, _read(data)) for identity, session, data in rows]
 
 
-def _read_part(data: Any) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, TypeError):
-        return None
-
-
-def _is_open(part: Any) -> bool:
-    state: Any = part.get("state") if is_map(part) and part.get("type") == "tool" else None
-    return is_map(state) and state.get("status") in {"pending", "running"}
-
-
-def _finding(place: int, part: Any) -> Finding:
-    rule = next(rule for rule in get_profile("pairing").rules if "dangling" in rule.problems)
-    named = {"call_id": str(part.get("callID", "")), "name": str(part.get("tool", ""))}
-    told = Finding(index=place, problem="dangling", done="answered: unknown", **named)
-    return told.cite(rule.id, rule.says, rule.source)
-
-
-def _copy_database(path: Path, database: sqlite3.Connection, parts: Sequence[Any], language: str | None) -> None:
-    """Write a copy of a database in which every call has ended."""
-    target = _write_beside(path, b"")
-    spoken = resolve_language(language)
-    with closing(sqlite3.connect(target)) as copy:
+def _copy_database(path: Path, changes: Mapping[str, bytes | None], target: Path) -> None:
+    _write_file(target, b"")
+    with closing(_open_database(path)) as database, closing(sqlite3.connect(target)) as copy:
         database.backup(copy)
-        for identity, _, part in parts:
-            if _is_open(part):
-                text = placeholder_text(Cause.UNKNOWN, str(part.get("tool", "")), str(part.get("callID", "")), spoken)
-                start: Any = (part["state"].get("time") or {"start": 0}).get("start", 0)
-                ended = {"status": "error", "error": text, "time": {"start": start, "end": start}}
-                state = {"input": part["state"].get("input", {}), **ended}
-                copy.execute(
-                    "UPDATE part SET data = ? WHERE id = ?", (_encode({**part, "state": state}).decode(), identity)
-                )
+        for identity, data in changes.items():
+            if data is None:
+                copy.execute("DELETE FROM part WHERE id = ?", (identity,))
+            else:
+                copy.execute("UPDATE part SET data = ? WHERE id = ?", (data.decode(), identity))
         copy.commit()
+
+
+def _read_storage(folder: Path) -> list[_Part]:
+    """Return what is in the files of a folder: sessions, messages, and the parts of each message."""
+    try:
+        found = {path: _read(path.read_bytes()) for path in sorted(folder.glob("*/**/*.json"))}
+    except OSError as error:
+        raise refuse_system("read", error, str(folder)) from None
+    owners = {path.stem: path.parent.name for path in found if path.stem.startswith("msg_")}
+    return [
+        _Part(path, owners.get(path.parent.name, path.parent.name), value)
+        for path, value in found.items()
+        if path.stem.startswith(("msg_", "prt_"))
+    ]
+
+
+def _copy_storage(folder: Path, changes: Mapping[Path, bytes | None], target: Path) -> None:
+    def torn(place: str, names: list[str]) -> list[str]:
+        return [name for name in names if changes.get(Path(place, name), b"") is None]
+
+    shutil.copytree(folder, target, ignore=torn)
+    for path, data in changes.items():
+        if data is not None:
+            target.joinpath(path.relative_to(folder)).write_bytes(data)

@@ -239,14 +239,27 @@ def _is_codex(record: Record) -> bool:
     return old or (kind in {"session_meta", "response_item", "turn_context"} and is_map(payload))
 
 
+def _begins_turn(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item is what a user said, and not what Codex says in a user's name."""
+    text = "".join([block.get("text", "") for block in _blocks(item, "input_text")])
+    return item.get("role") == "user" and not text.startswith(("<", "# AGENTS.md instructions"))
+
+
 def _select_codex(lines: Sequence[Line]) -> list[Member]:
-    """Return the items since the last compaction, after what that one left; early releases wrote bare items."""
+    """Return the items since the last compaction, after what that one left, without turns that were taken back.
+
+    Early releases wrote bare items.
+    """
     members: list[Member] = []
     for line in lines:
         record = line.record
         payload: Any = record.get("payload")
         if record.get("type") == "compacted" and is_map(payload):
             members = [Member(None, item) for item in payload.get("replacement_history") or ()]
+        elif record.get("type") == "event_msg" and is_map(payload) and payload.get("type") == "thread_rolled_back":
+            turns = [at for at, member in enumerate(members) if _begins_turn(member.message)]
+            count = min(payload.get("num_turns") or 0, len(turns))
+            members = members[: turns[-count]] if count else members
         elif record.get("type") == "response_item" and is_map(payload):
             members.append(Member(line, payload))
         elif "payload" not in record and _is_item(record.get("type")):
@@ -256,6 +269,8 @@ def _select_codex(lines: Sequence[Line]) -> list[Member]:
 
 def _dress_codex(message: Any, like: Record, identity: str) -> Record:
     del identity
+    if isinstance(message.get("content"), str):  # Codex reads no short form
+        message = {"type": "message", **message, "content": [{"type": "input_text", "text": message["content"]}]}
     if "payload" not in like:
         return message
     return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": message}

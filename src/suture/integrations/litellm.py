@@ -4,18 +4,20 @@ litellm_settings:
 callbacks: suture.integrations.litellm.handler
 """
 
+from importlib import import_module
 from typing import Any, Unpack
-
-from litellm.integrations.custom_logger import CustomLogger
 
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, default_profile, profile_for, profile_of
 from suture.providers import KEPT, PLACES, Place, continues, find_place
+from suture.wires.fields import is_list
 
 __all__ = ["PatchToolCalls", "handler"]
 
+_Logger: Any = import_module("litellm.integrations.custom_logger").CustomLogger  # not installed where types are checked
 
-class PatchToolCalls(CustomLogger):
+
+class PatchToolCalls(_Logger):
     """Repairs the history of each request before LiteLLM sends it anywhere; nothing else of a request is touched.
 
     LiteLLM makes of a history what its provider takes, but for the ids: these are made to suit the model that a
@@ -29,7 +31,7 @@ class PatchToolCalls(CustomLogger):
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
-        super().__init__()
+        _Logger.__init__(self)
         self._options = GuestOptions.of(__name__, **options)
 
     async def async_pre_call_hook(
@@ -38,7 +40,7 @@ class PatchToolCalls(CustomLogger):
         """Return what LiteLLM is to send."""
         place = _place(data, call_type)
         messages: Any = None if place is None else data.get(place.field)
-        if place is None or not isinstance(messages, list):
+        if place is None or not is_list(messages):
             return data
         responses = place.wire == "openai-responses"
         if continues(data) and not responses:

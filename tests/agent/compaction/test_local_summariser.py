@@ -38,7 +38,7 @@ def test_a_local_model_summarises_a_recorded_run_and_answers_a_question_about_it
     recorded = next(each for each in conversations("mini-swe-agent") if NAME in each["id"])["messages"][:200]
     history = get_codec("openai-chat").decode_messages(recorded)
     assert len(history) == 200
-    model = Listening(wire="agentic", context_size=4_096, options={"max_tokens": 300})
+    model = Listening(wire="agentic", context_size=4_096, options={"max_tokens": 200})
     model.requests = []
     counter = ExactCounter()
     agent = ChatModelAgent(model=model, middlewares=[Compaction(LIMIT, token_counter=counter, summarizer_timeout=600)])
