@@ -118,6 +118,7 @@ class AnthropicWire(BlockWire):
 
     name = "anthropic"
     glances_at_rules = True
+    has_fields = True
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False

@@ -113,6 +113,7 @@ class GeminiWire(BlockWire):
 
     name = "gemini"
     glances_at_rules = True
+    has_fields = True
 
     arranges = frozenset(("same-role", "results-order"))
 
