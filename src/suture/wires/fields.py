@@ -80,7 +80,7 @@ def outline(thing: Any, depth: int = 0) -> Any:
     if kind is dict:
         for name, value in thing.items():
             if value.__class__ is list and (made := outline(value, depth + 1)) is not value:
-                thing = {**thing, name: made}  # noqa: PLW2901 - what is walked stays as it was
+                thing = {**thing, name: made}
         return thing
     if depth == _DEPTH:
         return thing
@@ -91,7 +91,7 @@ def outline(thing: Any, depth: int = 0) -> Any:
     names = _field_names(kind)
     if names is None:
         return thing
-    extra: Any = thing.__pydantic_extra__
+    extra: Any = getattr(thing, "__pydantic_extra__", None)
     fields: dict[str, Any] = {**thing.__dict__, **extra} if extra else thing.__dict__
     return {
         names.get(name, name): value if value.__class__ in _SIMPLE else outline(value, depth + 1)
