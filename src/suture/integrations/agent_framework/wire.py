@@ -14,7 +14,19 @@ from suture.messages import Part
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, put, text_of
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Demands,
+    Turns,
+    glance_at_turns,
+    is_plain_object,
+    says_something,
+)
 
 HELD = Message("system", [])
 """Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
@@ -52,6 +64,7 @@ class AgentFrameworkWire(BlockWire):
 
     name = "agent-framework"
     marks = True
+    glances_at_rules = True
     text_arguments = True
     form = Form(_find_text, cast("Any", Content.from_text))
 
@@ -61,6 +74,48 @@ class AgentFrameworkWire(BlockWire):
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
         """What mends a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        return glance_at_turns(messages, start, demands, self._turns)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns("assistant", "user", "role", "contents", self._read_calls, self._are_answered, _are_texts)
+
+    def _read_calls(self, contents: Sequence[Any], demands: Demands) -> list[Any] | None:
+        """Return the calls among the contents of a plain message; `None` where it needs a second look."""
+        calls: list[Any] = []
+        for content in contents:
+            if content.type == "function_call":
+                arguments = content.arguments
+                if content.hosted or not self.takes_arguments(arguments):
+                    return None
+                if not (arguments.__class__ is str or is_plain_object(arguments)):
+                    return None
+                if not demands.accepts(content.call_id, content.name):
+                    return None
+                calls.append(content)
+            elif calls or content.type != "text" or not says_something(content.text):
+                return None
+        return calls if contents else None
+
+    def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
+        """Tell whether `message` answers `calls` one by one, and says nothing else."""
+        if message.__class__ is not Message or message.role != "tool" or len(message.contents) != len(calls):
+            return False
+        for call, content in zip(calls, message.contents, strict=True):
+            if content.type != "function_result" or content.call_id != call.call_id:
+                return False
+            if "result-name" in demands.problems and content.name != call.name:
+                return False
+            if content.exception is not None and self.is_empty_error(self.read_result(content)):
+                return False
+        ids = [call.call_id for call in calls]
+        if len(set(ids)) < len(ids):
+            return False
+        demands.use(ids)
+        return True
 
     def first_reference(self, messages: Sequence[Any]) -> int:
         """Return where the list stands for what the service keeps."""
@@ -118,8 +173,11 @@ class AgentFrameworkWire(BlockWire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are an object or the text of one; clients take both."""
-        arguments = call.arguments
-        return is_map(arguments) or (isinstance(arguments, str) and is_object_text(arguments))
+        return self.takes_arguments(call.arguments)
+
+    def takes_arguments(self, arguments: Any) -> bool:
+        """Tell whether a client sends these arguments as an object."""
+        return is_object_text(arguments) if isinstance(arguments, str) else is_map(arguments)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
@@ -195,6 +253,11 @@ class AgentFrameworkWire(BlockWire):
         return put(message, additional_properties={**message.additional_properties, **extra}) if extra else message
 
 
+def _are_texts(contents: Sequence[Any]) -> bool:
+    """Tell whether `contents` are texts that say something and can be sent."""
+    return bool(contents) and all(content.type == "text" and says_something(content.text) for content in contents)
+
+
 def _type(block: Any) -> str:
     return getattr(block, "type", "")
 
@@ -220,9 +283,9 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
 class _TextWire(AgentFrameworkWire):
     """The same for a client that sends arguments as they are, to a provider that takes text."""
 
-    def arguments_ok(self, call: Call) -> bool:
+    def takes_arguments(self, arguments: Any) -> bool:
         """Tell whether the arguments are the text of an object."""
-        return isinstance(call.arguments, str) and is_object_text(call.arguments)
+        return isinstance(arguments, str) and is_object_text(arguments)
 
 
 WIRE, TEXT_WIRE = AgentFrameworkWire(), _TextWire()

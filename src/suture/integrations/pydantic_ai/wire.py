@@ -1,6 +1,6 @@
 """pydantic-ai's messages: results are parts of the request that follows a response, beside prompts and instructions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, cast
@@ -27,7 +27,20 @@ from pydantic_ai.messages import (
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, MEDIA, NO_EXTRA, OTHER, RESULT, TEXT, THINKING, iterate
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    NO_EXTRA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Demands,
+    Turns,
+    glance_at_turns,
+    is_plain_object,
+    says_something,
+)
 
 __all__ = ["WIRE", "PydanticAIWire"]
 
@@ -78,24 +91,13 @@ class PydanticAIWire(BlockWire):
 
     name = "pydantic-ai"
     marks = True
+    glances_at_rules = True
     form = Form(_text, cast("Any", str))
     arranges = frozenset(("trailing-text", "split-turn"))
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
-        place = start
-        rest = iterate(messages, start)
-        for message in rest:
-            if message.__class__ is ModelResponse:
-                calls = [part for part in message.parts if _kind_of_class(part.__class__) == CALL]
-                if calls and not _are_answered(calls, rest):
-                    return place
-                place += 2 if calls else 1
-            elif message.__class__ is ModelRequest and not any(map(_is_result, message.parts)):
-                place += 1
-            else:
-                return place
-        return place
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        """Return how far, from `start` on, everything is acceptable at a glance."""
+        return glance_at_turns(messages, start, demands, _TURNS)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
@@ -294,14 +296,66 @@ def _metadata(part: Any) -> Mapping[str, Any] | None:
     return metadata if is_map(metadata) else None
 
 
-def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next message of `rest` answers `calls` one by one, and nothing else."""
-    answer: Any = next(rest, None)
-    if answer.__class__ is not ModelRequest:
+# What a glance accepts
+
+
+def _are_prompts(parts: Sequence[Any]) -> bool:
+    """Tell whether `parts` are texts of the user's, and maybe of the system's."""
+    said = False
+    for part in parts:
+        if part.__class__ is UserPromptPart:
+            said = True
+        elif part.__class__ is not SystemPromptPart:
+            return False
+        if not says_something(part.content):
+            return False
+    return said
+
+
+def _read_calls(parts: Sequence[Any], demands: Demands) -> list[Any] | None:
+    """Return the calls among the parts of a plain response; `None` where it needs a second look."""
+    calls: list[Any] = []
+    said = False
+    for part in parts:
+        kind = part.__class__
+        if kind is ToolCallPart:
+            arguments = part.args
+            if arguments.__class__ is str:
+                if arguments and not is_object_text(arguments):
+                    return None
+            elif arguments is not None and not is_plain_object(arguments):
+                return None
+            if not demands.accepts(part.tool_call_id, part.tool_name):
+                return None
+            calls.append(part)
+        elif calls or (kind is not TextPart and kind is not ThinkingPart):
+            return None
+        elif kind is TextPart:
+            said = True
+            if not says_something(part.content):
+                return None
+    return calls if calls or said else None
+
+
+def _are_answered(calls: Sequence[Any], message: Any, demands: Demands) -> bool:
+    """Tell whether `message` answers `calls` one by one; prompts may follow where they may."""
+    if message.__class__ is not ModelRequest:
         return False
-    results = [part.tool_call_id for part in answer.parts if _is_result(part)]
-    return results == [call.tool_call_id for call in calls] and all(results)
+    parts, count, ids = message.parts, len(calls), [call.tool_call_id for call in calls]
+    if len(parts) < count or (count > 1 and len(set(ids)) < count):
+        return False
+    for call, part in zip(calls, parts, strict=False):
+        if not _is_result(part) or part.tool_call_id != call.tool_call_id or part.tool_name != call.tool_name:
+            return False
+        plain = part.__class__ is ToolReturnPart and part.outcome == "success"
+        if not plain and WIRE.is_empty_error(WIRE.read_result(part)):
+            return False
+    if len(parts) != count and ("trailing-text" in demands.problems or not _are_prompts(parts[count:])):
+        return False
+    demands.use(ids)
+    return True
 
 
+_TURNS = Turns("response", "request", "kind", "parts", _read_calls, _are_answered, _are_prompts)
 WIRE = PydanticAIWire()
 """The wire of pydantic-ai's messages."""
