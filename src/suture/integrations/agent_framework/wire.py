@@ -76,7 +76,6 @@ class AgentFrameworkWire(BlockWire):
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         return glance_at_turns(messages, start, demands, self._turns)
 
     @cached_property
@@ -118,7 +117,6 @@ class AgentFrameworkWire(BlockWire):
         return True
 
     def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list stands for what the service keeps."""
         return 0 if messages and messages[0] is HELD else len(messages)
 
     def claims(self, message: Any) -> bool | None:
@@ -132,7 +130,6 @@ class AgentFrameworkWire(BlockWire):
         return _ROLES.get(message.role, "user")
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the contents of `message`, with those marked that have their counterpart beside them."""
         contents = message.contents
         if not is_list(contents):
             raise self.fault(index, "contents", "expected a list of contents")
@@ -144,19 +141,15 @@ class AgentFrameworkWire(BlockWire):
         return _with_settled(contents) if has_results and message.role == "assistant" else contents
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         return _KINDS.get(_type(block), OTHER)
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
         return block.text or ""
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is reasoning that the provider signed or encrypted."""
         return _type(block) == "text_reasoning" and bool(block.protected_data)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call that `block` holds."""
         kind = _HOSTED if _is_hosted(block) else ""
         return Call(text_of(block, "call_id", index), text_of(block, "name", index), block.arguments, kind)
 
@@ -180,7 +173,6 @@ class AgentFrameworkWire(BlockWire):
         return is_object_text(arguments) if isinstance(arguments, str) else is_map(arguments)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         content = result.content
         if content is None or isinstance(content, str) or is_list(content):
             return super().result_text(result)
@@ -201,11 +193,9 @@ class AgentFrameworkWire(BlockWire):
             telling.show(content.to_dict())
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call with `edit` done to it."""
         return put(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result with `edit` done to it."""
         fields: dict[str, Any] = {}
         content = self.content_after(edit, self.read_result(block).content)
         if content is not None:
@@ -216,7 +206,6 @@ class AgentFrameworkWire(BlockWire):
         return put(block, **given(call_id=edit.id, name=edit.name, additional_properties=extra), **fields)
 
     def make_result(self, piece: Piece) -> Any:
-        """Return a marked error result for the call of `piece`."""
         return Content.from_function_result(
             piece.call.id if piece.call else "",
             result=piece.text,
@@ -225,12 +214,10 @@ class AgentFrameworkWire(BlockWire):
         )
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text."""
         del role
         return Content.from_text(text)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return self.with_blocks(Message(role, []), blocks)
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
@@ -245,11 +232,9 @@ class AgentFrameworkWire(BlockWire):
         return put(message, role=role, contents=contents)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return message.additional_properties
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
         return put(message, additional_properties={**message.additional_properties, **extra}) if extra else message
 
 

@@ -96,7 +96,6 @@ class PydanticAIWire(BlockWire):
     arranges = frozenset(("trailing-text", "split-turn"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         return glance_at_turns(messages, start, demands, _TURNS)
 
     def claims(self, message: Any) -> bool | None:
@@ -104,7 +103,6 @@ class PydanticAIWire(BlockWire):
         return isinstance(message, ModelRequest | ModelResponse)
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Tell whether the model wrote `message`."""
         del index
         return isinstance(message, ModelResponse)
 
@@ -118,7 +116,6 @@ class PydanticAIWire(BlockWire):
         return "system" if parts and all(isinstance(part, SystemPromptPart) for part in parts) else "user"
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the parts of `message`."""
         parts = message.parts
         if not is_list(parts):
             raise self.fault(index, "parts", f"expected a list of parts, found {type(parts).__name__}")
@@ -143,25 +140,21 @@ class PydanticAIWire(BlockWire):
         return kind
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a part that is text."""
         return self.block_words(block)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a part that is text or thinking."""
         if isinstance(block, UserPromptPart) and not isinstance(block.content, str):
             return "\n".join([text for item in block.content if (text := _text(item)) is not None])
         told = getattr(block, "model_response", None)
         return block.content if told is None else told()
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` carries what its provider signed or encrypted."""
         if getattr(block, "signature", None):
             return True
         details = getattr(block, "provider_details", None)
         return is_map(details) and any(seal in name for name in details for seal in _SEALS)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a part."""
         call = _OwnCall(text_of(block, "tool_call_id", index), text_of(block, "tool_name", index), block.args)
         call.made, call.tool_kind = _NO_TIME, block.tool_kind
         return call
@@ -185,25 +178,21 @@ class PydanticAIWire(BlockWire):
         return not arguments or is_map(arguments) or (isinstance(arguments, str) and is_object_text(arguments))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         if isinstance(result.content, str):
             return result.content, True
         part = ToolReturnPart(result.name, result.content, result.id, timestamp=_NO_TIME)
         return part.model_response_str(), not part.files
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call with `edit` done to it."""
         return _with(block, **given(tool_call_id=edit.id, tool_name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result with `edit` done to it."""
         content = self.content_after(edit, block.content)
         metadata = _metadata(block)
         marked = {**metadata, **edit.extra} if edit.extra and metadata is not None else None
         return _with(block, **given(tool_call_id=edit.id, tool_name=edit.name, content=content, metadata=marked))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return a marked result for the call of `piece`, made when its call was."""
         call = piece.call or Call("", "")
         return ToolReturnPart(
             call.name,
@@ -216,19 +205,15 @@ class PydanticAIWire(BlockWire):
         )
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a part that says `text`."""
         return TextPart(text) if role == "assistant" else UserPromptPart(text, timestamp=_NO_TIME)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return ModelResponse(list(blocks), timestamp=_NO_TIME) if role == "assistant" else ModelRequest(list(blocks))
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other parts."""
         return _with(message, parts=list(blocks))
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results, those in `texts` as user text of the same time."""
         results = [part for part in message.parts if self.kind(part) == RESULT]
         told = {id(results[place]): text for place, text in texts.items()}
         kept = [
@@ -258,11 +243,9 @@ class PydanticAIWire(BlockWire):
             telling.show(block)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return message.metadata or NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
         return _with(message, metadata={**(message.metadata or {}), **extra}) if extra else message
 
 
