@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from litellm.integrations.custom_logger import CustomLogger
 
 from suture.integrations.guest import GuestOptions, Options, repair_request
-from suture.profiles import Profile, default_profile, profile_for, profile_of
+from suture.profiles import default_profile, profile_for, profile_of
 from suture.providers.places import KEPT, PLACES, Place, continues, find_place
 
 __all__ = ["PatchToolCalls", "handler"]
@@ -40,10 +40,10 @@ class PatchToolCalls(CustomLogger):
         messages: Any = None if place is None else data.get(place.field)
         if place is None or not isinstance(messages, list):
             return data
-        responses = place.wire == "openai-responses"
-        if continues(data) and not responses:
+        if continues(data) and place.wire != "openai-responses":
             return data
-        profile = _profile(place.wire, self._options.profile or profile_of(str(data.get("model") or "")))
+        wanted, base = self._options.profile or profile_of(str(data.get("model") or "")), default_profile(place.wire)
+        profile = base if wanted.ids is None else profile_for(place.wire, base, wanted)
         kept = [KEPT] if continues(data) else []
         repaired = repair_request(messages, place.wire, self._options, profile=profile, kept=kept)
         return data if repaired is messages else {**data, place.field: list(repaired)}
@@ -57,11 +57,6 @@ def _place(data: dict[str, Any], call_type: str) -> Place | None:
     if "messages" in data:
         return PLACES["messages" if "anthropic" in call_type else "chat/completions"]
     return None
-
-
-def _profile(wire: str, wanted: Profile) -> Profile:
-    base = default_profile(wire)
-    return base if wanted.ids is None else profile_for(wire, base, wanted)
 
 
 handler = PatchToolCalls()

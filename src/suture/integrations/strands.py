@@ -17,7 +17,7 @@ from strands.types.content import Message
 from strands.types.tools import ToolResult
 
 from suture.integrations.guest import GuestOptions, Options, repair_history, repair_request
-from suture.profiles import Profile, get_profile, profile_for, profile_of
+from suture.profiles import get_profile, profile_for, profile_of
 from suture.wires.fields import get, is_list
 
 __all__ = ["PatchToolCalls"]
@@ -84,12 +84,10 @@ class PatchToolCalls(Plugin):
                 yield event
 
     def _repaired(self, context: InvokeModelContext) -> InvokeModelContext:
-        profile = self._profile(" ".join([kind.__name__ for kind in type(context.model).__mro__]))
+        model = " ".join([kind.__name__ for kind in type(context.model).__mro__])
+        profile = profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
         repaired = repair_request(_without_fillers(context.messages), _WIRE, self._options, profile=profile)
         return context if repaired is context.messages else context.replace(messages=cast("list[Message]", repaired))
-
-    def _profile(self, model: str) -> Profile:
-        return profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
 
     def _note(self, event: AfterToolCallEvent) -> None:
         """Remember what a tool gave."""
