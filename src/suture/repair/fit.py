@@ -112,10 +112,7 @@ class Fit:
         self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
 
     def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
-        """Take back `messages[start:stop]`, the end of what passed by last, which was `messages[since:stop]`.
-
-        `plain` are the messages as a glance has seen them.
-        """
+        """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""
         del self.out[len(self.out) - (stop - start) :]
         self.begun = since > 0
         self._hold_last(messages, since, start)
