@@ -1,9 +1,9 @@
 """A client of the `anthropic` package whose requests never carry a broken history."""
 
 from operator import is_
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
-from suture.integrations.clients import Body, ClientT, Histories, Rewrite, wrap_client
+from suture.integrations.clients import Body, ClientT, Histories, wrap_client
 from suture.integrations.guest import GuestOptions, Options
 from suture.providers import BATCHES, PLACES, continues
 from suture.wires.fields import get, is_map
@@ -32,28 +32,17 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     histories = Histories(GuestOptions.of(__name__, **options), "anthropic")
 
     def rewrite(path: str, body: Body, added: Body) -> Body:
-        place = path.removeprefix(_ROOT)
-        if place == BATCHES:
-            return _each(body, rewrite)
+        place, batch = path.removeprefix(_ROOT), body.get("requests")
+        if place == BATCHES and batch.__class__ is list:
+            requests = [rewrite_one(request) for request in cast("list[Any]", batch)]
+            return body if all(map(is_, requests, cast("list[Any]", batch))) else {**body, "requests": requests}
         if PLACES.get(place) is not _MESSAGES or continues({**body, **added}):
             return body
         return histories.repair(body, _MESSAGES)
 
+    def rewrite_one(request: Any) -> Any:
+        params: Any = get(request, "params")
+        rewritten = rewrite("messages", params, {}) if is_map(params) else params
+        return request if rewritten is params else {**request, "params": rewritten}
+
     return wrap_client(client, "anthropic>=0.125", rewrite)
-
-
-def _each(body: Body, rewrite: Rewrite) -> Body:
-    """Return the body of a batch with each of its requests rewritten; the very same where all of them stay."""
-    asked: Any = body.get("requests")
-    if asked.__class__ is not list:
-        return body
-    requests = [_one(request, rewrite) for request in asked]
-    return body if all(map(is_, requests, asked)) else {**body, "requests": requests}
-
-
-def _one(request: Any, rewrite: Rewrite) -> Any:
-    params: Any = get(request, "params")
-    if not is_map(params):
-        return request
-    rewritten = rewrite("v1/messages", params, {})
-    return request if rewritten is params else {**request, "params": rewritten}

@@ -162,7 +162,13 @@ def _dress(client: Any, rewrite: Rewrite, hear: Callable[[], Hear] | None) -> An
 
     def request(cast_to: Any, options: Any, *rest: Any, **named: Any) -> Any:
         path = options.url.partition("?")[0].strip("/")
-        given = kind.request(client, cast_to, _rewritten(options, path, rewrite), *rest, **named)
+        body, added = options.json_data, options.extra_json
+        if options.method.lower() == "post" and is_map(body):
+            rewritten = rewrite(path, body, added if is_map(added) else {})
+            if rewritten is not body:
+                options = copy(options)
+                options.json_data = rewritten
+        given = kind.request(client, cast_to, options, *rest, **named)
         return _heard(given, hear()) if hear is not None and path.startswith("responses") else given
 
     def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
@@ -171,19 +177,6 @@ def _dress(client: Any, rewrite: Rewrite, hear: Callable[[], Hear] | None) -> An
     client.request = request
     client.copy, client.with_options = partial(copied, kind.copy), partial(copied, kind.with_options)
     return client
-
-
-def _rewritten(options: Any, path: str, rewrite: Rewrite) -> Any:
-    """Return the options of a request with its body rewritten; the very same where it stays."""
-    body, added = options.json_data, options.extra_json
-    if options.method.lower() != "post" or not is_map(body):
-        return options
-    rewritten = rewrite(path, body, added if is_map(added) else {})
-    if rewritten is body:
-        return options
-    changed = copy(options)
-    changed.json_data = rewritten
-    return changed
 
 
 def _heard(given: Any, hear: Hear) -> Any:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Unpack
 
 from suture.integrations.guest import GuestOptions, Options, repair_request
-from suture.profiles import Profile, default_profile, profile_for, profile_of
+from suture.profiles import default_profile, profile_for, profile_of
 from suture.providers import KEPT, PLACES, Place, continues, find_place
 from suture.wires.fields import is_list
 
@@ -42,10 +42,10 @@ class PatchToolCalls(_Logger):
         messages: Any = None if place is None else data.get(place.field)
         if place is None or not is_list(messages):
             return data
-        responses = place.wire == "openai-responses"
-        if continues(data) and not responses:
+        if continues(data) and place.wire != "openai-responses":
             return data
-        profile = _profile(place.wire, self._options.profile or profile_of(str(data.get("model") or "")))
+        wanted, base = self._options.profile or profile_of(str(data.get("model") or "")), default_profile(place.wire)
+        profile = base if wanted.ids is None else profile_for(place.wire, base, wanted)
         kept = [KEPT] if continues(data) else []
         repaired = repair_request(messages, place.wire, self._options, profile=profile, kept=kept)
         return data if repaired is messages else {**data, place.field: list(repaired)}
@@ -59,11 +59,6 @@ def _place(data: dict[str, Any], call_type: str) -> Place | None:
     if "messages" in data:
         return PLACES["messages" if "anthropic" in call_type else "chat/completions"]
     return None
-
-
-def _profile(wire: str, wanted: Profile) -> Profile:
-    base = default_profile(wire)
-    return base if wanted.ids is None else profile_for(wire, base, wanted)
 
 
 handler = PatchToolCalls()

@@ -5,28 +5,35 @@ Needs `pip install 'strands-agents>=1.62'`.
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Unpack, cast
+from operator import is_
+from typing import Any, Unpack, cast
+from weakref import WeakKeyDictionary
 
 from strands import Agent, Plugin
-from strands.hooks import AgentInitializedEvent
+from strands.hooks import AfterToolCallEvent, AgentInitializedEvent, HookOrder, MessageAddedEvent
 from strands.middleware import InvokeModelContext, InvokeModelStage, MiddlewareNext, TypedEvent
 from strands.session.repository_session_manager import RepositorySessionManager
 from strands.types.content import Message
+from strands.types.tools import ToolResult
 
 from suture.integrations.guest import GuestOptions, Options, repair_history, repair_request
-from suture.profiles import Profile, get_profile, profile_for, profile_of
+from suture.profiles import get_profile, profile_for, profile_of
+from suture.wires.fields import get, is_list
 
 __all__ = ["PatchToolCalls"]
 
 _WIRE = "bedrock"
 _INTERRUPTED = "Tool was interrupted."
-"""What Strands itself puts in the place of a missing result: a real one wins over it."""
+"""What Strands itself puts in the place of a missing result, whether the tool had ended or not."""
 
 
 class PatchToolCalls(Plugin):
     """Repairs what a model is sent, for that request alone: the messages of the agent stay as they are.
 
     Put it last, so that it sees what other plugins made of the messages.
+
+    Strands keeps the results of parallel calls when all of them are there. Those that were there when a run broke off
+    are put in their places when the next one begins. Of the other calls the model reads that they may have run.
 
     Strands mends a session of single messages (a file, S3) itself when it loads one, and throws away results that it
     does not find where it looks for them. So such a session is read again then, and what is in it is put in order.
@@ -46,6 +53,8 @@ class PatchToolCalls(Plugin):
         super().__init__()
         self._reloads = reload
         self._options = GuestOptions.of(__name__, **options).treating(lambda text: text == _INTERRUPTED)
+        self._ended: WeakKeyDictionary[Any, dict[str, ToolResult]] = WeakKeyDictionary()
+        """By the agent: the results of tools that have ended, until they are among the messages."""
 
     @property
     def name(self) -> str:
@@ -59,6 +68,8 @@ class PatchToolCalls(Plugin):
     def init_agent(self, agent: Agent) -> None:
         """Take a place around the requests of `agent` to its model."""
         agent.add_middleware(InvokeModelStage, self._request)
+        agent.add_hook(self._note, AfterToolCallEvent)
+        agent.add_hook(self._restore, MessageAddedEvent, order=HookOrder.SDK_FIRST)  # before a session stores it
         if self._reloads:
             agent.add_hook(self._load, AgentInitializedEvent)
 
@@ -73,12 +84,23 @@ class PatchToolCalls(Plugin):
                 yield event
 
     def _repaired(self, context: InvokeModelContext) -> InvokeModelContext:
-        profile = self._profile(" ".join([kind.__name__ for kind in type(context.model).__mro__]))
-        repaired = repair_request(context.messages, _WIRE, self._options, profile=profile)
+        model = " ".join([kind.__name__ for kind in type(context.model).__mro__])
+        profile = profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
+        repaired = repair_request(_without_fillers(context.messages), _WIRE, self._options, profile=profile)
         return context if repaired is context.messages else context.replace(messages=cast("list[Message]", repaired))
 
-    def _profile(self, model: str) -> Profile:
-        return profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
+    def _note(self, event: AfterToolCallEvent) -> None:
+        """Remember what a tool gave."""
+        self._ended.setdefault(event.agent, {})[event.tool_use["toolUseId"]] = event.result
+
+    def _restore(self, event: MessageAddedEvent) -> None:
+        """Put what tools gave in the place of what Strands says of calls that a run was broken off in."""
+        ended, content = self._ended.get(event.agent, {}), event.message["content"]
+        for place, block in enumerate(content):
+            if "toolResult" in block:
+                result = ended.pop(block["toolResult"]["toolUseId"], None)
+                if result is not None and _is_filler(block):
+                    content[place] = {"toolResult": result}
 
     def _load(self, event: AgentInitializedEvent) -> None:
         """Put in order what is stored, where that is not what Strands has loaded."""
@@ -102,3 +124,21 @@ def _stored(agent: Agent) -> list[Message] | None:
         sessions.session_id, agent.agent_id, offset=manager.removed_message_count
     )
     return [*summary, *(each.to_message() for each in stored)]
+
+
+def _is_filler(block: Any) -> bool:
+    """Tell whether a block is what Strands puts in the place of a missing result."""
+    return get(get(block, "toolResult"), "content") == [{"text": _INTERRUPTED}]
+
+
+def _without_fillers(messages: list[Message]) -> list[Message]:
+    """Return `messages` without what Strands put in the place of missing results; the very list where there is none."""
+    left: list[Message] = []
+    for message in messages:
+        blocks: Any = get(message, "content")
+        kept = [block for block in blocks if not _is_filler(block)] if is_list(blocks) else blocks
+        if not is_list(blocks) or len(kept) == len(blocks):
+            left.append(message)
+        elif kept:
+            left.append({**message, "content": kept})
+    return messages if len(left) == len(messages) and all(map(is_, left, messages)) else left

@@ -111,13 +111,13 @@ class Fit:
         roles = (self.wire.view(messages[index]).role for index in range(start, stop))
         self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
 
-    def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int) -> None:
-        """Take back `messages[start:stop]`, the end of what passed by last, which was `messages[since:stop]`."""
+    def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
+        """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""
         del self.out[len(self.out) - (stop - start) :]
         self.begun = since > 0
         self._hold_last(messages, since, start)
-        items = set(self.wire.item_ids(messages, start, stop))
-        calls = set(self.wire.call_ids(messages, start, stop))
+        items = set(self.wire.item_ids(plain, start, stop))
+        calls = set(self.wire.call_ids(plain, start, stop))
         for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
             while used and next(reversed(used)) in taken:
                 used.popitem()

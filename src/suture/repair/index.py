@@ -33,7 +33,7 @@ class CallIndex:
     """
 
     def __init__(self, wire: Wire, messages: Sequence[Any]) -> None:
-        self._wire, self._messages = wire, messages
+        self._wire, self.messages = wire, messages
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
         self._chunks: list[range] = []
@@ -53,14 +53,14 @@ class CallIndex:
 
     def view(self, place: int) -> View:
         """Return the view of one message."""
-        return look(self._wire, self._messages[place], place)[1]
+        return look(self._wire, self.messages[place], place)[1]
 
     @property
     def first_reference(self) -> int:
         """Where the history first refers to what the service keeps."""
-        length = len(self._messages)
+        length = len(self.messages)
         if self._reference[0] != length:
-            self._reference = length, self._wire.first_reference(self._messages)
+            self._reference = length, self._wire.first_reference(self.messages)
         return self._reference[1]
 
     def find(self, key: Key, before: int) -> int:
@@ -120,7 +120,7 @@ class CallIndex:
                 ids = [self._wire.key(call) for call in calls]
             else:
                 part = range(place, min(place + _CHUNK, end if unusual < 0 else unusual))
-                ids = self._wire.call_ids(self._messages, part.start, part.stop)
+                ids = self._wire.call_ids(self.messages, part.start, part.stop)
             self._last_ids.update(dict.fromkeys(ids, len(self._ids)))
             self._ids.append(ids)
             self._chunks.append(part)
@@ -132,7 +132,7 @@ class CallIndex:
             calls = [call for index in part for call in self.view(index).calls if call.id]
             return [name for call in calls for name in self._other_names(call)]
         halves = [half for call_id in ids for half in get_halves(call_id)] if "|" in "".join(ids) else []
-        return halves + self._wire.item_ids(self._messages, part.start, part.stop)
+        return halves + self._wire.item_ids(self.messages, part.start, part.stop)
 
     def _other_names(self, call: Call) -> list[Key]:
         names = (call.alias, *get_halves(call.id))

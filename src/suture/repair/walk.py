@@ -22,6 +22,7 @@ from suture.repair.pairing import OutsideError, Parts
 from suture.repair.rebuild import Item, Paired, PairOptions, Place, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
 from suture.wires import Demands, View, Wire
+from suture.wires.fields import outline
 
 _FEW = 1_000
 """Messages that may be walked again however short the history."""
@@ -57,6 +58,8 @@ class Walk:
         self.rules = profile.rules_for(wire)
         self._set_like = wire.set_like and not profile.adjacent
         self._glances = wire.glances(fits=profile.has_fit)
+        self._plain = raw
+        """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
         self._index = CallIndex(wire, raw)
         self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
@@ -127,6 +130,8 @@ class Walk:
 
     def go_on(self) -> None:
         """Walk what is new; what follows the last closed place is walked again when more comes."""
+        if self._plain is not self.raw:
+            self._plain[self.boundary :] = map(outline, self.raw[self.boundary :])
         self._note_beginning()
         self._forget(self.boundary)
         self._take_back(self._settled)
@@ -206,7 +211,10 @@ class Walk:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
         self._demands.last, self._demands.stop = self.fit.last, stop
         point = self.fit.mark_ids()
-        seen = before = min(self.wire.glance(self.raw, start, self._demands), stop)
+        seen = before = min(self.wire.glance(self._plain, start, self._demands), stop)
+        if seen < stop and self._outlines(seen):
+            self.fit.take_back_ids(point)
+            seen = before = min(self.wire.glance(self._plain, start, self._demands), stop)
         if start < seen < stop and self._view(seen).role == "assistant":
             while before > start and self._view(before - 1).role == "assistant":
                 before -= 1
@@ -214,7 +222,16 @@ class Walk:
             return seen
         self.fit.take_back_ids(point)
         self._demands.stop = before
-        return min(self.wire.glance(self.raw, start, self._demands), before) if before > start else start
+        return min(self.wire.glance(self._plain, start, self._demands), before) if before > start else start
+
+    def _outlines(self, place: int) -> bool:
+        """Tell whether a glance has ended at an SDK's objects; from then on it looks at outlines of all messages."""
+        if self._plain is not self.raw or not self.wire.has_fields:
+            return False
+        if all(outline(message) is message for message in self.raw[place : place + 2]):
+            return False
+        self._plain = self._index.messages = list(map(outline, self.raw))
+        return True
 
     # The thorough look
 
@@ -290,7 +307,7 @@ class Walk:
             stop, point = self._points.pop()
         self._take_back(point)
         if start < stop:
-            self.fit.pass_back(self.raw, self._points[-1][0], start, stop)
+            self.fit.pass_back(self.raw, self._points[-1][0], start, stop, self._plain)
         self._unpair(start)
         return start
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
+from functools import cache
 from operator import is_
 from typing import Any, TypeGuard
 
@@ -52,6 +53,51 @@ def put(thing: Any, **fields: Any) -> Any:
     for name, value in fields.items():
         setattr(twin, name, value)
     return twin
+
+
+_SIMPLE = frozenset((str, int, float, bool, dict))
+_DEPTH = 6
+"""How many levels of objects an outline shows; no SDK has as many."""
+
+
+@cache
+def _field_names(kind: type) -> Mapping[str, str] | None:
+    """Return what the fields of a pydantic model are called on the wire; `None` for another class."""
+    fields: Any = getattr(kind, "model_fields", None)
+    return {name: field.alias or name for name, field in fields.items()} if isinstance(fields, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def outline(thing: Any, depth: int = 0) -> Any:
+    """Return a dict that looks like an SDK's object, for a glance; what holds no such object is returned as it is.
+
+    Fields that hold nothing are left out. What a call is given, and whatever else is plain, is shared with the object.
+
+    >>> message = {"role": "user", "content": "hi"}
+    >>> outline(message) is message
+    True
+    """
+    kind = thing.__class__
+    if kind is dict:
+        for name, value in thing.items():
+            if value.__class__ is list and (made := outline(value, depth + 1)) is not value:
+                thing = {**thing, name: made}
+        return thing
+    if depth == _DEPTH:
+        return thing
+    if kind is list:
+        if _SIMPLE.issuperset(map(type, thing)):
+            return thing
+        return [each if each.__class__ in _SIMPLE else outline(each, depth + 1) for each in thing]
+    names = _field_names(kind)
+    if names is None:
+        return thing
+    extra: Any = getattr(thing, "__pydantic_extra__", None)
+    fields: dict[str, Any] = {**thing.__dict__, **extra} if extra else thing.__dict__
+    return {
+        names.get(name, name): value if value.__class__ in _SIMPLE else outline(value, depth + 1)
+        for name, value in fields.items()
+        if value is not None
+    }
 
 
 def given(**fields: Any) -> dict[str, Any]:

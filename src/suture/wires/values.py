@@ -187,6 +187,11 @@ def is_plain_text(text: Any) -> bool:
     return text.__class__ is str and (text.isascii() or is_sendable(text))
 
 
+def says_something(text: Any) -> bool:
+    """Tell whether `text` is a text that is not blank and can be sent."""
+    return text.__class__ is str and text.strip() != "" and (text.isascii() or is_sendable(text))
+
+
 def is_plain_object(value: Any) -> bool:
     """Tell whether `value` is an object that JSON can carry, as far as a glance can tell."""
     if value.__class__ is not dict:
@@ -236,30 +241,36 @@ def are_texts(blocks: Sequence[Any]) -> bool:
     return bool(blocks)
 
 
-def glance_at_turns(
-    messages: Sequence[Any],
-    start: int,
-    demands: Demands,
-    words: tuple[str, str],
-    read_calls: Callable[[list[Any], Demands], list[Any] | None],
-    are_answered: Callable[[list[Any], Any, Demands], bool],
-) -> int:
-    """Return how far roles alternate, and every turn has its results in the next message, at a glance.
+class Turns(NamedTuple):
+    """How a glance reads messages whose roles alternate: what roles and fields are called, and what blocks say."""
 
-    `words` are what the model's role and the field of the blocks are called.
-    """
-    place, (model, field) = start, words
-    expected = model if demands.last in {"user", "results"} else "user"
+    model: str
+    user: str
+    role: str
+    blocks: str
+    read_calls: Callable[[list[Any], Demands], list[Any] | None]
+    """The calls among the blocks of a message of the model's; `None` where it needs a second look."""
+    are_answered: Callable[[list[Any], Any, Demands], bool]
+    """Whether a message holds the results of these calls, in order, and nothing that needs a second look."""
+    are_texts: Callable[[list[Any]], bool] = are_texts
+    """Whether the blocks of a message of the user's are texts that can be sent."""
+
+
+def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns: Turns) -> int:
+    """Return how far roles alternate, and every turn has its results in the next message, at a glance."""
+    place, (model, user, role, field, read_calls, are_answered, say) = start, turns
+    expected = model if demands.last in {"user", "results"} else user
     rest = iterate(messages, start, demands.stop)
     try:
         for message in rest:
-            if message.__class__ is not dict or message["role"] != expected:
+            fields = message if message.__class__ is dict else message.__dict__
+            if fields[role] != expected:
                 break
-            blocks = message[field]
+            blocks = fields[field]
             if blocks.__class__ is not list:
                 break
-            if expected == "user":
-                if not are_texts(blocks):
+            if expected == user:
+                if not say(blocks):
                     break
                 expected = model
             else:
@@ -269,8 +280,12 @@ def glance_at_turns(
                 if calls:
                     place += 1
                 else:
-                    expected = "user"
+                    expected = user
             place += 1
-    except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # a field is not there, or not what it should be: that needs a second look
         pass
     return place

@@ -76,3 +76,22 @@ def test_arguments_as_a_dict_reach_responses_as_text(wrapped: bool):
         else:
             with pytest.raises(Exception, match="expected a string"):
                 asyncio.run(to_the_end(client(server.url, wrapped=False), play))
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["read to its end", "left"])
+def test_only_after_a_stream_that_was_left_is_something_said_again(left: bool):
+    """Of one that was read to its end nobody need ask for the whole response."""
+
+    async def play(made: Any) -> None:
+        said: Any = []
+        async for update in made.get_response([Message("user", ["Pay."])], stream=True):
+            said.append(update.conversation_id)
+            if left:
+                break
+        await made.get_response([Message("user", ["And?"])], options={"conversation_id": said[0]})
+
+    with strict_provider("Paid.") as server:
+        asyncio.run(to_the_end(client(server.url, wrapped=True), play))
+        last = server.bodies[-1]
+        assert ("Pay." in str(last["input"]), "previous_response_id" in last) == (left, not left)
+        assert server.refused == []

@@ -79,12 +79,6 @@ def test_a_request_is_the_systems_only_where_it_holds_nothing_else(message: Any,
     assert WIRE.view(message).role == role
 
 
-def test_a_history_in_order_is_passed_over_at_a_glance():
-    history = [user("ask"), asks("a", "b"), results(gives("a", "1"), gives("b", "2")), says("ok"), user("so")]
-    assert WIRE.skip(history, 0) == 5
-    assert WIRE.skip([*history, asks("c")], 3) == 5
-
-
 def test_results_without_an_id_are_told_apart_by_their_names():
     turn = ModelResponse([ToolCallPart("f", {}, ""), ToolCallPart("g", {}, "")], timestamp=WHEN)
     history = [user("ask"), turn, results(gives("", "of g", "g"), gives("", "of f", "f"))]

@@ -1,6 +1,8 @@
 """Sessions that an agent is loaded from, and people who are asked."""
 
+import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,37 @@ def test_what_comes_after_is_stored_behind_it(tmp_path: Path):
     model = Recorder()
     teller(model, PatchToolCalls(), session_manager=load(tmp_path))("And now?")
     assert model.requests == [[ASK, CALL, user(result("a", "paid"), "And?"), SEEN, GO, said("Done."), user("And now?")]]
+
+
+def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored(tmp_path: Path):
+    """Its neighbour, which was at work, may have done it or not."""
+    paid, hanging = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(to: str) -> str:
+        """Pay somebody."""
+        if not paid.is_set():
+            paid.set()
+            return f"paid {to}"
+        hanging.set()
+        return await asyncio.Event().wait() or ""
+
+    async def talk() -> None:
+        running = asyncio.create_task(agent.invoke_async("Pay Bo."))
+        await asyncio.wait_for(hanging.wait(), 30)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await agent.invoke_async("And?")
+
+    store(tmp_path, [])
+    model = Recorder(said(use("a"), use("b")))
+    agent = teller(model, PatchToolCalls(), session_manager=load(tmp_path), tools=[pay])
+    asyncio.run(talk())
+    turn, found = said(use("a"), use("b")), result("a", "paid Bo")
+    assert model.requests[-1] == [ASK, turn, user(found, unknown("b"), "And?")]
+    stored = plain(files(tmp_path).values())
+    assert stored == [ASK, turn, user(found, interrupted("b")), AND, said("Done.")]
 
 
 def test_a_session_need_not_be_read_again(tmp_path: Path):

@@ -57,7 +57,7 @@ LOADED: dict[str, History] = ALONE | {
 """From a session: real results are lost in C, D and E, the id in F is there twice, user messages stand together."""
 
 WITH: dict[str, History] = {
-    "A ends in a call": [ASK, CALL, user(interrupted("a"), "Go on.")],
+    "A ends in a call": [ASK, CALL, user(unknown("a"), "Go on.")],
     "B dangling call": [ASK, CALL, user(canceled("a"), "And?"), SEEN, GO],
     "C orphan result": [user("Pay Bo.", RETOLD), SEEN, GO],
     "D two results": [ASK, CALL, user(result("a", "paid late")), SEEN, GO],

@@ -1,23 +1,27 @@
 """Suture in Agent Framework: a chat client whose requests never carry a broken history. Needs `agent-framework`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Mapping, Sequence
 from copy import copy
 from inspect import isawaitable
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 
 from suture.errors import ConfigError
 from suture.integrations.agent_framework.wire import HELD, TEXT_WIRE, WIRE
 from suture.integrations.clients import OpenCalls
-from suture.integrations.guest import GuestOptions, Options, repair_request
+from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import Profile, get_profile, profile_of
+from suture.repair import Finding, Report
+from suture.wires.fields import given, word
 
 __all__ = ["wrap"]
 
 ClientT = TypeVar("ClientT", bound=BaseChatClient[Any])
 
 _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -41,65 +45,102 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     if not isinstance(client, BaseChatClient):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
         raise ConfigError(f"expected a chat client that derives from BaseChatClient, found {type(client).__name__}")
     chosen = GuestOptions.of(__name__, **options)
-    profile, calls = chosen.profile or _profile(client), OpenCalls()
+    profile, service = chosen.profile or _profile(client), _Service()
     # OpenAI's Responses take arguments as text alone, and the framework sends them as they are.
     wire = TEXT_WIRE if profile.name == "openai-responses" else WIRE
-
-    def repaired(messages: Sequence[Message], asked: Mapping[str, Any]) -> Sequence[Message]:
-        known = next((asked[key] for key in _CONTINUES if asked.get(key)), None)
-        kept = calls.before(HELD, known, None)
-        rules = get_profile("pairing") if known else profile
-        return cast("Sequence[Message]", repair_request(messages, wire, chosen, profile=rules, kept=kept))
-
-    return _dress(copy(client), repaired, calls)
-
-
-def _dress(client: Any, repaired: Callable[..., Sequence[Message]], calls: OpenCalls) -> Any:
-    """Give `client`, which is nobody else's, a last step that repairs what it is about to send, and hears the reply."""
-    kind = client.__class__
+    kind, dressed = cast("Any", client.__class__), cast("Any", copy(client))
 
     def inner(*, messages: Sequence[Message], options: Mapping[str, Any], **named: Any) -> Any:
-        given = kind._inner_get_response(client, messages=repaired(messages, options), options=options, **named)  # noqa: SLF001
-        if isawaitable(given) and not hasattr(given, "with_transform_hook"):
-            return _heard(given, calls)
-        return _watched(given, calls)
+        count = len(messages)
+        messages, options, known = service.go_on(messages, options)
+        if len(messages) > count:
+            found = Finding(index=0, problem="unfinished-response", done="what it answered is sent once more")
+            announce(Report(wire=wire.name, profile=profile.name, findings=(found,)), chosen)
+        kept = service.calls.before(HELD, known, None)
+        rules = get_profile("pairing") if known else profile
+        repaired: Any = repair_request(messages, wire, chosen, profile=rules, kept=kept)
+        reply = kind._inner_get_response(dressed, messages=repaired, options=options, **named)  # noqa: SLF001
+        # What runs in the background goes on, whoever reads it.
+        return service.hear(reply, None if options.get("background") else _Asked(known, messages))
 
-    client._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
-    return client
-
-
-async def _heard(given: Any, calls: OpenCalls) -> Any:
-    response = await given
-    if hasattr(response, "with_transform_hook"):
-        return _watched(response, calls)
-    _note(response, calls)
-    return response
-
-
-def _note(response: Any, calls: OpenCalls) -> None:
-    """Remember what calls a response leaves open, if the service keeps it."""
-    if isinstance(response, ChatResponse) and response.conversation_id:
-        found = [call for message in response.messages for call in _calls(message.contents)]
-        # A response stays what it is; to a conversation others may add.
-        complete = response.conversation_id == response.response_id and not response.continuation_token
-        calls.note(response.conversation_id, found, complete=complete)
+    dressed._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
+    return dressed
 
 
-def _watched(stream: Any, calls: OpenCalls) -> Any:
-    """Return a stream of updates with the calls that come in it remembered, even if it is broken off."""
-    known: dict[str, Message] = {}
+class _Asked(NamedTuple):
+    """A request: what it goes on with, and what is new in it."""
 
-    def hear(update: ChatResponseUpdate) -> None:
-        known.update({str(call.contents[0].call_id): call for call in _calls(update.contents) if call.contents[0].name})
-        calls.note(update.conversation_id, [*known.values()], complete=False)
+    known: Any
+    messages: Sequence[Message]
 
-    def finish(response: Any) -> None:
-        _note(response, calls)
 
-    if hasattr(stream, "with_transform_hook"):
+class _Service:
+    """What a service keeps of conversations, as far as it has gone by.
+
+    It has not kept a response whose stream was left before its end. So what comes after it goes on with what was there
+    before, and says again what was said then.
+    """
+
+    _MOST = 256
+    """How many requests are remembered whose streams were left."""
+
+    def __init__(self) -> None:
+        self.calls = OpenCalls()
+        self._left: OrderedDict[str, _Asked] = OrderedDict()
+
+    def go_on(
+        self, messages: Sequence[Message], options: Mapping[str, Any]
+    ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
+        """Return messages and options with which a request goes on with what the service has, and what that is."""
+        key = next((key for key in _CONTINUES if options.get(key)), "")
+        known: Any = options.get(key)
+        left = self._left.get(known) if key and not options.get("continuation_token") else None
+        if left is None:
+            return messages, options, known
+        others = {name: value for name, value in options.items() if name != key}
+        return [*left.messages, *messages], {**others, **given(**{key: left.known})}, left.known
+
+    def hear(self, reply: Any, asked: _Asked | None) -> Any:
+        """Return what a client gave, of which all is noted as it comes."""
+        if hasattr(reply, "with_transform_hook"):
+            return self._watch(reply, asked)
+        if isawaitable(reply):
+            return self._hear_later(reply, asked)
+        self._note(reply)
+        return reply
+
+    async def _hear_later(self, reply: Awaitable[Any], asked: _Asked | None) -> Any:
+        return self.hear(await reply, asked)
+
+    def _note(self, response: Any) -> None:
+        """Remember what calls a response leaves open, if the service keeps it."""
+        if isinstance(response, ChatResponse) and response.conversation_id:
+            found = [call for message in response.messages for call in _calls(message.contents)]
+            # A response stays what it is; to a conversation others may add.
+            complete = response.conversation_id == response.response_id and not response.continuation_token
+            self.calls.note(response.conversation_id, found, complete=complete)
+            self._left.pop(response.conversation_id, None)
+
+    def _watch(self, stream: Any, asked: _Asked | None) -> Any:
+        """Return a stream of updates with the calls that come in it remembered, and whether it came to its end."""
+        known: dict[str, Message] = {}
+
+        def hear(update: ChatResponseUpdate) -> None:
+            known.update(
+                {str(call.contents[0].call_id): call for call in _calls(update.contents) if call.contents[0].name}
+            )
+            kept = update.conversation_id
+            self.calls.note(kept, [*known.values()], complete=False)
+            if update.finish_reason or word(update.raw_representation, "type") in _ENDS:
+                self._left.pop(kept or "", None)
+            elif kept and kept == update.response_id and kept not in self._left and asked is not None:
+                self._left[kept] = asked
+                while len(self._left) > self._MOST:
+                    self._left.popitem(last=False)
+
         stream.with_transform_hook(hear)
-        stream.with_result_hook(finish)
-    return stream
+        stream.with_result_hook(self._note)
+        return stream
 
 
 def _calls(contents: Sequence[Content]) -> list[Message]:

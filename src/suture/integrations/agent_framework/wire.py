@@ -14,7 +14,19 @@ from suture.messages import Part
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, put, text_of
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Demands,
+    Turns,
+    glance_at_turns,
+    is_plain_object,
+    says_something,
+)
 
 HELD = Message("system", [])
 """Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
@@ -52,6 +64,7 @@ class AgentFrameworkWire(BlockWire):
 
     name = "agent-framework"
     marks = True
+    glances_at_rules = True
     text_arguments = True
     form = Form(_find_text, cast("Any", Content.from_text))
 
@@ -62,8 +75,48 @@ class AgentFrameworkWire(BlockWire):
         """What mends a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        return glance_at_turns(messages, start, demands, self._turns)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns("assistant", "user", "role", "contents", self._read_calls, self._are_answered, _are_texts)
+
+    def _read_calls(self, contents: Sequence[Any], demands: Demands) -> list[Any] | None:
+        """Return the calls among the contents of a plain message; `None` where it needs a second look."""
+        calls: list[Any] = []
+        for content in contents:
+            if content.type == "function_call":
+                arguments = content.arguments
+                if content.hosted or not self.takes_arguments(arguments):
+                    return None
+                if not (arguments.__class__ is str or is_plain_object(arguments)):
+                    return None
+                if not demands.accepts(content.call_id, content.name):
+                    return None
+                calls.append(content)
+            elif calls or content.type != "text" or not says_something(content.text):
+                return None
+        return calls if contents else None
+
+    def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
+        """Tell whether `message` answers `calls` one by one, and says nothing else."""
+        if message.__class__ is not Message or message.role != "tool" or len(message.contents) != len(calls):
+            return False
+        for call, content in zip(calls, message.contents, strict=True):
+            if content.type != "function_result" or content.call_id != call.call_id:
+                return False
+            if "result-name" in demands.problems and content.name != call.name:
+                return False
+            if content.exception is not None and self.is_empty_error(self.read_result(content)):
+                return False
+        ids = [call.call_id for call in calls]
+        if len(set(ids)) < len(ids):
+            return False
+        demands.use(ids)
+        return True
+
     def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list stands for what the service keeps."""
         return 0 if messages and messages[0] is HELD else len(messages)
 
     def claims(self, message: Any) -> bool | None:
@@ -77,7 +130,6 @@ class AgentFrameworkWire(BlockWire):
         return _ROLES.get(message.role, "user")
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the contents of `message`, with those marked that have their counterpart beside them."""
         contents = message.contents
         if not is_list(contents):
             raise self.fault(index, "contents", "expected a list of contents")
@@ -89,19 +141,15 @@ class AgentFrameworkWire(BlockWire):
         return _with_settled(contents) if has_results and message.role == "assistant" else contents
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is."""
         return _KINDS.get(_type(block), OTHER)
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a text block."""
         return block.text or ""
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is reasoning that the provider signed or encrypted."""
         return _type(block) == "text_reasoning" and bool(block.protected_data)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call that `block` holds."""
         kind = _HOSTED if _is_hosted(block) else ""
         return Call(text_of(block, "call_id", index), text_of(block, "name", index), block.arguments, kind)
 
@@ -118,11 +166,13 @@ class AgentFrameworkWire(BlockWire):
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are an object or the text of one; clients take both."""
-        arguments = call.arguments
-        return is_map(arguments) or (isinstance(arguments, str) and is_object_text(arguments))
+        return self.takes_arguments(call.arguments)
+
+    def takes_arguments(self, arguments: Any) -> bool:
+        """Tell whether a client sends these arguments as an object."""
+        return is_object_text(arguments) if isinstance(arguments, str) else is_map(arguments)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         content = result.content
         if content is None or isinstance(content, str) or is_list(content):
             return super().result_text(result)
@@ -143,11 +193,9 @@ class AgentFrameworkWire(BlockWire):
             telling.show(content.to_dict())
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call with `edit` done to it."""
         return put(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result with `edit` done to it."""
         fields: dict[str, Any] = {}
         content = self.content_after(edit, self.read_result(block).content)
         if content is not None:
@@ -158,7 +206,6 @@ class AgentFrameworkWire(BlockWire):
         return put(block, **given(call_id=edit.id, name=edit.name, additional_properties=extra), **fields)
 
     def make_result(self, piece: Piece) -> Any:
-        """Return a marked error result for the call of `piece`."""
         return Content.from_function_result(
             piece.call.id if piece.call else "",
             result=piece.text,
@@ -167,12 +214,10 @@ class AgentFrameworkWire(BlockWire):
         )
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a text."""
         del role
         return Content.from_text(text)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return self.with_blocks(Message(role, []), blocks)
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
@@ -187,12 +232,15 @@ class AgentFrameworkWire(BlockWire):
         return put(message, role=role, contents=contents)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return message.additional_properties
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
         return put(message, additional_properties={**message.additional_properties, **extra}) if extra else message
+
+
+def _are_texts(contents: Sequence[Any]) -> bool:
+    """Tell whether `contents` are texts that say something and can be sent."""
+    return bool(contents) and all(content.type == "text" and says_something(content.text) for content in contents)
 
 
 def _type(block: Any) -> str:
@@ -220,9 +268,9 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
 class _TextWire(AgentFrameworkWire):
     """The same for a client that sends arguments as they are, to a provider that takes text."""
 
-    def arguments_ok(self, call: Call) -> bool:
+    def takes_arguments(self, arguments: Any) -> bool:
         """Tell whether the arguments are the text of an object."""
-        return isinstance(call.arguments, str) and is_object_text(call.arguments)
+        return isinstance(arguments, str) and is_object_text(arguments)
 
 
 WIRE, TEXT_WIRE = AgentFrameworkWire(), _TextWire()

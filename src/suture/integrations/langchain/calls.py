@@ -286,12 +286,9 @@ def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
     if blocks[_CONTENT]:
         changed[_CONTENT] = blocks[_CONTENT]
     if hasattr(message, "tool_call_chunks"):
-        changed["tool_call_chunks"] = [_chunk(call) for call in valid]
+        chunk: dict[str, Any] = {"index": None, "type": "tool_call_chunk"}
+        changed["tool_call_chunks"] = [{**call, "args": argument_json(call["args"]), **chunk} for call in valid]
     return message.model_copy(update=changed)
-
-
-def _chunk(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {**call, "args": argument_json(call["args"]), "index": None, "type": "tool_call_chunk"}
 
 
 def _write_block(block: Mapping[str, Any], edit: CallEdit) -> dict[str, Any]:

@@ -117,7 +117,11 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         """Return a request with all that its compaction depends on."""
         files, model = cast("Any", self._files), request.model
         system = request.system_message
-        window, name = _window_of(model), str(getattr(model, "model_name", "") or getattr(model, "model", ""))
+        name, told = (
+            str(getattr(model, "model_name", "") or getattr(model, "model", "")),
+            getattr(model, "profile", None),
+        )
+        window: Any = cast("dict[str, Any]", told).get("max_input_tokens") if isinstance(told, dict) else None
         return GuestRequest(
             self._compaction,
             "langchain",
@@ -125,7 +129,7 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             system="" if system is None else str(system.text),
             tool_infos=files._counts.infos_of(request.tools),  # noqa: SLF001 - its other half
             values=self._values.setdefault(name, {}),
-            window=window or context_window(name),
+            window=window if isinstance(window, int) and window else context_window(name),
             summarize=self._summarize_with(model, waits=waits),
             backend=files._backends.in_run(request.runtime, waits=waits)("") if self._saves else None,  # noqa: SLF001
             root=home_of(self._settings, messages_of(request.state) or request.messages).root,
@@ -146,13 +150,6 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             return str(reply.text)
 
         return summarize
-
-
-def _window_of(model: Any) -> int | None:
-    """Return how many tokens a model takes, as far as LangChain knows."""
-    profile = getattr(model, "profile", None)
-    found: Any = cast("dict[str, Any]", profile).get("max_input_tokens") if isinstance(profile, dict) else None
-    return found if isinstance(found, int) else None
 
 
 def _with(request: ModelRequest[Any], made: Sequence[Any] | None) -> ModelRequest[Any]:

@@ -215,7 +215,8 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         """Return the conversation that a call belongs to."""
         runtime: Any = cast("Any", request).runtime
         book = self._open(messages_of(request.state), request.state, runtime, waits=waits)
-        book.is_deep = _is_deep(request)
+        tools = getattr(runtime, "tools", None) or ()
+        book.is_deep = any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
         return book
 
     def _bound(self, request: ToolCallRequest) -> ToolCallRequest:
@@ -247,7 +248,12 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         name = _name_of(message, call)
         if not self.truncates(name):
             return False
-        return self.config_of(name).trunc_handler is not None or _length(message) > self.max_length_for_trunc
+        if self.config_of(name).trunc_handler is not None:
+            return True
+        content: Any = message.content
+        if not isinstance(content, str):
+            return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
+        return len(content) > self.max_length_for_trunc
 
     async def _shortened(self, given: Any, call: Mapping[str, Any], book: Conversation) -> Any:
         """Return what a call gave with all that is too long in it replaced; what cannot be saved stays whole."""
@@ -385,22 +391,9 @@ def _tool_name(tool: Any) -> str:
     return str(told.get("name") or cast("dict[str, Any]", told.get("function") or {}).get("name", ""))
 
 
-def _is_deep(request: ToolCallRequest) -> bool:
-    """Tell whether the agent is one of deepagents', which takes long results out by itself."""
-    tools = getattr(cast("Any", request).runtime, "tools", None) or ()
-    return any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
-
-
 def _name_of(message: ToolMessage, call: Mapping[str, Any]) -> str:
     """Return which tool a message is of: of the call at hand, unless it answers another."""
     return str(call["name"]) if message.tool_call_id == call["id"] else message.name or ""
-
-
-def _length(message: ToolMessage) -> int:
-    content: Any = message.content
-    if isinstance(content, str):
-        return len(content)
-    return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ())
 
 
 def _unmarked(message: ToolMessage) -> ToolMessage:

@@ -130,12 +130,12 @@ class ThreadRepair:
         """Return the lost results of those of the calls `wanted` that are what they were when the tools ran."""
         now, ran = _single_calls(turn), _single_calls(then.message)
         same = [call_id for call_id in wanted if call_id in then.results and now[call_id] == ran.get(call_id)]
-        return [then.results[call_id] for call_id in same if self._is_real(then.results[call_id].result)]
-
-    def _is_real(self, result: ToolMessage) -> bool:
-        text, complete = WIRE.result_text(WIRE.view(result).results[0])
-        test = self._options.choices.is_placeholder
-        return not (complete and test is not None and test(text))
+        test, found = self._options.choices.is_placeholder, list[Lost]()
+        for lost in [then.results[call_id] for call_id in same]:
+            text, complete = WIRE.result_text(WIRE.view(lost.result).results[0])
+            if not (complete and test is not None and test(text)):
+                found.append(lost)
+        return found
 
     def _causes(self, messages: Sequence[Any], lost: Mapping[str, LostTurn]) -> dict[tuple[int, int], Cause]:
         """Return why calls have no result, where the checkpointer shows that no person came between."""

@@ -5,7 +5,7 @@ Suture attaches to a message stands in its `response_metadata`, which no adapter
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -127,16 +127,11 @@ class LangChainWire(ItemWire):
 
     name = "langchain"
     marks = True
+    glances_at_rules = True
     form = FORM
     arranges = frozenset(("split-turn", "media-in-result"))
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell that a glance knows every rule."""
-        del fits
-        return True
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance."""
         place, last, problems = start, demands.last, demands.problems
         begins, bridged = "model-first" not in problems, "tool-then-user" in problems
         rest = iterate(messages, start, demands.stop)
@@ -173,21 +168,27 @@ class LangChainWire(ItemWire):
         return True if isinstance(message, BaseMessage) else None if is_map(message) else False
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`."""
         message = as_message(message, index)
-        if isinstance(message, ToolMessage):
-            return View("tool", (), (_read_result(message),))
         if isinstance(message, AIMessage):
             return _view_reply(message)
-        if isinstance(message, FunctionMessage):
-            extra = message.response_metadata
-            result = Result("", message.name, message.content, OLD, MARK in extra, False, extra)  # noqa: FBT003 - it has no status
+        if isinstance(message, ToolMessage | FunctionMessage):
+            call_id, status, kind = getattr(message, "tool_call_id", ""), getattr(message, "status", ""), ""
+            if isinstance(message, FunctionMessage):
+                kind = OLD
+            name, extra = message.name or "", message.response_metadata
+            result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
         role = role_of(message)
         blocks = _result_blocks(message)
         if not blocks or role != "user":
             return View(role)
-        return View(role, (), tuple(map(_read_block, blocks)), loose=len(message.content) > len(blocks))
+        results = [
+            Result(
+                get(block, "tool_use_id") or "", "", get(block, "content"), RESULT, failed=bool(get(block, "is_error"))
+            )
+            for block in blocks
+        ]
+        return View(role, (), tuple(results), loose=len(message.content) > len(blocks))
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made: a screenshot cannot be."""
@@ -198,12 +199,10 @@ class LangChainWire(ItemWire):
         return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
 
     def family(self, thing: Call | Result) -> str:
-        """Return whether a call or result is of the older form."""
         return OLD if thing.kind == OLD else ""
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself."""
         return {"empty-calls": lambda message, _: self.tidy(message)}
 
     def has_id(self, call: Call) -> bool:
@@ -218,7 +217,6 @@ class LangChainWire(ItemWire):
         return [put(content[0], output=self.result_text(Result("", "", made))[0])]
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what `message` says beside its calls, and beside the results that it holds."""
         message = as_message(message)
         if isinstance(message, ToolMessage | FunctionMessage):
             return
@@ -232,47 +230,45 @@ class LangChainWire(ItemWire):
         )
 
     def kind(self, block: Any) -> str:
-        """Return what a block of content is."""
         return kind_of(block)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a text, a refusal or a thought."""
         if isinstance(block, str):
             return block
         kind = word(block, "type")
         if kind == "reasoning":
-            return get(block, "reasoning") or _summary(get(block, "summary"))
+            parts = get(block, "summary")
+            texts = [get(part, "text") for part in parts] if is_list(parts) else []
+            return get(block, "reasoning") or "\n".join([text for text in texts if isinstance(text, str)])
         if kind == "reasoning_content":
             return get(get(block, "reasoning_content"), "text")
         return get(block, kind if kind in {"thinking", "refusal"} else "text")
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        """Return `message` with these calls and results changed."""
-        made = as_message(message)
+        message = as_message(message)
         if calls:
-            made = write_calls(cast("AIMessage", made), calls)
-        return self._write_results(made, results) if results else made
-
-    def _write_results(self, message: BaseMessage, results: Mapping[int, ResultEdit]) -> BaseMessage:
+            message = write_calls(cast("AIMessage", message), calls)
+        if not results:
+            return message
         if not isinstance(message, ToolMessage | FunctionMessage):
-            return _with_blocks(message, partial(self._write_block, results))
+
+            def write(block: Any, place: int) -> Any:
+                edit = results.get(place, ResultEdit())
+                content = self.content_after(edit, get(block, "content"))
+                return put(block, **given(tool_use_id=edit.id, content=content)) if place in results else block
+
+            return _with_blocks(message, write)
         edit = results[0]
         content: Any = self.content_after(edit, message.content)
         fields = given(name=edit.name, content=content)
         if isinstance(message, ToolMessage) and edit.id is not None:
-            fields["tool_call_id"] = edit.id
-            fields["content"] = _readdressed(message.content if content is None else content, edit.id)
+            fields["tool_call_id"], held = edit.id, message.content if content is None else content
+            if is_list(held):  # blocks in it may tell the id as well
+                held = [put(block, tool_use_id=edit.id) if kind_of(block) == RESULT else block for block in held]
+            fields["content"] = held
         return self.with_extra(message.model_copy(update=fields), edit.extra or {})
 
-    def _write_block(self, results: Mapping[int, ResultEdit], block: Any, place: int) -> Any:
-        """Return a block with a result in a user's message with its edit done to it."""
-        if place not in results:
-            return block
-        edit = results[place]
-        return put(block, **given(tool_use_id=edit.id, content=self.content_after(edit, get(block, "content"))))
-
     def placeholder(self, piece: Piece) -> Any:
-        """Return a new result for the call of `piece`, saying its text."""
         call = piece.call or Call("", "")
         extra = {MARK: piece.cause}
         if call.kind == OLD:
@@ -289,22 +285,21 @@ class LangChainWire(ItemWire):
                 made.append(self.placeholder(piece))
                 continue
             blocks = _result_blocks(as_message(message))
+            start = number - piece.position
+            run = pieces[max(start, 0) : start + len(blocks)]
+            ours = [each.message is message and each.position == place for place, each in enumerate(run)]
             if not blocks:
                 made.append(message)
-            elif not self._serves(message, len(blocks), pieces, number - piece.position):
-                made.append(_as_tool_message(blocks[piece.position]))
-            elif piece.position == 0:
+            elif len(run) < len(blocks) or not all(ours) or self.view(message).loose:
+                block = blocks[piece.position]
+                content, status = get(block, "content"), "error" if get(block, "is_error") else "success"
+                call_id = get(block, "tool_use_id") or ""
+                made.append(ToolMessage("" if content is None else content, tool_call_id=call_id, status=status))
+            elif piece.position == 0:  # the message holds just these results, and nothing else
                 made.append(message)
         return made
 
-    def _serves(self, message: Any, count: int, pieces: Sequence[Piece], start: int) -> bool:
-        """Tell whether `message` holds exactly the results of `pieces` from `start` on, and nothing else."""
-        run = pieces[max(start, 0) : start + count]
-        ours = [piece.message is message and piece.position == place for place, piece in enumerate(run)]
-        return len(run) == count and all(ours) and not self.view(message).loose
-
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results, those in `texts` as user text."""
         made = as_message(message)
         if isinstance(made, ToolMessage | FunctionMessage):
             return self.speak("user", texts[0]) if 0 in texts else None
@@ -316,22 +311,18 @@ class LangChainWire(ItemWire):
         return kept if kept.content else None
 
     def speak(self, role: str, text: str) -> Any:
-        """Return a new message that says `text`."""
         return AIMessage(text) if role == "assistant" else HumanMessage(text)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return as_message(message).response_metadata
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
         if not extra:
             return message
         made = as_message(message)
         return made.model_copy(update={"response_metadata": {**made.response_metadata, **extra}})
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        """Return a user message that shows media, each behind a text that says where they come from."""
         blocks: list[Any] = [block for text, shown in media for block in (FORM.make(text), *shown)]
         return HumanMessage(blocks)
 
@@ -388,19 +379,6 @@ def _is_sendable(content: Any) -> bool:
     return all(is_plain_text(block) or is_plain_object(block) for block in content)
 
 
-def _read_result(message: ToolMessage) -> Result:
-    extra = message.response_metadata
-    return Result(
-        message.tool_call_id or "",
-        message.name or "",
-        message.content,
-        "",
-        MARK in extra,
-        message.status == "error",
-        extra,
-    )
-
-
 def _view_reply(message: AIMessage) -> View:
     content: Any = message.content
     extra = message.additional_kwargs
@@ -420,18 +398,6 @@ def _result_blocks(message: BaseMessage) -> list[Any]:
     return [block for block in content if block.__class__ is dict and block.get("type") == "tool_result"]
 
 
-def _read_block(block: Any) -> Result:
-    failed = bool(get(block, "is_error"))
-    return Result(get(block, "tool_use_id") or "", "", get(block, "content"), RESULT, failed=failed)
-
-
-def _as_tool_message(block: Any) -> ToolMessage:
-    """Return a result that stood as a block as a message of its own."""
-    content = get(block, "content")
-    status = "error" if get(block, "is_error") else "success"
-    return ToolMessage("" if content is None else content, tool_call_id=get(block, "tool_use_id") or "", status=status)
-
-
 def _with_blocks(message: BaseMessage, change: Callable[[Any, int], Any]) -> BaseMessage:
     """Return `message` with each result block replaced by `change(block, place)`, `None` removing it."""
     blocks: list[Any] = []
@@ -443,16 +409,3 @@ def _with_blocks(message: BaseMessage, change: Callable[[Any, int], Any]) -> Bas
         if block is not None:
             blocks.append(block)
     return message.model_copy(update={"content": blocks})
-
-
-def _readdressed(content: Any, call_id: str) -> Any:
-    """Return the content of a tool message for another id: blocks in it may tell the id as well."""
-    if not is_list(content):
-        return content
-    return [put(block, tool_use_id=call_id) if kind_of(block) == RESULT else block for block in content]
-
-
-def _summary(summary: Any) -> str:
-    """Return what a provider tells of a thought in place of the thought itself."""
-    texts = [get(one, "text") for one in summary] if is_list(summary) else []
-    return "\n".join([text for text in texts if isinstance(text, str)])

@@ -77,7 +77,9 @@ class Items:
         """
         if kept is None:
             kept = not any(map(_is_made_by_model, items))
-        known = _with_ids(items)
+        known = items
+        if any(word(item, "type") == _LOCAL_SHELL for item in items):  # its `id` is what the SDK calls `call_id`
+            known = [_with_other(item, "id", "call_id") for item in items]
         before = (_KEPT,) if kept else ()
         wire = _CHAT_WIRE if chat else _WIRE
         repaired = repair_request(known, wire, self._options, profile=self._profile, kept=before)
@@ -89,13 +91,6 @@ def _is_made_by_model(item: Any) -> bool:
         return _WIRE.made_by_model(item)
     except ValueError:  # it cannot be read: the repair will say so
         return True
-
-
-def _with_ids(items: list[Any]) -> list[Any]:
-    """Return results of the local shell with their `id`, which the SDK calls `call_id`; the same list without any."""
-    if not any(word(item, "type") == _LOCAL_SHELL for item in items):
-        return items
-    return [_with_other(item, "id", "call_id") for item in items]
 
 
 def _with_other(item: Any, name: str, other: str) -> Any:

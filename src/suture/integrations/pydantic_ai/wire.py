@@ -1,6 +1,6 @@
 """pydantic-ai's messages: results are parts of the request that follows a response, beside prompts and instructions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, cast
@@ -27,7 +27,20 @@ from pydantic_ai.messages import (
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
 from suture.wires.parts import Telling
-from suture.wires.values import CALL, MEDIA, NO_EXTRA, OTHER, RESULT, TEXT, THINKING, iterate
+from suture.wires.values import (
+    CALL,
+    MEDIA,
+    NO_EXTRA,
+    OTHER,
+    RESULT,
+    TEXT,
+    THINKING,
+    Demands,
+    Turns,
+    glance_at_turns,
+    is_plain_object,
+    says_something,
+)
 
 __all__ = ["WIRE", "PydanticAIWire"]
 
@@ -78,31 +91,18 @@ class PydanticAIWire(BlockWire):
 
     name = "pydantic-ai"
     marks = True
+    glances_at_rules = True
     form = Form(_text, cast("Any", str))
     arranges = frozenset(("trailing-text", "split-turn"))
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
-        place = start
-        rest = iterate(messages, start)
-        for message in rest:
-            if message.__class__ is ModelResponse:
-                calls = [part for part in message.parts if _kind_of_class(part.__class__) == CALL]
-                if calls and not _are_answered(calls, rest):
-                    return place
-                place += 2 if calls else 1
-            elif message.__class__ is ModelRequest and not any(map(_is_result, message.parts)):
-                place += 1
-            else:
-                return place
-        return place
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        return glance_at_turns(messages, start, demands, _TURNS)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
         return isinstance(message, ModelRequest | ModelResponse)
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Tell whether the model wrote `message`."""
         del index
         return isinstance(message, ModelResponse)
 
@@ -116,7 +116,6 @@ class PydanticAIWire(BlockWire):
         return "system" if parts and all(isinstance(part, SystemPromptPart) for part in parts) else "user"
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the parts of `message`."""
         parts = message.parts
         if not is_list(parts):
             raise self.fault(index, "parts", f"expected a list of parts, found {type(parts).__name__}")
@@ -141,25 +140,21 @@ class PydanticAIWire(BlockWire):
         return kind
 
     def block_text(self, block: Any) -> str:
-        """Return the text of a part that is text."""
         return self.block_words(block)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a part that is text or thinking."""
         if isinstance(block, UserPromptPart) and not isinstance(block.content, str):
             return "\n".join([text for item in block.content if (text := _text(item)) is not None])
         told = getattr(block, "model_response", None)
         return block.content if told is None else told()
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` carries what its provider signed or encrypted."""
         if getattr(block, "signature", None):
             return True
         details = getattr(block, "provider_details", None)
         return is_map(details) and any(seal in name for name in details for seal in _SEALS)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        """Return the call of a part."""
         call = _OwnCall(text_of(block, "tool_call_id", index), text_of(block, "tool_name", index), block.args)
         call.made, call.tool_kind = _NO_TIME, block.tool_kind
         return call
@@ -183,25 +178,21 @@ class PydanticAIWire(BlockWire):
         return not arguments or is_map(arguments) or (isinstance(arguments, str) and is_object_text(arguments))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        """Return the text of a result, and whether that is all of it."""
         if isinstance(result.content, str):
             return result.content, True
         part = ToolReturnPart(result.name, result.content, result.id, timestamp=_NO_TIME)
         return part.model_response_str(), not part.files
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call with `edit` done to it."""
         return _with(block, **given(tool_call_id=edit.id, tool_name=edit.name, args=edit.arguments))
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result with `edit` done to it."""
         content = self.content_after(edit, block.content)
         metadata = _metadata(block)
         marked = {**metadata, **edit.extra} if edit.extra and metadata is not None else None
         return _with(block, **given(tool_call_id=edit.id, tool_name=edit.name, content=content, metadata=marked))
 
     def make_result(self, piece: Piece) -> Any:
-        """Return a marked result for the call of `piece`, made when its call was."""
         call = piece.call or Call("", "")
         return ToolReturnPart(
             call.name,
@@ -214,19 +205,15 @@ class PydanticAIWire(BlockWire):
         )
 
     def make_text(self, role: str, text: str) -> Any:
-        """Return a part that says `text`."""
         return TextPart(text) if role == "assistant" else UserPromptPart(text, timestamp=_NO_TIME)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        """Return a new message."""
         return ModelResponse(list(blocks), timestamp=_NO_TIME) if role == "assistant" else ModelRequest(list(blocks))
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other parts."""
         return _with(message, parts=list(blocks))
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results, those in `texts` as user text of the same time."""
         results = [part for part in message.parts if self.kind(part) == RESULT]
         told = {id(results[place]): text for place, text in texts.items()}
         kept = [
@@ -256,11 +243,9 @@ class PydanticAIWire(BlockWire):
             telling.show(block)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`."""
         return message.metadata or NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
         return _with(message, metadata={**(message.metadata or {}), **extra}) if extra else message
 
 
@@ -294,14 +279,66 @@ def _metadata(part: Any) -> Mapping[str, Any] | None:
     return metadata if is_map(metadata) else None
 
 
-def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next message of `rest` answers `calls` one by one, and nothing else."""
-    answer: Any = next(rest, None)
-    if answer.__class__ is not ModelRequest:
+# What a glance accepts
+
+
+def _are_prompts(parts: Sequence[Any]) -> bool:
+    """Tell whether `parts` are texts of the user's, and maybe of the system's."""
+    said = False
+    for part in parts:
+        if part.__class__ is UserPromptPart:
+            said = True
+        elif part.__class__ is not SystemPromptPart:
+            return False
+        if not says_something(part.content):
+            return False
+    return said
+
+
+def _read_calls(parts: Sequence[Any], demands: Demands) -> list[Any] | None:
+    """Return the calls among the parts of a plain response; `None` where it needs a second look."""
+    calls: list[Any] = []
+    said = False
+    for part in parts:
+        kind = part.__class__
+        if kind is ToolCallPart:
+            arguments = part.args
+            if arguments.__class__ is str:
+                if arguments and not is_object_text(arguments):
+                    return None
+            elif arguments is not None and not is_plain_object(arguments):
+                return None
+            if not demands.accepts(part.tool_call_id, part.tool_name):
+                return None
+            calls.append(part)
+        elif calls or (kind is not TextPart and kind is not ThinkingPart):
+            return None
+        elif kind is TextPart:
+            said = True
+            if not says_something(part.content):
+                return None
+    return calls if calls or said else None
+
+
+def _are_answered(calls: Sequence[Any], message: Any, demands: Demands) -> bool:
+    """Tell whether `message` answers `calls` one by one; prompts may follow where they may."""
+    if message.__class__ is not ModelRequest:
         return False
-    results = [part.tool_call_id for part in answer.parts if _is_result(part)]
-    return results == [call.tool_call_id for call in calls] and all(results)
+    parts, count, ids = message.parts, len(calls), [call.tool_call_id for call in calls]
+    if len(parts) < count or (count > 1 and len(set(ids)) < count):
+        return False
+    for call, part in zip(calls, parts, strict=False):
+        if not _is_result(part) or part.tool_call_id != call.tool_call_id or part.tool_name != call.tool_name:
+            return False
+        plain = part.__class__ is ToolReturnPart and part.outcome == "success"
+        if not plain and WIRE.is_empty_error(WIRE.read_result(part)):
+            return False
+    if len(parts) != count and ("trailing-text" in demands.problems or not _are_prompts(parts[count:])):
+        return False
+    demands.use(ids)
+    return True
 
 
+_TURNS = Turns("response", "request", "kind", "parts", _read_calls, _are_answered, _are_prompts)
 WIRE = PydanticAIWire()
 """The wire of pydantic-ai's messages."""

@@ -25,6 +25,7 @@ from suture.wires.values import (
     is_plain_object,
     is_sendable,
     iterate,
+    says_something,
 )
 
 __all__ = ["WIRE", "AnthropicWire"]
@@ -45,17 +46,12 @@ _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
 _FOREIGN = frozenset(_FOREIGN_FIELDS)
 
 
-def _is_text(text: Any) -> bool:
-    """Tell whether `text` says something and can be sent."""
-    return text.__class__ is str and text.strip() != "" and (text.isascii() or is_sendable(text))
-
-
 def _are_texts(content: Any, start: int = 0) -> bool:
     """Tell whether `content` is a list that holds nothing but texts from `start` on; an empty list says nothing."""
     if content.__class__ is not list or not content:
         return False
     for block in content[start:] if start else content:
-        if block.__class__ is not dict or block["type"] != "text" or not _is_text(block["text"]):
+        if block.__class__ is not dict or block["type"] != "text" or not says_something(block["text"]):
             return False
     return True
 
@@ -79,7 +75,12 @@ def _read_calls(content: Any, demands: Demands) -> list[str] | None:
             text = block["text"]
             if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
                 return None
-        elif kind != "thinking" or calls or not _is_text(block["thinking"]) or not _is_text(block["signature"]):
+        elif (
+            kind != "thinking"
+            or calls
+            or not says_something(block["thinking"])
+            or not says_something(block["signature"])
+        ):
             return None
     if kind == "thinking" or (len(calls) > 1 and len(set(calls)) != len(calls)):
         return None
@@ -118,6 +119,7 @@ class AnthropicWire(BlockWire):
 
     name = "anthropic"
     glances_at_rules = True
+    has_fields = True
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
@@ -132,7 +134,7 @@ class AnthropicWire(BlockWire):
                     break
                 role, content = message["role"], message["content"]
                 if role == "user":
-                    if not _is_text(content) and not _are_texts(content):
+                    if not says_something(content) and not _are_texts(content):
                         break
                 elif role != "assistant" or last == "assistant":
                     break
@@ -145,7 +147,7 @@ class AnthropicWire(BlockWire):
                             break
                         demands.use(calls)
                         place, role = place + 1, "user"
-                elif not _is_text(content):
+                elif not says_something(content):
                     break
                 last = role
                 place += 1

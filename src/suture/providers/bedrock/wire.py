@@ -35,6 +35,7 @@ from suture.wires.values import (
     Piece,
     Result,
     ResultEdit,
+    Turns,
     View,
     are_texts,
     glance_at_turns,
@@ -104,6 +105,9 @@ def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
     return True
 
 
+_TURNS = Turns("assistant", "user", "role", "content", _read_calls, _are_answered)
+
+
 class BedrockWire(BlockWire):
     """Messages as Converse takes and returns them.
 
@@ -120,7 +124,7 @@ class BedrockWire(BlockWire):
     arranges = frozenset(("same-role", "repeated-document"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, ("assistant", "content"), _read_calls, _are_answered)
+        return glance_at_turns(messages, start, demands, _TURNS)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
         said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]

@@ -40,6 +40,7 @@ from suture.wires.values import (
     Piece,
     Result,
     ResultEdit,
+    Turns,
     View,
     glance_at_turns,
     is_plain_object,
@@ -103,6 +104,9 @@ def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -
     return True
 
 
+_TURNS = Turns("model", "user", "role", "parts", _read_calls, _are_answered)
+
+
 class GeminiWire(BlockWire):
     """Contents as the `google-genai` package and the REST API take and return them.
 
@@ -113,11 +117,12 @@ class GeminiWire(BlockWire):
 
     name = "gemini"
     glances_at_rules = True
+    has_fields = True
 
     arranges = frozenset(("same-role", "results-order"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, ("model", "parts"), _read_calls, _are_answered)
+        return glance_at_turns(messages, start, demands, _TURNS)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
         said = [message["parts"] for message in iterate(messages, start, stop) if message["role"] == "model"]

@@ -189,6 +189,7 @@ class OpenAIResponsesWire(ItemWire):
     name = "openai-responses"
     text_arguments = True
     glances_at_rules = True
+    has_fields = True
     set_like = True
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
