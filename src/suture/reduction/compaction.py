@@ -216,7 +216,8 @@ class Compactor:
 
     def _survey(self) -> _Survey:
         wire, messages = self.wire, self.messages
-        found, end = assign(wire, messages), wire.first_reference(messages)
+        found = assign(wire, messages)
+        end = next((place for place, message in enumerate(messages) if wire.refers(message)), len(messages))
         places = [place for place in cuts_between(wire, messages, found) if place <= end]
         segments = list(pairwise(places))
         pending = {

@@ -1,13 +1,10 @@
 """Where the calls of a history stand, by what their results know them by."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
-
-_CHUNK = 64
-_NEAR = 16
-"""How many messages are looked at before the ids of all are read: most results speak of a call nearby."""
 
 
 def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
@@ -20,10 +17,10 @@ def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
 
 
 class CallIndex:
-    """Finds calls by key, anywhere before some place. It is made when first asked, and grows with what is asked for.
+    """Finds calls by key, anywhere before some place. Nothing is read before it is asked for.
 
     Most messages have passed a glance: their ids are read without a second look. Those that have not must be noted.
-    Ids are kept by the chunk of the messages that they stand in.
+    `charge` is told what it took to find one.
 
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
@@ -32,107 +29,106 @@ class CallIndex:
     (0, -1, 0)
     """
 
-    def __init__(self, wire: Wire, messages: Sequence[Any]) -> None:
-        self._wire, self._messages = wire, messages
+    def __init__(self, wire: Wire, messages: Sequence[Any], charge: Callable[[int], object] = bool) -> None:
+        self._wire, self._messages, self._charge = wire, messages, charge
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
-        self._chunks: list[range] = []
-        self._ids: list[list[Key]] = []
-        self._aliases: list[list[Key]] = []
-        self._last_ids: dict[Key, int] = {}
-        """In which chunk an id occurs last."""
-        self._last_aliases: dict[Key, int] = {}
+        self._names: set[Key] = set()
+        """The ids of the first messages, and what else their calls may be meant by."""
+        self._read = 0
+        """How many messages these are."""
+        self._searched = 0
+        """How many messages were read in search of a call."""
         self._known: dict[tuple[Key, int], int] = {}
         """What was found before."""
-        self._reference = (0, 0)
+        self._turn = (0, -1)
+        """What was asked for a turn last, and what was found."""
+        self._reference = sys.maxsize
 
     def note(self, part: range) -> None:
         """Note messages that no glance has accepted."""
         self._unusual += bytes(max(0, part.stop - len(self._unusual)))
         self._unusual[part.start : part.stop] = b"\x01" * len(part)
+        references = (place for place in part if self._wire.refers(self._messages[place]))
+        self._reference = min(self._reference, next(references, self._reference))
 
     def view(self, place: int) -> View:
         """Return the view of one message."""
         return look(self._wire, self._messages[place], place)[1]
 
-    @property
-    def first_reference(self) -> int:
-        """Where the history first refers to what the service keeps."""
-        length = len(self._messages)
-        if self._reference[0] != length:
-            self._reference = length, self._wire.first_reference(self._messages)
-        return self._reference[1]
+    def refers(self, before: int) -> bool:
+        """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
+        return self._reference < before
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
-        if (key, before) not in self._known:
-            self._known[key, before] = self._find(key, before)
-        return self._known[key, before]
-
-    def _find(self, key: Key, before: int) -> int:
-        for place in range(before - 1, max(before - _NEAR, 0) - 1, -1):
-            if any(call.id and self._wire.key(call) == key for call in self.view(place).calls):
-                return place
-        self._extend(before)
-        return self._search(self._ids, self._last_ids, key, before, lambda call: [self._wire.key(call)])
+        place = self.find_alias(key, before)
+        if place < 0 or key in self._list(place, place + 1, aliases=False):
+            return place
+        return self._search(key, place, aliases=False)
 
     def find_alias(self, name: Key, before: int) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
-        self._extend(before)
-        for number in range(len(self._aliases), len(self._chunks)):
-            self._aliases.append(self._read_aliases(self._chunks[number], self._ids[number]))
-            self._last_aliases.update(dict.fromkeys(self._aliases[number], number))
-        found = self._search(self._aliases, self._last_aliases, name, before, self._other_names)
-        return max(found, self.find(name, before))
+        if (name, before) not in self._known:
+            self._known[name, before] = self._search(name, before) if self._may_stand(name, before) else -1
+        return self._known[name, before]
 
-    def _search(
-        self,
-        names: list[list[Key]],
-        last: dict[Key, int],
-        name: Key,
-        before: int,
-        name_call: Callable[[Call], list[Key]],
-    ) -> int:
-        """Return the last place of a name among those of the chunks."""
-        for number in range(last.get(name, -1), -1, -1):
-            if name in names[number]:
-                chunk = self._chunks[number]
-                for place in range(min(chunk.stop, before) - 1, chunk.start - 1, -1):
-                    if any(call.id and name in name_call(call) for call in self.view(place).calls):
-                        return place
-        return -1
+    def _may_stand(self, name: Key, before: int) -> bool:
+        """Tell whether a call of this name may stand before a place; all names are kept once much was searched."""
+        if self._searched < 2 * len(self._messages):
+            return True
+        if self._read < before:
+            self._names.update(self._list(self._read, before))
+            self._read = before
+        return name in self._names
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
+        read, found = self._turn if self._turn[0] <= before else (0, -1)
         place = before - 1
-        while place >= 0 and not self.view(place).calls:
+        while place >= read and not self.view(place).calls:
             place -= 1
-        return place
+        self._turn = before, max(place if place >= read else found, -1)
+        return self._turn[1]
 
-    def _extend(self, end: int) -> None:
-        """Read the ids up to `end`: of what passed a glance as plain as it is, of the rest by its views."""
-        place = self._chunks[-1].stop if self._chunks else 0
-        while place < end:
-            unusual, plain = self._unusual.find(1, place, end), self._unusual.find(0, place, end)
-            if unusual == place:
-                part = range(place, end if plain < 0 else plain)
-                calls = [call for index in part for call in self.view(index).calls if call.id]
-                ids = [self._wire.key(call) for call in calls]
+    def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
+        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
+        stop, size, found = before, 16, -1
+        while stop > 0 and found < 0:
+            start = max(0, stop - size)
+            if name in self._list(start, stop, aliases=aliases):
+                while stop - start > 1:
+                    middle = (start + stop) // 2
+                    late = name in self._list(middle, stop, aliases=aliases)
+                    start, stop = (middle, stop) if late else (start, middle)
+                found = start
+            stop, size = start, 4 * size
+        self._searched += before - found
+        self._charge((before - found) // 4 if found >= 0 else 0)
+        return found
+
+    def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
+        """Return the ids of calls, and what else these may be meant by.
+
+        What passed a glance is read as plain as it is, the rest by its views.
+        """
+        names: list[Key] = []
+        while start < stop:
+            unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)
+            if unusual == start:
+                end = plain if plain >= 0 else min(stop, len(self._unusual))
+                calls = [call for place in range(start, end) for call in self.view(place).calls if call.id]
+                names += [self._wire.key(call) for call in calls]
+                names += [name for call in calls for name in self._other_names(call)] if aliases else []
             else:
-                part = range(place, min(place + _CHUNK, end if unusual < 0 else unusual))
-                ids = self._wire.call_ids(self._messages, part.start, part.stop)
-            self._last_ids.update(dict.fromkeys(ids, len(self._ids)))
-            self._ids.append(ids)
-            self._chunks.append(part)
-            place = part.stop
-
-    def _read_aliases(self, part: range, ids: Sequence[Key]) -> list[Key]:
-        """Return by what else the calls of a chunk may be meant."""
-        if self._unusual.find(1, part.start, part.stop) >= 0:
-            calls = [call for index in part for call in self.view(index).calls if call.id]
-            return [name for call in calls for name in self._other_names(call)]
-        halves = [half for call_id in ids for half in get_halves(call_id)] if "|" in "".join(ids) else []
-        return halves + self._wire.item_ids(self._messages, part.start, part.stop)
+                end = unusual if unusual >= 0 else stop
+                ids = self._wire.call_ids(self._messages, start, end)
+                names += ids
+                if aliases:
+                    names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
+                    names += self._wire.item_ids(self._messages, start, end)
+            start = end
+        return names
 
     def _other_names(self, call: Call) -> list[Key]:
         names = (call.alias, *get_halves(call.id))

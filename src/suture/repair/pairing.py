@@ -6,8 +6,9 @@ over the whole history is ever consulted: ids that restart each round, or never 
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, field
@@ -251,11 +252,20 @@ class _Gathering:
             self.parts.want(index.find(reference.key, start) if has_id else index.find_turn(start))
         if turn is not None:
             (turn.arrivals if has_id else turn.nameless).append(reference)
-        elif not has_id or self.found.records[reference.place].index < self._first_reference():
+        elif not has_id or not self._refers(self.found.records[reference.place].index):
             self.unmatched.append((reference, len(turns)))
 
-    def _first_reference(self) -> int:
-        return self.wire.first_reference(self.messages) if self.parts is None else self.parts.index.first_reference
+    def _refers(self, before: int) -> bool:
+        """Tell whether something before a message refers to what the service keeps."""
+        if self.parts is not None:
+            return self.parts.index.refers(before)
+        return self.first_reference < before
+
+    @cached_property
+    def first_reference(self) -> int:
+        """Where the history first refers to what the service keeps."""
+        places = (place for place, message in enumerate(self.messages) if self.wire.refers(message))
+        return next(places, len(self.messages))
 
     def _are_together(self, turn: Turn, reference: Reference) -> bool:
         return self.found.records[turn.first].part == self.found.records[reference.place].part
@@ -271,12 +281,10 @@ class _Gathering:
         following = turns[number] if number < len(turns) else None
         if following is not None and self._are_together(following, reference):
             return
-        before = turns[number - 1] if number else None
-        may_be_adopted = (
-            before is not None
-            and self.found.is_directly_behind(before, reference.place)
-            and bool(Counter([slot.key for slot in before.slots]) - Counter([one.key for one in before.arrivals]))
-        )
+        before, may_be_adopted = turns[number - 1] if number else None, False
+        if before is not None and self.found.is_directly_behind(before, reference.place):
+            keys = {slot.key for slot in before.slots}
+            may_be_adopted = len(keys) < len(before.slots) or not keys.issubset([one.key for one in before.arrivals])
         if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
             raise OutsideError(part.stop)
 

@@ -57,7 +57,7 @@ class Walk:
         self.rules = profile.rules_for(wire)
         self._set_like = wire.set_like and not profile.adjacent
         self._glances = wire.glances(fits=profile.has_fit)
-        self._index = CallIndex(wire, raw)
+        self._index = CallIndex(wire, raw, self._repeat)
         self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
         """What was looked at thoroughly, by the start of each of its parts."""
@@ -115,9 +115,10 @@ class Walk:
     def run(self) -> None:
         """Walk all that is there, once."""
         self._note_beginning()
+        end = len(self.raw)
         try:
-            self._check_glances(len(self.raw))
-            self._advance(0, len(self.raw))
+            self._check_glances(end)
+            self._advance(0, end, once=True)
         except _TooMuchError:
             self.look_at_everything(len(self.raw))
         self.fit.finish()
@@ -187,13 +188,16 @@ class Walk:
         del self._found[found:], self.displaced[displaced:], self._answered[answered:]
         self.pending = ()
 
-    def _advance(self, start: int, stop: int) -> tuple[int, bool]:
+    def _advance(self, start: int, stop: int, *, once: bool = False) -> tuple[int, bool]:
         """Walk `raw[start:stop]`, and more where no cut may be; return where it ended, and if a glance was enough."""
         place, glanced = start, True
         while place < stop:
             self._points.append((place, self._mark()))
             if place not in self._clusters and self._glances and (not place or self.fit.begun):
                 seen = self._glance(place, min(stop, self._next_start(place)))
+                if once and seen - place == len(self.raw):
+                    self.fit.out = self.raw  # nothing is copied of what comes back as it is
+                    return seen, True
                 if seen > place:
                     self.fit.pass_by(self.raw, place, seen)
                     place = seen

@@ -170,7 +170,8 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [call.id for message in iterate(messages, start, stop) for call in message.tool_calls]
+        made = iterate(messages, start, stop)
+        return [call.id for message in made if message.tool_calls for call in message.tool_calls]
 
     def view(self, message: Any, index: int | None = None) -> View:
         self.check(message, index)
@@ -407,9 +408,13 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message for message in iterate(messages, start, stop) if message.role == "assistant"]
-        blocks = [block for message in said for block in message.content_blocks]
-        return [block.call_id for block in blocks if block.__class__ is FunctionToolCall]
+        return [
+            block.call_id
+            for message in iterate(messages, start, stop)
+            if message.role == "assistant"
+            for block in message.content_blocks
+            if block.__class__ is FunctionToolCall
+        ]
 
     def role(self, message: Any, index: int | None) -> str:
         self.check(message, index)

@@ -62,9 +62,9 @@ class AgentFrameworkWire(BlockWire):
         """What mends a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
-    def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list stands for what the service keeps."""
-        return 0 if messages and messages[0] is HELD else len(messages)
+    def refers(self, message: Any) -> bool:
+        """Tell whether `message` stands for what the service keeps."""
+        return message is HELD
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""

@@ -254,10 +254,9 @@ class OpenAIResponsesWire(ItemWire):
         """Return the ids of items that passed a glance."""
         return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
 
-    def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list first refers to an item that the service keeps."""
-        kinds = [item.get("type") if item.__class__ is dict else word(item, "type") for item in messages]
-        return kinds.index("item_reference") if "item_reference" in kinds else len(messages)
+    def refers(self, message: Any) -> bool:
+        """Tell whether the item only names one that the service keeps."""
+        return word(message, "type") == "item_reference"
 
     def family(self, thing: Call | Result) -> str:
         """Return the type of call: each has its own type of output."""
