@@ -347,19 +347,15 @@ def _way(frame: _Frame) -> str:
     steps: list[str] = []
     child, above = frame
     while above is not None:
-        steps.append(_step(above[0], child))
+        container: Any = asdict(above[0]) if isinstance(above[0], Struct) else above[0]
+        entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
+        key = next((key for key, each in entries if each is child), "?")
+        if isinstance(key, int):
+            steps.append(f"[{key}]")
+        else:
+            steps.append(f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]")
         child, above = above
     return "".join(reversed(steps))
-
-
-def _step(container: Any, child: object) -> str:
-    if isinstance(container, Struct):
-        container = asdict(container)
-    entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
-    key = next((key for key, each in entries if each is child), "?")
-    if isinstance(key, int):
-        return f"[{key}]"
-    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]"
 
 
 def is_sendable(text: str) -> bool:

@@ -31,7 +31,7 @@ from suture.reduction.summary import (
 )
 from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
 from suture.repair import assign
-from suture.repair.cuts import cuts_between
+from suture.repair.pairing import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
 from suture.wires.parts import Telling
