@@ -20,7 +20,7 @@ from suture.profiles import Operation, Profile, Rule
 from suture.repair.ids import Ids
 from suture.repair.rebuild import Group, Item, Pair
 from suture.repair.report import Finding
-from suture.repair.texts import UNKNOWN_TOOL, bridge_text, media_head, media_note, reword, silent_error_text
+from suture.repair.texts import UNKNOWN_TOOL, note_text, origin_text, reword
 from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, ResultEdit, Wire, without_lone_escapes
 
 _DONE = {
@@ -244,7 +244,7 @@ class Fit:
         text = None
         if "empty-error" in self.rules and self.wire.is_empty_error(result):
             found = self._find("empty-error", item, "given a text", Call(result.id, result.name))
-            text = silent_error_text(self.language) if found else None
+            text = note_text("silent-error", self.language) if found else None
         if text is None and edit.id is not None:
             old, complete = self.wire.result_text(result)
             text = reword(old, call.name, call.id, edit.id) if complete else None
@@ -390,11 +390,12 @@ class Fit:
                 media = [part for part in parts if not isinstance(part, TextPart)]
                 if not media or not self._find(problem, item, "shown after the results", Call(result.id, result.name)):
                     continue
-                note = TextPart(media_note(len(media), self.language))
+                kind = "medium-moved" if len(media) == 1 else "media-moved"
+                note = TextPart(note_text(kind, self.language, count=len(media)))
                 edits[position] = ResultEdit(parts=[*[part for part in parts if isinstance(part, TextPart)], note])
                 name = names.get((id(item), position), result.name)
                 raws = [part.raw if isinstance(part, RawPart) else part for part in media]
-                lifted.append((media_head(name, result.id, self.language), raws))
+                lifted.append((note_text("media", self.language, origin=origin_text(name, result.id)), raws))
             if edits:
                 self._replace(item, self.wire.edit(item.message, {}, edits))
         return lifted
@@ -524,7 +525,7 @@ class Fit:
 
     def _insert(self, role: str, index: int) -> None:
         self.changed = True
-        message = self.wire.speak(role, bridge_text(role, self.language))
+        message = self.wire.speak(role, note_text(role, self.language))
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:

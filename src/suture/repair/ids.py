@@ -77,17 +77,13 @@ class CallIndex:
     def find_alias(self, name: Key, before: int) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
         if (name, before) not in self._known:
-            self._known[name, before] = self._search(name, before) if self._may_stand(name, before) else -1
+            may_stand = True
+            if self._searched >= 2 * len(self._messages):  # from now on all names are kept: most are found nowhere
+                self._names.update(self._list(self._read, before))
+                self._read = max(self._read, before)
+                may_stand = name in self._names
+            self._known[name, before] = self._search(name, before) if may_stand else -1
         return self._known[name, before]
-
-    def _may_stand(self, name: Key, before: int) -> bool:
-        """Tell whether a call of this name may stand before a place; all names are kept once much was searched."""
-        if self._searched < 2 * len(self._messages):
-            return True
-        if self._read < before:
-            self._names.update(self._list(self._read, before))
-            self._read = before
-        return name in self._names
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
@@ -183,8 +179,14 @@ class Ids:
         count = self._repeats.get(original, 0)
         self._repeats[original] = count + 1
         self._repeat_log.append(original)
+        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
+
         for salt in range(_TRIES):
-            made = self._derive(original, count, salt)
+            digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
+            number, made = int.from_bytes(digest), self.form.prefix
+            while len(made) < self.form.length:
+                number, place = divmod(number, len(_ALPHABET))
+                made += _ALPHABET[place]
             if made not in self.used and self.form.accepts(made):
                 return self._take(made)
         raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
@@ -204,14 +206,3 @@ class Ids:
         for original in self._repeat_log[point[1] :]:
             self._repeats[original] -= 1
         del self._repeat_log[point[1] :]
-
-    def _derive(self, original: str, count: int, salt: int) -> str:
-        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
-
-        digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
-        number = int.from_bytes(digest)
-        letters: list[str] = []
-        for _ in range(self.form.length - len(self.form.prefix)):
-            number, place = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[place])
-        return self.form.prefix + "".join(letters)

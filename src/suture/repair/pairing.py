@@ -237,7 +237,17 @@ class _Assigning:
         """The keys of the calls in the turns that are settled."""
 
     def run(self) -> None:
-        self._gather()
+        records = self.found.records
+        place = 0
+        while place < len(records):
+            view = records[place].view
+            if view.role == "assistant":
+                self.last_spoken[records[place].part] = place
+                place = self._read_run(place)
+                continue
+            for position, result in enumerate(view.results):
+                self._receive(Reference(place, position, result, self.wire.key(result)))
+            place += 1
         if self.unmatched:
             self._match_aliases()
             for reference, number in self.unmatched:
@@ -256,19 +266,6 @@ class _Assigning:
         return self.parts.ranges[self.found.records[place].part]
 
     # Which turn a result belongs to
-
-    def _gather(self) -> None:
-        records = self.found.records
-        place = 0
-        while place < len(records):
-            view = records[place].view
-            if view.role == "assistant":
-                self.last_spoken[records[place].part] = place
-                place = self._read_run(place)
-                continue
-            for position, result in enumerate(view.results):
-                self._receive(Reference(place, position, result, self.wire.key(result)))
-            place += 1
 
     def _read_run(self, start: int) -> int:
         """Read the neighbouring messages of the model from `start` on; return where they end."""

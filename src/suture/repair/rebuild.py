@@ -94,11 +94,6 @@ class Paired(Struct, eq=False):
         """The new messages."""
         return [item.message for item in self.items]
 
-    @property
-    def origins(self) -> list[int]:
-        """Where each of the new messages came from."""
-        return [item.index for item in self.items]
-
 
 def pair(
     wire: Wire,
@@ -346,7 +341,15 @@ class _Rebuilding:
 
     def _placeholder(self, turn: Turn, slot: Slot) -> Piece:
         call, place = slot.call, (self.found.records[slot.place].index, slot.position)
-        cause = self.options.causes.get(place) or self._cause(turn, call)
+        cause = self.options.causes.get(place)
+        if cause is None and self.wire.is_malformed(call):
+            cause = Cause.MALFORMED
+        elif cause is None and self.options.cause is not None:
+            cause = self.options.cause
+        elif cause is None:
+            if turn.last not in self.speakers:
+                self.speakers[turn.last] = self._next_speaker(turn.last)
+            cause = Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
         self.out.answered.add(place)
         self._find(place[0], "dangling", call, f"answered: {cause}")
         text: Any = self.options.generator(call.name, call.id, cause, place) if self.options.generator else ""
@@ -356,15 +359,6 @@ class _Rebuilding:
             raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
         text = text or placeholder_text(cause, call.name, call.id, self.options.language)
         return Piece(call=call, text=text, cause=str(cause))
-
-    def _cause(self, turn: Turn, call: Call) -> Cause:
-        if self.wire.is_malformed(call):
-            return Cause.MALFORMED
-        if self.options.cause is not None:
-            return self.options.cause
-        if turn.last not in self.speakers:
-            self.speakers[turn.last] = self._next_speaker(turn.last)
-        return Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
 
     # What is left over
 

@@ -374,23 +374,18 @@ class Walk:
             return False
         return self._view(index - 1).role != "assistant"
 
-    def _says_nothing(self, index: int) -> bool:
-        """Tell whether nobody speaks at `index`: who comes next decides why a call before it has no result."""
-        view = self._view(index)
-        return view.role == "system" or (view.role == "assistant" and view.empty)
-
     def _view(self, index: int) -> View:
         return self._index.view(index)
 
     def _closed_place(self, floor: int | None = None) -> int:
         """Return the last place that nothing which may still come could change."""
         end, floor = len(self.raw), self.boundary if floor is None else floor
-        last = end
-        while last > floor and self._says_nothing(last - 1):
-            last -= 1
-        if last == floor:
+        for last in range(end, floor, -1):
+            view = self._view(last - 1)
+            if view.role != "system" and not (view.role == "assistant" and view.empty):
+                break  # somebody speaks there: that decides why a call before it has no result
+        else:
             return end
-        view = self._view(last - 1)
         if view.role != "assistant" and not view.results:
             return end
         place = last - 1
