@@ -288,29 +288,6 @@ class _Counted(NamedTuple):
     """What the provider reported with it, all input and output; 0 if it did not."""
 
 
-class _Sum(NamedTuple):
-    """What a history adds up to."""
-
-    tokens: int = 0
-    behind_reply: int | None = None
-    """The estimate of what stands behind the last reply; `None` before the first."""
-    reported: int = 0
-    """What was reported with the last reply that carries a report."""
-    behind_report: int = 0
-    """The estimate of what stands behind that one."""
-
-    def plus(self, each: _Counted) -> "_Sum":
-        """Return the sum with one message more."""
-        tokens, behind, reported, behind_report = self
-        if each.is_reply:
-            behind = 0
-        elif behind is not None:
-            behind += each.tokens
-        if each.reported:
-            return _Sum(tokens + each.tokens, behind, each.reported, 0)
-        return _Sum(tokens + each.tokens, behind, reported, behind_report + each.tokens)
-
-
 class Tally:
     """Counts one history after another, each message once: what was counted is known by its identity.
 
@@ -338,11 +315,14 @@ class Tally:
         """The messages of the last history."""
         self._loose: dict[int, _Counted] = {}
         """Messages that were counted and may stand in the next history."""
-        self._sum = _Sum()
+        self._tokens = self._reported = self._behind_report = 0
+        """Of all messages; what was reported with the last reply that carries a report; of what stands behind that."""
+        self._behind_reply: int | None = None
+        """The estimate of what stands behind the last reply; `None` before the first."""
         self._last: History[Any] | None = None
         self._tools: tuple[Any, ...] = ()
-        self._tool_tokens = 0
-        self._instruction, self._instruction_tokens = "", 0
+        self._instruction = ""
+        self._tool_tokens = self._instruction_tokens = 0
 
     def total(
         self,
@@ -364,19 +344,18 @@ class Tally:
         last = self._last
         if last is not None and isinstance(history, History) and history.follows(last):
             if history.length > last.length:
-                self._grow(history[last.length :])
+                self._add(history[last.length :])
         else:
-            self._begin(history)
+            self._add(history, anew=True)
         self._last = history if isinstance(history, History) else None
         self._loose.clear()
-        found = self._sum
         if self._by_report:
             told = _reported(usage)
-            if told and found.behind_reply is not None:
-                return told + found.behind_reply
-            if found.reported:
-                return found.reported + found.behind_report
-        return found.tokens + self.of_rest(tool_infos, instruction)
+            if told and self._behind_reply is not None:
+                return told + self._behind_reply
+            if self._reported:
+                return self._reported + self._behind_report
+        return self._tokens + self.of_rest(tool_infos, instruction)
 
     def of(self, message: Any) -> int:
         """Return how many tokens `message` has, also if it is in no history yet.
@@ -394,50 +373,38 @@ class Tally:
         """
         if instruction is not self._instruction:
             self._instruction, self._instruction_tokens = instruction, _text_tokens(self._estimate, [instruction])
-        return self._of_tools(tool_infos) + self._instruction_tokens
+        held = self._tools
+        if tool_infos is not held and not (len(tool_infos) == len(held) and all(map(is_, tool_infos, held))):
+            self._tool_tokens = _text_tokens(self._estimate, [_tool_text(info) for info in tool_infos])
+            self._tools = tuple(tool_infos)
+        return self._tool_tokens + self._instruction_tokens
 
-    def _grow(self, new: Iterable[Any]) -> None:
-        """Add messages. Nothing has changed if one of them cannot be counted."""
-        counted = [self._counted(message) for message in new]
+    def _add(self, messages: Iterable[Any], *, anew: bool = False) -> None:
+        """Add messages, or take another history. Nothing has changed if one of them cannot be counted."""
+        counted = [self._counted(message) for message in messages]
+        if anew:
+            self._known, self._behind_reply = {}, None
+            self._tokens = self._reported = self._behind_report = 0
         self._known.update((id(each.message), each) for each in counted)
-        self._sum = self._added(self._sum, counted)
-
-    def _begin(self, history: Iterable[Any]) -> None:
-        """Take another history; what was counted before and is in it is not counted again."""
-        counted = [self._counted(message) for message in history]
-        self._known = {id(each.message): each for each in counted}
-        self._sum = self._added(_Sum(), counted)
-
-    def _added(self, found: _Sum, counted: Sequence[_Counted]) -> _Sum:
-        if not self._by_report:
-            return _Sum(found.tokens + sum([each.tokens for each in counted]))
-        for each in counted:
-            found = found.plus(each)
-        return found
+        self._tokens += sum([each.tokens for each in counted])
+        for each in counted if self._by_report else ():
+            if each.is_reply:
+                self._behind_reply = 0
+            elif self._behind_reply is not None:
+                self._behind_reply += each.tokens
+            self._behind_report = 0 if each.reported else self._behind_report + each.tokens
+            self._reported = each.reported or self._reported
 
     def _counted(self, message: Any) -> _Counted:
         found = self._known.get(id(message)) or self._loose.get(id(message))
         if found is not None:
             return found
-        counted = self._loose[id(message)] = self._count(message)
-        return counted
-
-    def _count(self, message: Any) -> _Counted:
         wire, counter = self.wire, self._estimate
         tokens = _checked(counter, lambda: _with_wire(counter, message, wire))
-        if not self._by_report:
-            return _Counted(message, tokens)
-        if not isinstance(wire, ChatWire):
-            return _Counted(message, tokens, wire.made_by_model(message))
-        is_reply = wire.made_by_model(message)
-        return _Counted(message, tokens, is_reply, _reported(wire.usage(message)) if is_reply else 0)
-
-    def _of_tools(self, tool_infos: Sequence[ToolInfo]) -> int:
-        held = self._tools
-        if tool_infos is not held and not (len(tool_infos) == len(held) and all(map(is_, tool_infos, held))):
-            self._tool_tokens = _text_tokens(self._estimate, [_tool_text(info) for info in tool_infos])
-            self._tools = tuple(tool_infos)
-        return self._tool_tokens
+        is_reply = self._by_report and wire.made_by_model(message)
+        usage = wire.usage(message) if is_reply and isinstance(wire, ChatWire) else None
+        found = self._loose[id(message)] = _Counted(message, tokens, is_reply, _reported(usage))
+        return found
 
 
 def _reported(usage: TokenUsage | None) -> int:

@@ -72,17 +72,7 @@ class History(Sequence[M]):
         >>> History(["ask"]).append("answer")[-1]
         'answer'
         """
-        log, length = self.log, self.length
-        if len(log) == length:
-            log.append(message)
-            if log[length] is not message:  # another thread was faster
-                log = Log([*log[:length], message])
-        else:
-            log = Log([*log[:length], message])
-        made: History[M] = _new(History)
-        made.log = log
-        made.length = length + 1
-        return made
+        return self.extend((message,))
 
     def extend(self, messages: Iterable[M]) -> "History[M]":
         """Return a history with `messages` behind these.
@@ -92,9 +82,6 @@ class History(Sequence[M]):
         """
         kind = messages.__class__
         new = cast("list[M]", messages if kind is list or kind is tuple else list(_several(messages)))
-        count = len(new)
-        if count == 1:
-            return self.append(new[0])
         log, length = self.log, self.length
         if len(log) == length:
             log.extend(new)
@@ -104,7 +91,7 @@ class History(Sequence[M]):
             log = Log([*log[:length], *new])
         made: History[M] = _new(History)
         made.log = log
-        made.length = length + count
+        made.length = length + len(new)
         return made
 
     def follows(self, other: Sequence[M]) -> bool:

@@ -7,13 +7,12 @@ null, integer keys as strings and bytes as base64, and say nothing.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, Union, cast, dataclass_transform, get_args, get_origin
 
 from msgspec import Struct, field
-from msgspec.structs import FieldInfo, asdict, astuple, fields, force_setattr
+from msgspec.structs import asdict, astuple, fields, force_setattr
 
 from suture.errors import InputError
 
@@ -78,95 +77,85 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
 _Rule: TypeAlias = tuple[Any, type | None, Callable[[Any], Any], str]
 
 _RULES: dict[type[Value], tuple[_Rule, ...]] = {}
-_NAMES = {str: "a string", int: "an integer", bool: "a boolean", float: "a number"}
+_NAMES: dict[Any, str] = {
+    str: "a string",
+    int: "an integer",
+    bool: "a boolean",
+    float: "a number",
+    Mapping: "a mapping",
+}
 
 
 def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
     """Work out the rules of a class, once."""
-    rules = _RULES[kind] = tuple(_rule(_Field(kind.__name__, info.name), info) for info in fields(kind))
-    return rules
-
-
-def _rule(field: "_Field", info: FieldInfo) -> _Rule:
-    hint: Any = info.type
-    if get_origin(hint) in (Union, UnionType):
-        # In a single field the only union is "or None", and None is then the default that passes at once.
-        (hint,) = (choice for choice in get_args(hint) if choice is not NoneType)
-    if isinstance(info.default, str) and info.default:
-        return info.default, None, partial(field.admit_text_or, info.default), info.name
-    return info.default, hint if hint in _NAMES else None, _admission(field, hint), info.name
-
-
-def _admission(field: "_Field", hint: Any) -> Callable[[Any], Any]:
-    origin = get_origin(hint)
-    if origin is Literal:
-        return partial(field.admit_choice, get_args(hint))
-    if origin in (tuple, Sequence):
-        member = get_args(hint)[0]
-        return partial(field.admit_many, get_args(member) or (member,))
-    plain = {Any: field.admit_any, Mapping: field.admit_map, str: field.admit_text, float: field.admit_number}
-    return plain.get(origin or hint) or partial(field.admit_instance, hint)
+    rules: list[_Rule] = []
+    for info in fields(kind):
+        hint: Any = info.type
+        if get_origin(hint) in (Union, UnionType):
+            # In a single field the only union is "or None", and None is then the default that passes at once.
+            (hint,) = (choice for choice in get_args(hint) if choice is not NoneType)
+        origin, inside = get_origin(hint) or hint, get_args(hint)
+        if origin in (tuple, Sequence):
+            origin, inside = Sequence, get_args(inside[0]) or inside[:1]
+        exact = None if hint not in _NAMES or (isinstance(info.default, str) and info.default) else hint
+        admit = _Field(kind.__name__, info.name, info.default, origin, inside).admit
+        rules.append((info.default, exact, admit, info.name))
+    _RULES[kind] = tuple(rules)
+    return _RULES[kind]
 
 
 class _Field(NamedTuple):
-    """A field of a class: returns what is to be kept of a value that is put there, or refuses it."""
+    """A field of a class, and what may be put there."""
 
     owner: str
     name: str
+    default: Any
+    kind: Any
+    inside: tuple[Any, ...]
+    """What may stand in a sequence, or the texts to choose from."""
 
-    def refuse(self, wanted: str, found: str, place: str = "") -> NoReturn:
-        raise InputError(f"{self.owner} takes {wanted} here, not {found}", path=self.name + place)
-
-    def admit_any(self, value: Any) -> Any:
-        return value
-
-    def admit_text(self, value: Any) -> Any:
-        # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is.
-        return str.__str__(value) if isinstance(value, str) else self.refuse(_NAMES[str], type(value).__name__)
-
-    def admit_text_or(self, default: str, value: Any) -> Any:
-        # Encoders leave out a default by identity; for equal values to be equal bytes, an equal text is it.
-        return default if value == default else self.admit_text(value)
-
-    def admit_choice(self, choices: tuple[str, ...], value: Any) -> Any:
-        if isinstance(value, str) and value in choices:
-            return str.__str__(value)
-        found = repr(value[:40]) if isinstance(value, str) else type(value).__name__
-        return self.refuse("one of " + ", ".join(map(repr, choices)), found)
-
-    def admit_number(self, value: Any) -> Any:
-        return float(value) if type(value) is int else self.refuse(_NAMES[float], type(value).__name__)
-
-    def admit_map(self, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            self.refuse("a mapping", type(value).__name__)
-        if not value:
-            return EMPTY
-        mapping = cast("Mapping[str, Any]", value)
-        return mapping if type(mapping) is FrozenMap else FrozenMap(mapping)
-
-    def admit_instance(self, kind: type, value: Any) -> Any:
-        if _fits(value, (kind,)):
+    def admit(self, value: Any) -> Any:
+        """Return what is to be kept of a value that is put there, or refuse it."""
+        kind = self.kind
+        if kind is Sequence:
+            if type(value) is not tuple and (not isinstance(value, Sequence) or isinstance(value, str | bytes)):
+                self._refuse(f"a sequence of {self._kinds()}", value)
+            members = tuple(cast("Sequence[Any]", value))
+            for place, member in enumerate(members):
+                if type(member) not in self.inside and not _fits(member, self.inside):
+                    self._refuse(self._kinds(), member, f"[{place}]")
+            return members
+        if kind is Mapping:
+            if not isinstance(value, Mapping):
+                self._refuse("a mapping", value)
+            mapping = cast("Mapping[str, Any]", value)
+            return EMPTY if not mapping else mapping if type(mapping) is FrozenMap else FrozenMap(mapping)
+        if kind is Literal:
+            if isinstance(value, str) and value in self.inside:
+                return str.__str__(value)
+            self._refuse("one of " + ", ".join(map(repr, self.inside)), value)
+        if kind is str and isinstance(value, str):
+            # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is, and they
+            # leave out a default by identity: for equal values to be equal bytes, an equal text is it.
+            return self.default if value == self.default else str.__str__(value)
+        if kind is float and type(value) is int:
+            return float(value)
+        if kind is Any or _fits(value, (kind,)):
             return value
-        return self.refuse(_NAMES.get(kind) or f"a {kind.__name__}", type(value).__name__)
+        return self._refuse(_NAMES.get(kind) or f"a {kind.__name__}", value)
 
-    def admit_many(self, kinds: tuple[type, ...], value: Any) -> Any:
-        if type(value) is not tuple and (not isinstance(value, Sequence) or isinstance(value, str | bytes)):
-            self.refuse(f"a sequence of {_listed(kinds)}", type(cast("object", value)).__name__)
-        members = tuple(cast("Sequence[Any]", value))
-        for place, member in enumerate(members):
-            if type(member) not in kinds and not _fits(member, kinds):
-                self.refuse(_listed(kinds), type(member).__name__, f"[{place}]")
-        return members
+    def _kinds(self) -> str:
+        return " or ".join(kind.__name__ for kind in self.inside[:3]) + (" or …" if len(self.inside) > 3 else "")
+
+    def _refuse(self, wanted: str, value: Any, place: str = "") -> NoReturn:
+        told = self.kind is Literal and isinstance(value, str)
+        found = repr(value[:40]) if told else type(value).__name__
+        raise InputError(f"{self.owner} takes {wanted} here, not {found}", path=self.name + place)
 
 
 def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
     # Of the plain types only the exact one is encoded as it is: True is not an integer here.
     return type(value) in kinds or (isinstance(value, kinds) and not any(kind in _NAMES for kind in kinds))
-
-
-def _listed(kinds: tuple[type, ...]) -> str:
-    return " or ".join(kind.__name__ for kind in kinds[:3]) + (" or …" if len(kinds) > 3 else "")
 
 
 # What a provider says about a reply beside the reply itself
@@ -302,7 +291,14 @@ def _find_fault(value: object, rules: _Rules) -> _Fault | None:
         if not below:
             return None
         level = below.values()
-    return _nesting_fault(next(iter(level)))
+    # Too many levels: it leads in a circle, or is only too long.
+    frames = [next(iter(level))]
+    while (above := frames[0][1]) is not None:
+        frames.insert(0, above)
+    for depth, frame in enumerate(frames):
+        if any(frame[0] is above[0] for above in frames[:depth]):
+            return "a value that contains itself", frame
+    return f"nested more than {MAX_DEPTH} levels deep", frames[-1]
 
 
 def _fault_within(frame: _Frame, rules: _Rules, below: dict[int, _Frame]) -> _Fault | None:
@@ -331,35 +327,20 @@ def _fault_within(frame: _Frame, rules: _Rules, below: dict[int, _Frame]) -> _Fa
     return None
 
 
-def _nesting_fault(innermost: _Frame) -> _Fault:
-    """Return what is wrong with a way of too many levels: it leads in a circle, or is only too long."""
-    frames = [innermost]
-    while (above := frames[0][1]) is not None:
-        frames.insert(0, above)
-    for depth, frame in enumerate(frames):
-        if any(frame[0] is above[0] for above in frames[:depth]):
-            return "a value that contains itself", frame
-    return f"nested more than {MAX_DEPTH} levels deep", innermost
-
-
 def _way(frame: _Frame) -> str:
     """Return the keys that lead to a value. Only an error asks for them, so they are looked up here."""
     steps: list[str] = []
     child, above = frame
     while above is not None:
-        steps.append(_step(above[0], child))
+        container: Any = asdict(above[0]) if isinstance(above[0], Struct) else above[0]
+        entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
+        key = next((key for key, each in entries if each is child), "?")
+        if isinstance(key, int):
+            steps.append(f"[{key}]")
+        else:
+            steps.append(f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]")
         child, above = above
     return "".join(reversed(steps))
-
-
-def _step(container: Any, child: object) -> str:
-    if isinstance(container, Struct):
-        container = asdict(container)
-    entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
-    key = next((key for key, each in entries if each is child), "?")
-    if isinstance(key, int):
-        return f"[{key}]"
-    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]"
 
 
 def is_sendable(text: str) -> bool:

@@ -31,7 +31,7 @@ from suture.reduction.summary import (
 )
 from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
 from suture.repair import assign
-from suture.repair.cuts import cuts_between
+from suture.repair.pairing import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
 from suture.wires.parts import Telling
@@ -212,7 +212,8 @@ class Compactor:
 
     def _survey(self) -> _Survey:
         wire, messages = self.wire, self.messages
-        found, end = assign(wire, messages), wire.first_reference(messages)
+        found = assign(wire, messages)
+        end = next((place for place, message in enumerate(messages) if wire.refers(message)), len(messages))
         places = [place for place in cuts_between(wire, messages, found) if place <= end]
         segments = list(pairwise(places))
         pending = {

@@ -3,35 +3,30 @@
 Pairing (the same for every provider) and fit (what one profile demands) come together in the engine.
 """
 
-from suture.repair.cuts import cuts
 from suture.repair.engine import (
     Asks,
     AsksCause,
     Generator,
     Repaired,
     check,
-    is_whole,
     make_options,
     repair,
     run_repair,
     takes_cause,
 )
-from suture.repair.fit import Fit
-from suture.repair.pairing import Assignment, Slot, Turn, assign
+from suture.repair.pairing import Assignment, Turn, assign, cuts
 from suture.repair.rebuild import Paired, PairOptions, pair
-from suture.repair.repairer import Follower, Repairer, is_in_order, take_as_in_order
+from suture.repair.repairer import Follower, Repairer, is_in_order, is_whole, take_as_in_order
 from suture.repair.report import Displaced, Finding, Pending, Report, visible_json
-from suture.repair.texts import UNKNOWN_TOOL, Cause, label, placeholder_text, visible
+from suture.repair.texts import Cause, label, placeholder_text, visible
 
 __all__ = [
-    "UNKNOWN_TOOL",
     "Asks",
     "AsksCause",
     "Assignment",
     "Cause",
     "Displaced",
     "Finding",
-    "Fit",
     "Follower",
     "Generator",
     "PairOptions",
@@ -40,7 +35,6 @@ __all__ = [
     "Repaired",
     "Repairer",
     "Report",
-    "Slot",
     "Turn",
     "assign",
     "check",

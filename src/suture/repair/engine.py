@@ -13,7 +13,7 @@ from suture.repair.rebuild import PairOptions, Place
 from suture.repair.report import Finding, Pending, Report
 from suture.repair.texts import Cause
 from suture.repair.walk import Walk
-from suture.wires import Demands, Wire, check_list, get_wire, recognise
+from suture.wires import Wire, check_list, get_wire, recognise
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -132,13 +132,12 @@ def check(
     (False, 'orphan')
     """
     encoded = _encode(messages, wire, profile)
-    if encoded is not None:
-        payload, origins, target, judge = encoded
-        report = run_repair(payload, target, judge, make_options(tail=tail)).report
-        findings = [msgspec.structs.replace(found, index=origins[found.index]) for found in report.findings]
-        return msgspec.structs.replace(report, findings=tuple(findings), displaced=())
-    report = run_repair(messages, wire, profile, make_options(tail=tail)).report
-    return msgspec.structs.replace(report, displaced=())
+    payload, origins, wire, profile = encoded or (messages, None, wire, profile)
+    report = run_repair(payload, wire, profile, make_options(tail=tail)).report
+    findings = report.findings
+    if origins is not None:
+        findings = tuple([msgspec.structs.replace(found, index=origins[found.index]) for found in findings])
+    return msgspec.structs.replace(report, findings=findings, displaced=())
 
 
 def _encode(
@@ -180,8 +179,9 @@ def make_options(
         ...
     suture.errors.ConfigError: unknown tail 'drop'; known: cancel, keep
     """
-    _known("tail", tail, ("cancel", "keep"))
-    _known("orphans", orphans, ("text", "drop"))
+    for name, value, known in (("tail", tail, ("cancel", "keep")), ("orphans", orphans, ("text", "drop"))):
+        if value not in known:
+            raise ConfigError(f"unknown {name} {value!r}; known: {', '.join(known)}")
     for name, function in (("generator", generator), ("is_placeholder", is_placeholder)):
         if function is not None and not callable(function):
             raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
@@ -242,26 +242,6 @@ def agreed(walks: Sequence[Walk]) -> Walk:
     if any(first.out != other.out for other in others):
         raise AmbiguousWireError(tuple(walk.wire.name for walk in walks))
     return first
-
-
-def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0) -> bool:
-    """Tell whether, at a glance, each turn of `messages[start:]` has just its results, right behind it.
-
-    >>> is_whole(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": ""}])
-    False
-    """
-    demands, place = Demands(), start
-    while place < len(messages):
-        seen = wire.glance(messages, place, demands)
-        if seen == place:
-            return False
-        place = seen
-    return True
-
-
-def _known(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"unknown {what} {value!r}; known: {', '.join(known)}")
 
 
 def _cause(cause: Cause | str) -> Cause:

@@ -20,8 +20,8 @@ from suture.profiles import Operation, Profile, Rule
 from suture.repair.ids import Ids
 from suture.repair.rebuild import Group, Item, Pair
 from suture.repair.report import Finding
-from suture.repair.texts import UNKNOWN_TOOL, bridge_text, media_head, media_note, reword, silent_error_text
-from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, Result, ResultEdit, Wire, without_lone_escapes
+from suture.repair.texts import UNKNOWN_TOOL, note_text, origin_text, reword
+from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, ResultEdit, Wire, without_lone_escapes
 
 _DONE = {
     "blank-text": "blank text left out",
@@ -140,8 +140,7 @@ class Fit:
         held, counts, ids, self.begun, self.changed = point
         self._held = held if held is None else replace(held, joined=list(held.joined))
         self._reasoning = []
-        del self.out[counts[0] :]
-        del self.findings[counts[1] :]
+        del self.out[counts[0] :], self.findings[counts[1] :]
         while len(self.documents) > counts[2]:
             self.documents.popitem()
         self.take_back_ids(ids)
@@ -212,9 +211,14 @@ class Fit:
                     self._replace(item, filled)
 
     def _edit_call(self, pair: Pair, call: Call) -> CallEdit | None:
-        item, signed = pair.call, pair.call.view.signed
-        new_id = self._new_id(item, call)
-        name = arguments = None
+        item, signed, ids = pair.call, pair.call.view.signed, self.ids
+        new_id = name = arguments = None
+        judged = not call.id or "illegal-id" in self.rules or "repeated-id" in self.rules
+        if ids is not None and judged and self.wire.has_id(call):  # in the older form there is none
+            made = ids.give(call.id)
+            problem = "missing-id" if not call.id else "repeated-id" if ids.form.accepts(call.id) else "illegal-id"
+            if made != call.id and self._find(problem, item, f"renamed to {made}", call):
+                new_id = made
         if not call.name and "missing-name" in self.rules:
             if self._find("missing-name", item, "" if signed else f"named {UNKNOWN_TOOL}", call):
                 name = UNKNOWN_TOOL
@@ -231,19 +235,6 @@ class Fit:
                 arguments = whole
         return None if new_id is None and name is None and arguments is None else CallEdit(new_id, name, arguments)
 
-    def _new_id(self, item: Item, call: Call) -> str | None:
-        """Return the new id of `call`; `None` where it keeps its own, or, in the older form, has none."""
-        if self.ids is None or not self.wire.has_id(call):
-            return None
-        if call.id and "illegal-id" not in self.rules and "repeated-id" not in self.rules:
-            return None
-        new_id = self.ids.give(call.id)
-        if new_id == call.id:
-            return None
-        legal = self.ids.form.accepts(call.id)
-        problem = "missing-id" if not call.id else "repeated-id" if legal else "illegal-id"
-        return new_id if self._find(problem, item, f"renamed to {new_id}", call) else None
-
     def _edit_result(self, pair: Pair, item: Item, call: Call, edit: CallEdit) -> ResultEdit | None:
         result = item.view.results[pair.answer_position]
         new_id = edit.id
@@ -253,24 +244,20 @@ class Fit:
         text = None
         if "empty-error" in self.rules and self.wire.is_empty_error(result):
             found = self._find("empty-error", item, "given a text", Call(result.id, result.name))
-            text = silent_error_text(self.language) if found else None
+            text = note_text("silent-error", self.language) if found else None
         if text is None and edit.id is not None:
             old, complete = self.wire.result_text(result)
             text = reword(old, call.name, call.id, edit.id) if complete else None
-        name = self._result_name(item, result, edit.name or call.name)
-        if new_id is None and name is None and text is None:
-            return None
-        return ResultEdit(new_id, name, text)
-
-    def _result_name(self, item: Item, result: Result, name: str) -> str | None:
-        call = Call(result.id, name, kind=result.kind)
+        name = edit.name or call.name
         wrong = {
             "result-name": name and result.name != name,
-            "missing-result-name": not result.name and not self.wire.has_id(call),
+            "missing-result-name": not result.name and not self.wire.has_id(Call(result.id, name, kind=result.kind)),
             "illegal-result-name": result.name and not self.profile.accepts_name(result.name),
         }
-        problem = next((problem for problem, is_so in wrong.items() if is_so and problem in self.rules), None)
-        return name if problem and self._find(problem, item, f"named {name}", call) else None
+        problem = next((problem for problem, is_so in wrong.items() if is_so and problem in self.rules), "")
+        named = bool(problem) and self._find(problem, item, f"named {name}", Call(result.id, name, kind=result.kind))
+        change = ResultEdit(new_id, name if named else None, text)
+        return None if change == ResultEdit() else change
 
     # The form of a group
 
@@ -280,7 +267,14 @@ class Fit:
         if len(group.turn) > 1:  # where a step begins is seen when each message is in order
             for item in group.turn:
                 self._mend(item)
-        turn = self._with_calls_together(group)
+        turn = group.turn
+        first = next((place for place, item in enumerate(turn) if item.view.calls), len(turn))
+        between = [item for item in turn[first:] if not item.view.calls]
+        if between and "text-between-calls" in self.rules:
+            done = "" if any(item.view.signed for item in between) else "moved before the calls"
+            if self._find("text-between-calls", between[0], done):
+                self.changed = True
+                turn = sorted(turn, key=lambda item: bool(item.view.calls))
         segments = [turn] if group.pending else self._segments(turn)
         if len(segments) > 1:
             arranged = self._split(group, segments)
@@ -377,21 +371,6 @@ class Fit:
         message = wire.with_blocks(group.results[0].message, [*[held[at][number] for at, number in wanted], *rest])
         return [Item(message, group.results[0].index, wire.view(message))]
 
-    def _with_calls_together(self, group: Group) -> list[Item]:
-        """Return the items of a turn with the calls last, where nothing may stand between them."""
-        turn = group.turn
-        if "text-between-calls" not in self.rules:
-            return turn
-        calls = [place for place, item in enumerate(turn) if item.view.calls]
-        between = [item for item in turn[calls[0] :] if not item.view.calls]
-        if not between:
-            return turn
-        signed = any(item.view.signed for item in between)
-        if not self._find("text-between-calls", between[0], "" if signed else "moved before the calls"):
-            return turn
-        self.changed = True
-        return [item for item in turn if not item.view.calls] + [item for item in turn if item.view.calls]
-
     def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
         """Take media out of results that may not hold them; return them, each with the call that they came from."""
         lifted: list[tuple[str, list[Any]]] = []
@@ -411,11 +390,12 @@ class Fit:
                 media = [part for part in parts if not isinstance(part, TextPart)]
                 if not media or not self._find(problem, item, "shown after the results", Call(result.id, result.name)):
                     continue
-                note = TextPart(media_note(len(media), self.language))
+                kind = "medium-moved" if len(media) == 1 else "media-moved"
+                note = TextPart(note_text(kind, self.language, count=len(media)))
                 edits[position] = ResultEdit(parts=[*[part for part in parts if isinstance(part, TextPart)], note])
                 name = names.get((id(item), position), result.name)
                 raws = [part.raw if isinstance(part, RawPart) else part for part in media]
-                lifted.append((media_head(name, result.id, self.language), raws))
+                lifted.append((note_text("media", self.language, origin=origin_text(name, result.id)), raws))
             if edits:
                 self._replace(item, self.wire.edit(item.message, {}, edits))
         return lifted
@@ -450,26 +430,23 @@ class Fit:
             self.changed = True
             return
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
-        if apart and self._find("trailing-text", item, "split off into the next message"):
-            self._put_apart(item)
+        wire = self.wire
+        if (
+            apart
+            and isinstance(wire, BlockWire)
+            and self._find("trailing-text", item, "split off into the next message")
+        ):
+            self.changed = True
+            for wanted in (True, False):  # the results, then what else it says
+                part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
+                message = wire.with_blocks(item.message, part)
+                if part and not wire.view(message).empty:
+                    self._put(Item(message, item.index, wire.view(message)))
             return
         if self.wire.wants_follower(item.message) and "lone-reasoning" in self.rules:
             self._reasoning.append(item)
             return
         self._put(item)
-
-    def _put_apart(self, item: Item) -> None:
-        """Put out the results of a message, then what else it says as a message of its own."""
-        wire = self.wire
-        self.changed = True
-        if isinstance(wire, BlockWire):
-            blocks = wire.blocks(item.message)
-            for wanted in (True, False):
-                part = [block for block in blocks if (wire.kind(block) == "result") is wanted]
-                message = wire.with_blocks(item.message, part)
-                view = wire.view(message)
-                if part and not view.empty:
-                    self._put(Item(message, item.index, view))
 
     def _watch_items(self, item: Item) -> None:
         """Keep what stands between reasoning and what it produced out, and give no item id twice."""
@@ -524,42 +501,31 @@ class Fit:
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
             message, role = self.wire.as_role(message, "user"), "user"
             self.changed = True
-        has_results = bool(view.results)
-        problem = self._touching(held, role, has_results=has_results) if held is not None else ""
-        if held is not None and problem and self._find(problem, item, "merged with the message before"):
-            self.changed = True
-            held.joined.append(message)
-            held.has_results = held.has_results or has_results
-            return
-        self._bridge(held, item, role, has_results=has_results)
-        self._hold(_Held(message, role, item.index, has_results))
-
-    def _touching(self, held: _Held, role: str, *, has_results: bool) -> str:
-        """Return what is wrong with two neighbours of one role, if anything is."""
-        if held.role != role or role == "system":
-            return ""
-        if "same-role" in self.rules:
-            return "same-role"
-        both = held.has_results and has_results
-        return "split-results" if both and "split-results" in self.rules else ""
-
-    def _bridge(self, held: _Held | None, item: Item, role: str, *, has_results: bool) -> None:
-        """Put a short message between two that may not touch, or before a first one of the model's."""
+        has_results, rules = bool(view.results), self.rules
+        if held is not None and held.role == role != "system":
+            both = held.has_results and has_results
+            problem = "same-role" if "same-role" in rules else "split-results" if both else ""
+            if problem in rules and self._find(problem, item, "merged with the message before"):
+                self.changed = True
+                held.joined.append(message)
+                held.has_results = held.has_results or has_results
+                return
         if not self.begun and role == "assistant":
-            demanded = "model-first" in self.rules
-            if (demanded and self._find("model-first", item, "a user message put before it")) or (
-                not demanded and self.starts_with_user  # what the user's side began with is gone, and was reported
-            ):
+            # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
+            demanded = "model-first" in rules and self._find("model-first", item, "a user message put before it")
+            if demanded or ("model-first" not in rules and self.starts_with_user):
                 self._insert("user", item.index)
-            return
-        touches = held is not None and held.has_results and role == "user" and not has_results
-        done = "an assistant message put between"
-        if touches and "tool-then-user" in self.rules and self._find("tool-then-user", item, done):
+        elif (
+            held is not None
+            and (held.has_results and role == "user" and not has_results and "tool-then-user" in rules)
+            and self._find("tool-then-user", item, "an assistant message put between")
+        ):
             self._insert("assistant", item.index)
+        self._hold(_Held(message, role, item.index, has_results))
 
     def _insert(self, role: str, index: int) -> None:
         self.changed = True
-        message = self.wire.speak(role, bridge_text(role, self.language))
+        message = self.wire.speak(role, note_text(role, self.language))
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:

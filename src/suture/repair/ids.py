@@ -1,10 +1,151 @@
-"""Ids that a provider accepts, made from those it does not: injective, deterministic, in message order."""
+"""The ids of calls: where in a history they stand, and new ones that a provider accepts."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from suture.errors import ConfigError
 from suture.profiles import IdForm
+from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
 
 _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
+    """Return a message that was handed in, with lone surrogates replaced, and its view."""
+    try:
+        return message, wire.view(message, index)
+    except SurrogateError:
+        message = sendable(message)
+        return message, wire.view(message, index)
+
+
+class CallIndex:
+    """Finds calls by key, anywhere before some place, from `start` on. Nothing is read before it is asked for.
+
+    Most messages have passed a glance: their ids are read without a second look. Those that have not must be noted.
+    `charge` is told what it took to find one.
+
+    >>> from suture.wires import get_wire
+    >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
+    >>> index = CallIndex(get_wire("openai-responses"), [item])
+    >>> index.find("a|b", 1), index.find("b", 1), index.find_alias("b", 1)
+    (0, -1, 0)
+    """
+
+    def __init__(
+        self, wire: Wire, messages: Sequence[Any], charge: Callable[[int], object] = bool, *, start: int = 0
+    ) -> None:
+        self._wire, self.messages, self._charge, self._start = wire, messages, charge, start
+        self._unusual = bytearray()
+        """Which messages no glance has accepted."""
+        self._names: set[Key] = set()
+        """The ids of the first messages, and what else their calls may be meant by."""
+        self._read = start
+        """How many messages these are."""
+        self._searched = 0
+        """How many messages were read in search of a call."""
+        self._known: dict[tuple[Key, int], int] = {}
+        """What was found before."""
+        self._turn = (start, -1)
+        """What was asked for a turn last, and what was found."""
+        self._reference = sys.maxsize
+
+    def note(self, part: range) -> None:
+        """Note messages that no glance has accepted."""
+        self._unusual += bytes(max(0, part.stop - len(self._unusual)))
+        self._unusual[part.start : part.stop] = b"\x01" * len(part)
+        references = (place for place in part if self._wire.refers(self.messages[place]))
+        self._reference = min(self._reference, next(references, self._reference))
+
+    def view(self, place: int) -> View:
+        """Return the view of one message."""
+        return look(self._wire, self.messages[place], place)[1]
+
+    def refers(self, before: int) -> bool:
+        """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
+        return self._reference < before
+
+    def find(self, key: Key, before: int) -> int:
+        """Return where the last call of this key stands before a place; -1 where there is none."""
+        place = self.find_alias(key, before)
+        if place < 0 or key in self._list(place, place + 1, aliases=False):
+            return place
+        return self._search(key, place, aliases=False)
+
+    def find_alias(self, name: Key, before: int) -> int:
+        """Return where the last call stands before a place that has this for its id, another id, or half of one."""
+        if (name, before) not in self._known:
+            may_stand = True
+            if self._searched >= 2 * len(self.messages):  # from now on all names are kept: most are found nowhere
+                self._names.update(self._list(self._read, before))
+                self._read = max(self._read, before)
+                may_stand = name in self._names
+            self._known[name, before] = self._search(name, before) if may_stand else -1
+        return self._known[name, before]
+
+    def find_turn(self, before: int) -> int:
+        """Return where the last message with calls stands before a place; -1 where there is none."""
+        floor, found = self._turn if self._turn[0] <= before else (self._start, -1)
+        place = before - 1
+        while place >= floor and not self.view(place).calls:
+            place -= 1
+        self._turn = before, place if place >= floor else found
+        return self._turn[1]
+
+    def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
+        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
+        stop, size, found = before, 16, -1
+        while stop > self._start and found < 0:
+            start = max(self._start, stop - size)
+            if name in self._list(start, stop, aliases=aliases):
+                while stop - start > 1:
+                    middle = (start + stop) // 2
+                    late = name in self._list(middle, stop, aliases=aliases)
+                    start, stop = (middle, stop) if late else (start, middle)
+                found = start
+            stop, size = start, 4 * size
+        self._searched += before - found
+        self._charge((before - found) // 4 if found >= 0 else 0)
+        return found
+
+    def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
+        """Return the ids of calls, and what else these may be meant by.
+
+        What passed a glance is read as plain as it is, the rest by its views.
+        """
+        names: list[Key] = []
+        while start < stop:
+            unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)
+            if unusual == start:
+                end = plain if plain >= 0 else min(stop, len(self._unusual))
+                calls = [call for place in range(start, end) for call in self.view(place).calls if call.id]
+                names += [self._wire.key(call) for call in calls]
+                names += [name for call in calls for name in self._other_names(call)] if aliases else []
+            else:
+                end = unusual if unusual >= 0 else stop
+                ids = self._wire.call_ids(self.messages, start, end)
+                names += ids
+                if aliases:
+                    names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
+                    names += self._wire.item_ids(self.messages, start, end)
+            start = end
+        return names
+
+    def _other_names(self, call: Call) -> list[Key]:
+        names = (call.alias, *get_halves(call.id))
+        return [self._wire.key(call._replace(id=name)) for name in names if name]
+
+
+def get_halves(call_id: str) -> tuple[str, ...]:
+    """Return the two halves of a composite id.
+
+    >>> get_halves("call_1|fc_9"), get_halves("call_1")
+    (('call_1', 'fc_9'), ())
+    """
+    first, found, second = call_id.partition("|")
+    return (first, second) if found and first and second else ()
 
 
 class Ids:
@@ -38,8 +179,14 @@ class Ids:
         count = self._repeats.get(original, 0)
         self._repeats[original] = count + 1
         self._repeat_log.append(original)
+        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
+
         for salt in range(_TRIES):
-            made = self._derive(original, count, salt)
+            digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
+            number, made = int.from_bytes(digest), self.form.prefix
+            while len(made) < self.form.length:
+                number, place = divmod(number, len(_ALPHABET))
+                made += _ALPHABET[place]
             if made not in self.used and self.form.accepts(made):
                 return self._take(made)
         raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
@@ -59,14 +206,3 @@ class Ids:
         for original in self._repeat_log[point[1] :]:
             self._repeats[original] -= 1
         del self._repeat_log[point[1] :]
-
-    def _derive(self, original: str, count: int, salt: int) -> str:
-        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
-
-        digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
-        number = int.from_bytes(digest)
-        letters: list[str] = []
-        for _ in range(self.form.length - len(self.form.prefix)):
-            number, place = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[place])
-        return self.form.prefix + "".join(letters)

@@ -6,16 +6,19 @@ over the whole history is ever consulted: ids that restart each round, or never 
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from msgspec import Struct, field
 
+from suture.errors import AmbiguousWireError
 from suture.messages import TextPart
-from suture.repair.index import CallIndex, get_halves, look
+from suture.repair.ids import CallIndex, get_halves, look
 from suture.repair.texts import FILLERS, is_builtin_text
-from suture.wires import Call, Key, Result, View, Wire
+from suture.wires import Call, Key, Result, View, Wire, get_wire, recognise
 
 IsPlaceholder = Callable[[str], bool] | None
 
@@ -165,10 +168,11 @@ def assign(
     >>> assign(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": "42"}]).orphans[0].result.id
     'a'
     """
-    ranges = [range(start, len(messages))] if parts is None else parts.ranges
-    found = Assignment(read(wire, messages, ranges))
-    _Gathering(wire, messages, found, parts).run()
-    _Settling(wire, found, is_placeholder, parts).run()
+    if parts is None:
+        parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start=start))
+        parts.index.note(parts.ranges[0])
+    found = Assignment(read(wire, messages, parts.ranges))
+    _Assigning(wire, messages, found, is_placeholder, parts).run()
     return found
 
 
@@ -186,153 +190,8 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
     return is_placeholder is not None and bool(is_placeholder(text))
 
 
-class _Gathering:
-    """Finds the turns, and hands each result to the latest one that has its id."""
-
-    def __init__(self, wire: Wire, messages: Sequence[Any], found: Assignment, parts: Parts | None) -> None:
-        self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
-        self.latest: dict[Key, Turn] = {}
-        self.unmatched: list[tuple[Reference, int]] = []
-        """Results whose id no turn before them has, and how many turns stand before each."""
-        self.last_spoken: dict[int, int] = {}
-        """Where the model speaks last in each part."""
-
-    def run(self) -> None:
-        records = self.found.records
-        place = 0
-        while place < len(records):
-            view = records[place].view
-            if view.role == "assistant":
-                self.last_spoken[records[place].part] = place
-                place = self._read_run(place)
-                continue
-            for position, result in enumerate(view.results):
-                self._receive(Reference(place, position, result, self.wire.key(result)))
-            place += 1
-        if self.unmatched:
-            self._match_aliases()
-            if self.parts is not None:
-                for reference, number in self.unmatched:
-                    self._look_ahead(self.parts, reference, number)
-            self._match_early()
-
-    def _read_run(self, start: int) -> int:
-        """Read the neighbouring messages of the model from `start` on; return where they end."""
-        records = self.found.records
-        first, last_call, stop = -1, -1, start
-        while stop < len(records) and records[stop].view.role == "assistant":
-            view = records[stop].view
-            if first < 0 and not view.empty:
-                first = stop
-            if view.calls:
-                last_call = stop
-            stop += 1
-        if last_call >= 0:
-            # What the model said behind its last call belongs to the turn only if results follow directly.
-            goes_on = self.wire.set_like or (stop < len(records) and bool(records[stop].view.results))
-            self._open(Turn(first, stop - 1 if goes_on else last_call))
-        return stop
-
-    def _open(self, turn: Turn) -> None:
-        for place in range(turn.first, turn.last + 1):
-            record = self.found.records[place]
-            for number, call in enumerate(record.view.calls, record.calls_before):
-                key = self.wire.key(call)
-                turn.slots.append(Slot(call, place, number, key))
-                if call.id:
-                    self.latest[key] = turn
-        self.found.turns.append(turn)
-
-    def _receive(self, reference: Reference) -> None:
-        turns, has_id = self.found.turns, bool(reference.result.id)
-        turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
-        if self.parts is not None and (turn is None or not self._are_together(turn, reference)):
-            index, start = self.parts.index, self._part(self.parts, reference).start
-            self.parts.want(index.find(reference.key, start) if has_id else index.find_turn(start))
-        if turn is not None:
-            (turn.arrivals if has_id else turn.nameless).append(reference)
-        elif not has_id or self.found.records[reference.place].index < self._first_reference():
-            self.unmatched.append((reference, len(turns)))
-
-    def _first_reference(self) -> int:
-        return self.wire.first_reference(self.messages) if self.parts is None else self.parts.index.first_reference
-
-    def _are_together(self, turn: Turn, reference: Reference) -> bool:
-        return self.found.records[turn.first].part == self.found.records[reference.place].part
-
-    def _part(self, parts: Parts, reference: Reference) -> range:
-        return parts.ranges[self.found.records[reference.place].part]
-
-    def _look_ahead(self, parts: Parts, reference: Reference, number: int) -> None:
-        """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
-        turns, records, part = self.found.turns, self.found.records, self._part(parts, reference)
-        if part.stop == len(self.messages):
-            return
-        following = turns[number] if number < len(turns) else None
-        if following is not None and self._are_together(following, reference):
-            return
-        before = turns[number - 1] if number else None
-        may_be_adopted = (
-            before is not None
-            and self.found.is_directly_behind(before, reference.place)
-            and bool(Counter([slot.key for slot in before.slots]) - Counter([one.key for one in before.arrivals]))
-        )
-        if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
-            raise OutsideError(part.stop)
-
-    def _match_aliases(self) -> None:
-        """Hand over results that mean a call before them by its other id, or by half of a composite one."""
-        known: dict[Key, list[tuple[int, Key]]] = defaultdict(list)
-        for number, turn in enumerate(self.found.turns):
-            for slot in turn.slots:
-                for alias in (slot.call.id, slot.call.alias, *get_halves(slot.call.id)):
-                    if alias:
-                        known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
-        left: list[tuple[Reference, int]] = []
-        for reference, before in self.unmatched:
-            if not reference.result.id:
-                left.append((reference, before))
-                continue
-            names = self._names(reference)
-            if self.parts is not None:
-                start = self._part(self.parts, reference).start
-                for name in names:
-                    self.parts.want(self.parts.index.find_alias(name, start))
-            meant = [_last_before(known[name], before) for name in names if name in known]
-            number, key = max(meant, default=_NOWHERE, key=_first)
-            if number < 0:
-                left.append((reference, before))
-            else:
-                reference.key = key
-                self.found.turns[number].arrivals.append(reference)
-        self.unmatched = left
-
-    def _names(self, reference: Reference) -> list[Key]:
-        halves = [self.wire.key(reference.result._replace(id=half)) for half in get_halves(reference.result.id)]
-        return [reference.key, *halves]
-
-    def _match_early(self) -> None:
-        """Hand over results to the very next turn, where that has their id and no model's message stands between."""
-        turns, records = self.found.turns, self.found.records
-        keys: dict[int, set[Key]] = {}
-        barriers: dict[int, int] = {}
-        for reference, number in self.unmatched:
-            if number < len(turns) and number not in keys:
-                keys[number] = {slot.key for slot in turns[number].slots}
-                barrier = turns[number].first - 1
-                while barrier >= 0 and records[barrier].view.role != "assistant":
-                    barrier -= 1
-                barriers[number] = barrier
-            is_barred = reference.place <= barriers.get(number, len(records))
-            if not reference.result.id:
-                (self.found.orphans if is_barred else turns[number].nameless).append(reference)
-            elif reference.key not in keys.get(number, ()):
-                self.found.strays.append((reference, number))
-            else:
-                (self.found.orphans if is_barred else turns[number].arrivals).append(reference)
-        for number in keys:
-            turns[number].arrivals.sort(key=_where)
-            turns[number].nameless.sort(key=_where)
+_WHERE = attrgetter("place", "position")
+_FIRST = itemgetter(0)
 
 
 class _Queue:
@@ -361,23 +220,150 @@ class _Queue:
         return None
 
 
-class _Settling:
-    """Decides which call each result answers. Turns are settled in order, so what is earlier is final."""
+class _Assigning:
+    """Finds the turns, hands each result to the latest one that has its id, and decides which call it answers."""
 
-    def __init__(self, wire: Wire, found: Assignment, is_placeholder: IsPlaceholder, parts: Parts | None) -> None:
-        self.wire, self.found, self.is_placeholder, self.parts = wire, found, is_placeholder, parts
+    def __init__(
+        self, wire: Wire, messages: Sequence[Any], found: Assignment, is_placeholder: IsPlaceholder, parts: Parts
+    ) -> None:
+        self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
+        self.is_placeholder = is_placeholder
+        self.latest: dict[Key, Turn] = {}
+        self.unmatched: list[tuple[Reference, int]] = []
+        """Results whose id no turn before them has, and how many turns stand before each."""
+        self.last_spoken: dict[int, int] = {}
+        """Where the model speaks last in each part."""
         self.known: set[Key] = set()
         """The keys of the calls in the turns that are settled."""
 
     def run(self) -> None:
-        for turn in self.found.turns:
+        records = self.found.records
+        place = 0
+        while place < len(records):
+            view = records[place].view
+            if view.role == "assistant":
+                self.last_spoken[records[place].part] = place
+                place = self._read_run(place)
+                continue
+            for position, result in enumerate(view.results):
+                self._receive(Reference(place, position, result, self.wire.key(result)))
+            place += 1
+        if self.unmatched:
+            self._match_aliases()
+            for reference, number in self.unmatched:
+                self._look_ahead(reference, number)
+            self._match_early()
+        for turn in self.found.turns:  # in order, so what is earlier is final
             if turn.arrivals:
                 self._settle_ids(turn)
             if turn.nameless:
                 self._settle_nameless(turn)
             self.known.update([slot.key for slot in turn.slots])
         self._adopt()
-        self.found.orphans.sort(key=_where)
+        self.found.orphans.sort(key=_WHERE)
+
+    def _part(self, place: int) -> range:
+        return self.parts.ranges[self.found.records[place].part]
+
+    # Which turn a result belongs to
+
+    def _read_run(self, start: int) -> int:
+        """Read the neighbouring messages of the model from `start` on; return where they end."""
+        records = self.found.records
+        first, last_call, stop = -1, -1, start
+        while stop < len(records) and records[stop].view.role == "assistant":
+            view = records[stop].view
+            if first < 0 and not view.empty:
+                first = stop
+            if view.calls:
+                last_call = stop
+            stop += 1
+        if last_call < 0:
+            return stop
+        # What the model said behind its last call belongs to the turn only if results follow directly.
+        goes_on = self.wire.set_like or (stop < len(records) and bool(records[stop].view.results))
+        turn = Turn(first, stop - 1 if goes_on else last_call)
+        for place in range(turn.first, turn.last + 1):
+            for number, call in enumerate(records[place].view.calls, records[place].calls_before):
+                key = self.wire.key(call)
+                turn.slots.append(Slot(call, place, number, key))
+                if call.id:
+                    self.latest[key] = turn
+        self.found.turns.append(turn)
+        return stop
+
+    def _receive(self, reference: Reference) -> None:
+        turns, has_id, index = self.found.turns, bool(reference.result.id), self.parts.index
+        turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
+        part = self._part(reference.place)
+        if turn is None or self._part(turn.first) is not part:
+            self.parts.want(index.find(reference.key, part.start) if has_id else index.find_turn(part.start))
+        if turn is not None:
+            (turn.arrivals if has_id else turn.nameless).append(reference)
+        elif not has_id or not index.refers(self.found.records[reference.place].index):
+            self.unmatched.append((reference, len(turns)))
+
+    def _look_ahead(self, reference: Reference, number: int) -> None:
+        """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
+        turns, records, part = self.found.turns, self.found.records, self._part(reference.place)
+        if part.stop == len(self.messages) or (number < len(turns) and self._part(turns[number].first) is part):
+            return
+        before, may_be_adopted = turns[number - 1] if number else None, False
+        if before is not None and self.found.is_directly_behind(before, reference.place):
+            keys = {slot.key for slot in before.slots}
+            may_be_adopted = len(keys) < len(before.slots) or not keys.issubset([one.key for one in before.arrivals])
+        if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
+            raise OutsideError(part.stop)
+
+    def _match_aliases(self) -> None:
+        """Hand over results that mean a call before them by its other id, or by half of a composite one."""
+        known: dict[Key, list[tuple[int, Key]]] = defaultdict(list)
+        for number, turn in enumerate(self.found.turns):
+            for slot in turn.slots:
+                for alias in (slot.call.id, slot.call.alias, *get_halves(slot.call.id)):
+                    if alias:
+                        known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
+        unmatched, self.unmatched = self.unmatched, []
+        for reference, before in unmatched:
+            names: list[Key] = []
+            if reference.result.id:
+                halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
+                names = [reference.key, *map(self.wire.key, halves)]
+            for name in names:
+                self.parts.want(self.parts.index.find_alias(name, self._part(reference.place).start))
+            # The last of the calls so named, in the order of their turns, that stand before the result.
+            places = [(known[name], bisect_left(known[name], before, key=_FIRST)) for name in names if name in known]
+            meant = [calls[place - 1] for calls, place in places if place]
+            if not meant:
+                self.unmatched.append((reference, before))
+                continue
+            number, reference.key = max(meant, key=_FIRST)
+            self.found.turns[number].arrivals.append(reference)
+
+    def _match_early(self) -> None:
+        """Hand over results to the very next turn, where that has their id and no model's message stands between."""
+        turns, records = self.found.turns, self.found.records
+        keys: dict[int, set[Key]] = {}
+        barriers: dict[int, int] = {}
+        for reference, number in self.unmatched:
+            if number < len(turns) and number not in keys:
+                keys[number] = {slot.key for slot in turns[number].slots}
+                barrier = turns[number].first - 1
+                while barrier >= 0 and records[barrier].view.role != "assistant":
+                    barrier -= 1
+                barriers[number] = barrier
+            is_barred = reference.place <= barriers.get(number, len(records))
+            if not reference.result.id:
+                (self.found.orphans if is_barred else turns[number].nameless).append(reference)
+            elif reference.key not in keys.get(number, ()):
+                self.found.strays.append((reference, number))
+            else:
+                (self.found.orphans if is_barred else turns[number].arrivals).append(reference)
+        for number in keys:
+            turns[number].arrivals.sort(key=_WHERE)
+            turns[number].nameless.sort(key=_WHERE)
+
+    # Which call it answers
 
     def _settle_ids(self, turn: Turn) -> None:
         queues: dict[Any, _Queue] = defaultdict(_Queue)
@@ -386,7 +372,8 @@ class _Settling:
             queues[slot.key, slot.call.name].slots.append(slot)
         twins: dict[Any, list[tuple[Reference, Slot]]] = defaultdict(list)
         for reference in turn.arrivals:
-            queue = self._queue(queues, reference)
+            named = (reference.key, reference.result.name)
+            queue = queues[named if reference.result.name and named in queues else reference.key]
             slot = self._fill(turn, queue, reference)
             if slot is not None:
                 twins[self._content(reference)].append((reference, slot))
@@ -397,11 +384,6 @@ class _Settling:
             elif not self._collapse(twins, reference):
                 self._compete(turn, queue.slots[-1], reference)
                 twins[self._content(reference)].append((reference, queue.slots[-1]))
-
-    def _queue(self, queues: dict[Any, _Queue], reference: Reference) -> _Queue:
-        """Return the calls of a result's id, and of its name if it has one that one of them has."""
-        named = (reference.key, reference.result.name)
-        return queues[named] if reference.result.name and named in queues else queues[reference.key]
 
     def _settle_nameless(self, turn: Turn) -> None:
         """Give results without an id to calls of their name; without a name, to the first that is left."""
@@ -436,7 +418,11 @@ class _Settling:
     def _collapse(self, twins: dict[Any, list[tuple[Reference, Slot]]], reference: Reference) -> bool:
         """Leave out a result that says just what another one of its id says."""
         for other, slot in twins.get(self._content(reference), ()):
-            if _same(other.result, reference.result):
+            try:
+                same = bool(other.result.content == reference.result.content)
+            except Exception:  # noqa: BLE001, S112 - what users' objects make of == says nothing of ours
+                continue
+            if same:
                 self.found.copies.append((reference, slot))
                 return True
         return False
@@ -446,7 +432,8 @@ class _Settling:
 
         If an earlier turn has the id too, nobody can know whose it is.
         """
-        if slot.answer is None or self._is_known(turn, reference.key):
+        begin = self._part(turn.first).start
+        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
         kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}
@@ -455,12 +442,6 @@ class _Settling:
             return
         self.found.beaten += [(part, slot) for part in (slot.answer, *slot.more)]
         slot.answer, slot.more = reference, []
-
-    def _is_known(self, turn: Turn, key: Key) -> bool:
-        """Tell whether a turn before this one has a call of that key."""
-        if self.parts is None:
-            return key in self.known
-        return self.parts.index.find(key, self.found.records[turn.first].index) >= 0
 
     def _kinds(self, reference: Reference) -> set[str]:
         """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
@@ -478,43 +459,61 @@ class _Settling:
                 self.found.orphans.append(reference)
         for number, references in behind.items():
             slots = [slot for slot in self.found.turns[number].slots if slot.answer is None]
-            if len(references) == 1 == len(slots) and self._may_belong(references[0].result, slots[0].call):
+            if len(slots) == 1 and number >= len(self.found.turns) - 2 and self.found.unsettled is None:
+                self.found.unsettled = self.found.turns[number]
+            result, call = references[0].result, slots[0].call if slots else None
+            if (
+                len(references) == 1 == len(slots)
+                and call is not None
+                and self.wire.family(result) == self.wire.family(call)
+                and result.name in {"", call.name}
+                and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it would speak of another call
+            ):
                 slots[0].answer = references[0]
-                self._leave_unsettled(number)
             else:
                 self.found.orphans += references
-                if len(slots) == 1:
-                    self._leave_unsettled(number)
-
-    def _leave_unsettled(self, number: int) -> None:
-        if number >= len(self.found.turns) - 2 and self.found.unsettled is None:
-            self.found.unsettled = self.found.turns[number]
-
-    def _may_belong(self, result: Result, call: Call) -> bool:
-        if is_synthetic(self.wire, result, None, self.is_placeholder):
-            return False  # it speaks of another call
-        return self.wire.family(result) == self.wire.family(call) and result.name in {"", call.name}
 
 
-_NOWHERE: tuple[int, Key] = (-1, "")
+# Where a history may be cut: between two groups, never inside one
 
 
-def _first(pair: tuple[int, Key]) -> int:
-    return pair[0]
+def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
+    """Return the places where `messages` may be cut: `messages[:place]` and `messages[place:]` are whole each.
+
+    No call stands on one side and its result on the other. Neighbouring messages of the model stay together: they may
+    be one signed turn, or a reasoning item and what follows it; only the provider's own compaction begins anew. The two
+    ends are places, too.
+
+    >>> call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    >>> history = [
+    ...     {"role": "user", "content": "hi"},
+    ...     {"role": "assistant", "tool_calls": [call]},
+    ...     {"role": "tool", "tool_call_id": "a", "content": "1"},
+    ...     {"role": "user", "content": "thanks"},
+    ... ]
+    >>> cuts(history)
+    [0, 1, 3, 4]
+    """
+    names = recognise(messages) if wire is None else (wire,)
+    wires = [get_wire(name) if isinstance(name, str) else name for name in names]
+    found = [cuts_between(each, messages, assign(each, messages)) for each in wires]
+    if any(other != found[0] for other in found[1:]):
+        raise AmbiguousWireError(tuple(str(name) for name in names))
+    return found[0]
 
 
-def _last_before(known: Sequence[tuple[int, Key]], before: int) -> tuple[int, Key]:
-    """Return the last of `known`, in the order of their turns, whose turn has a number below `before`."""
-    place = bisect_left(known, before, key=_first)
-    return known[place - 1] if place else _NOWHERE
-
-
-def _where(reference: Reference) -> tuple[int, int]:
-    return reference.place, reference.position
-
-
-def _same(one: Result, other: Result) -> bool:
-    try:
-        return one.failed == other.failed and bool(one.content == other.content)
-    except Exception:  # noqa: BLE001 - what users' objects make of == says nothing of ours
-        return False
+def cuts_between(wire: Wire, messages: Sequence[Any], assignment: Assignment) -> list[int]:
+    """Return the places where `messages` may be cut, whose results were assigned to their calls before."""
+    records = assignment.records
+    closed = bytearray(len(messages) + 1)
+    for one, other in pairwise(records):
+        same_turn = one.view.role == other.view.role == "assistant" and one.index != other.index
+        if same_turn and not wire.compacted_by(messages[other.index]):
+            closed[other.index] = 1
+    for turn in assignment.turns:
+        places = [turn.first, turn.last]
+        for slot in turn.slots:
+            places += [answer.place for answer in (slot.answer, *slot.more) if answer is not None]
+        first, last = records[min(places)].index, records[max(places)].index
+        closed[first + 1 : last + 1] = b"\x01" * (last - first)
+    return [place for place in range(len(messages) + 1) if not closed[place]]

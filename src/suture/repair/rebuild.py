@@ -5,8 +5,9 @@ call order, then whatever stood between, in its old order.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from msgspec import Struct, field
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.repair.index import look
+from suture.repair.ids import look
 from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
@@ -93,11 +94,6 @@ class Paired(Struct, eq=False):
         """The new messages."""
         return [item.message for item in self.items]
 
-    @property
-    def origins(self) -> list[int]:
-        """Where each of the new messages came from."""
-        return [item.index for item in self.items]
-
 
 def pair(
     wire: Wire,
@@ -134,26 +130,28 @@ class _Rebuilding:
         self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
         self.ranges = ranges
         self.out = Paired()
-        self.counts = _count(found)
+        slots = [slot for turn in found.turns for slot in turn.slots]
+        references = [reference for slot in slots for reference in (slot.answer, *slot.more) if reference is not None]
+        references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
+        self.counts = Counter([reference.place for reference in references])
         """How many results of each record are known to somebody."""
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
-        self.tail_is_open = ranges[-1].stop == len(messages) and self._tail_is_open()
+        self.open_turn = self._open_turn() if options.tail == "keep" else None
+        """The last turn, where its calls may wait for their results."""
         self.speakers: dict[int, str] = {}
         """Who speaks next behind the turns that lack results, by their last record."""
         self.changing: dict[int, Turn] = {}
         """The turns whose groups must change, by their last record."""
         self.stays: set[int] = set()
         """Records whose results stay where they are."""
-        self.texts: dict[int, dict[int, str]] = {}
+        self.texts: Mapping[int, dict[int, str]] = {}
         """Records whose results move: which of those are kept as text."""
 
     def run(self) -> Paired:
         self.out.open_place = open_place(self.found)
         self._choose()
-        for place in self.counts:
-            if place not in self.stays:
-                self.texts[place] = {}
+        self.texts = {place: {} for place in self.counts if place not in self.stays}
         self._report_leftovers()
         self._write()
         self.out.findings.sort(key=attrgetter("index"))
@@ -164,30 +162,21 @@ class _Rebuilding:
         """Return the role of who speaks next behind a record: the user, the model, or nobody."""
         records, part = self.found.records, self.found.records[place].part
         behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
-        for record in behind:
-            if speaker := _speaker(record.view):
-                return speaker
-        for at in range(self.ranges[part].stop, len(self.messages)):
-            if speaker := _speaker(look(self.wire, self.messages[at], at)[1]):
-                return speaker
-        return ""
+        rest = range(self.ranges[part].stop, len(self.messages))
+        views = chain((record.view for record in behind), (look(self.wire, self.messages[at], at)[1] for at in rest))
+        return next((speaker for view in views if (speaker := _speaker(view))), "")
 
-    def _tail_is_open(self) -> bool:
-        """Tell whether nothing but its own results follows the last turn."""
-        if not self.found.turns:
-            return False
-        turn = self.found.turns[-1]
+    def _open_turn(self) -> Turn | None:
+        """Return the last turn, if it lacks results and nothing but its own results follows it."""
+        turn = self.found.turns[-1] if self.found.turns else None
+        if turn is None or self.ranges[-1].stop < len(self.messages) or all(slot.answer for slot in turn.slots):
+            return None
         if turn.last > turn.slots[-1].place and not any(place > turn.last for place in _places(turn)):
-            return False  # what the model said behind its calls is followed by no result of theirs
-        return all(
-            place in self.counts and place not in self.orphaned and not self.found.records[place].view.loose
-            for place in range(turn.last + 1, len(self.found.records))
-        )
-
-    def _keeps_tail(self, turn: Turn) -> bool:
-        if self.options.tail != "keep" or not self.tail_is_open or turn is not self.found.turns[-1]:
-            return False
-        return any(slot.answer is None for slot in turn.slots)
+            return None  # what the model said behind its calls is followed by no result of theirs
+        behind = range(turn.last + 1, len(self.found.records))
+        alone = [place in self.counts and place not in self.orphaned for place in behind]
+        loose = [self.found.records[place].view.loose for place in behind]
+        return turn if all(alone) and not any(loose) else None
 
     # What must change
 
@@ -202,46 +191,30 @@ class _Rebuilding:
         if self.wire.set_like:
             retold = {reference.place for reference in self.found.orphans if self._is_kept(reference)}
             for turn, following in pairwise(self.found.turns):
-                if turn.last not in self.changing and self._would_join(turn, following, retold):
+                # If all that keeps two turns of items apart goes away, their calls would be one turn.
+                between = range(turn.last + 1, following.first)
+                gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
+                together = self.found.records[turn.last].part == self.found.records[following.first].part
+                if turn.last not in self.changing and together and _places(turn) and all(gone):
                     self.changing[turn.last] = turn
                     self.stays -= _places(turn)
 
     def _is_whole(self, turn: Turn, places: set[int]) -> bool:
-        answers = [slot.answer for slot in turn.slots if slot.answer is not None]
+        answers = [(slot.call, slot.answer.result) for slot in turn.slots if slot.answer is not None]
         missing = any(slot.answer is None and self.wire.can_answer(slot.call) for slot in turn.slots)
         if (
             turn.surplus
-            or (missing and not self._keeps_tail(turn))
-            or any(self._id_differs(slot) for slot in turn.slots)
+            or (missing and turn is not self.open_turn)
+            or any(place <= turn.last for place in places)
+            or any(result.id and result.id != call.id and self.wire.has_id(call) for call, result in answers)
         ):
             return False
-        if any(place <= turn.last for place in places):
-            return False
-        if self.set_like:
+        if self.set_like or not places:
             return True
-        if not places:
-            return True
-        in_place = min(places) == turn.last + 1 and max(places) == turn.last + len(places)
-        if not in_place or sum([self.counts[place] for place in places]) != len(answers):
-            return False
         last = turn.last + len(places)
+        if max(places) != last or sum([self.counts[place] for place in places]) != len(answers):
+            return False
         return not any(self.found.records[place].view.loose for place in places if place != last)
-
-    def _id_differs(self, slot: Slot) -> bool:
-        """Tell whether a call has a result that goes by another id."""
-        answer = slot.answer
-        if answer is None or not answer.result.id or not self.wire.has_id(slot.call):
-            return False
-        return answer.result.id != slot.call.id
-
-    def _would_join(self, turn: Turn, following: Turn, retold: set[int]) -> bool:
-        """Tell whether all that keeps two turns of items apart goes away: then their calls would be one turn."""
-        places, records = _places(turn), self.found.records
-        if records[turn.last].part != records[following.first].part:
-            return False
-        between = range(turn.last + 1, following.first)
-        gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
-        return bool(places) and all(gone)
 
     # The new messages
 
@@ -299,9 +272,7 @@ class _Rebuilding:
 
     def _group(self, turn: Turn, written: Mapping[int, Item], carriers: list[Item] | None) -> Group:
         """Return a turn and its results as they stand in the new history."""
-        keeps = self._keeps_tail(turn)
-        if keeps:
-            self._leave_open(turn)
+        keeps = turn is self.open_turn
         items = [written[place] for place in range(turn.first, turn.last + 1)]
         where: list[tuple[Item | None, int]]
         if carriers is None:
@@ -316,14 +287,17 @@ class _Rebuilding:
         for slot, (answer, place) in zip(turn.slots, where, strict=True):
             position = slot.position - self.found.records[slot.place].calls_before
             pairs.append(Pair(written[slot.place], position, answer, place))
-            if answer is None and not keeps:
-                self._find(pairs[-1].call.index, "dangling", slot.call, "")
+            index, call = pairs[-1].call.index, slot.call
+            if answer is None and keeps:
+                self.out.pending.append(Pending(index=index, position=slot.position, call_id=call.id, name=call.name))
+            elif answer is None:
+                self._find(index, "dangling", call, "")
         sources = [place for place in _places(turn) if place < turn.first]
         begins = self.found.records[min([turn.first, *sources])].index
         return Group(items, results, pairs, begins, keeps)
 
     def _has_piece(self, turn: Turn, slot: Slot) -> bool:
-        return slot.answer is not None or (not self._keeps_tail(turn) and self.wire.can_answer(slot.call))
+        return slot.answer is not None or (turn is not self.open_turn and self.wire.can_answer(slot.call))
 
     def _pieces(self, turn: Turn) -> list[Piece]:
         """Return the results of a turn in call order, a placeholder where one is missing."""
@@ -336,7 +310,11 @@ class _Rebuilding:
         for slot in turn.slots:
             if slot.answer is not None:
                 pieces.append(self._piece(slot, slot.answer))
-                self._report_move(turn, slot, slot.answer, run_end)
+                at, place = self._index(slot.answer), self.found.records[slot.place].index
+                if slot.answer.place <= turn.last:
+                    self._find(at, "early", slot.call, f"moved behind its call at {place}")
+                elif slot.answer.place >= run_end and not self.set_like:
+                    self._find(at, "late", slot.call, f"moved behind its call at {place}")
             elif self._has_piece(turn, slot):
                 pieces.append(self._placeholder(turn, slot))
         if len(self.out.findings) == before and not turn.surplus and not places & self.orphaned:
@@ -353,57 +331,35 @@ class _Rebuilding:
             parts = [part for reference in references for part in self.wire.result_parts(reference.result) or ()]
             edit = edit._replace(parts=parts)
             for reference in slot.more:
-                index = self.found.records[reference.place].index
-                self._find(index, "duplicate", slot.call, "joined: another part of one result")
+                self._find(self._index(reference), "duplicate", slot.call, "joined: another part of one result")
         if slot.call.id != answer.result.id and self.wire.has_id(slot.call):
             edit = edit._replace(id=slot.call.id)
-            index = self.found.records[answer.place].index
             had = f"; it had {answer.result.id!r}" if answer.result.id else ""
-            self._find(index, "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}{had}")
+            self._find(self._index(answer), "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}{had}")
         if edit != ResultEdit():
             message = self.wire.edit(message, {}, {answer.position: edit})
         return Piece(message, answer.position)
 
-    def _report_move(self, turn: Turn, slot: Slot, answer: Reference, run_end: int) -> None:
-        place = self.found.records[slot.place].index
-        index = self.found.records[answer.place].index
-        if answer.place <= turn.last:
-            self._find(index, "early", slot.call, f"moved behind its call at {place}")
-        elif answer.place >= run_end and not self.set_like:
-            self._find(index, "late", slot.call, f"moved behind its call at {place}")
-
     def _placeholder(self, turn: Turn, slot: Slot) -> Piece:
-        place = (self.found.records[slot.place].index, slot.position)
-        cause = self.options.causes.get(place) or self._cause(turn, slot.call)
+        call, place = slot.call, (self.found.records[slot.place].index, slot.position)
+        cause = self.options.causes.get(place)
+        if cause is None and self.wire.is_malformed(call):
+            cause = Cause.MALFORMED
+        elif cause is None and self.options.cause is not None:
+            cause = self.options.cause
+        elif cause is None:
+            if turn.last not in self.speakers:
+                self.speakers[turn.last] = self._next_speaker(turn.last)
+            cause = Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
         self.out.answered.add(place)
-        self._find(place[0], "dangling", slot.call, f"answered: {cause}")
-        return Piece(call=slot.call, text=self._text(cause, slot.call, place), cause=str(cause))
-
-    def _cause(self, turn: Turn, call: Call) -> Cause:
-        if self.wire.is_malformed(call):
-            return Cause.MALFORMED
-        if self.options.cause is not None:
-            return self.options.cause
-        if turn.last not in self.speakers:
-            self.speakers[turn.last] = self._next_speaker(turn.last)
-        return Cause.INTERRUPTED if self.speakers[turn.last] == "user" else Cause.UNKNOWN
-
-    def _text(self, cause: Cause, call: Call, place: Place) -> str:
-        if self.options.generator is not None:
-            text: Any = self.options.generator(call.name, call.id, cause, place)
-            if not isinstance(text, str):
-                raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
-            if sendable(text) is not text:
-                raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
-            if text:
-                return text
-        return placeholder_text(cause, call.name, call.id, self.options.language)
-
-    def _leave_open(self, turn: Turn) -> None:
-        for slot in turn.slots:
-            if slot.answer is None:
-                call, index = slot.call, self.found.records[slot.place].index
-                self.out.pending.append(Pending(index=index, position=slot.position, call_id=call.id, name=call.name))
+        self._find(place[0], "dangling", call, f"answered: {cause}")
+        text: Any = self.options.generator(call.name, call.id, cause, place) if self.options.generator else ""
+        if not isinstance(text, str):
+            raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
+        if sendable(text) is not text:
+            raise ConfigError("generator returned text with a lone surrogate, which cannot be sent")
+        text = text or placeholder_text(cause, call.name, call.id, self.options.language)
+        return Piece(call=call, text=text, cause=str(cause))
 
     # What is left over
 
@@ -415,19 +371,15 @@ class _Rebuilding:
             self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")
             self._displace(reference, slot.call.name, "duplicate")
         for reference in self.found.orphans:
-            self._report_orphan(reference)
-
-    def _report_orphan(self, reference: Reference) -> None:
-        result = reference.result
-        text, complete = self.wire.result_text(result)
-        kept = self._is_kept(reference)
-        if kept:
-            shown = orphan_text(text, result.name, result.id, self.options.language)
-            self.texts[reference.place][reference.position] = shown
-        if not self._is_synthetic(reference) and (not kept or not complete or len(text) > ORPHAN_LIMIT):
-            self._displace(reference, result.name, "orphan")
-        call = Call(result.id, result.name)
-        self._find(self._index(reference), "orphan", call, "kept as user text" if kept else "dropped")
+            result, kept = reference.result, self._is_kept(reference)
+            text, complete = self.wire.result_text(result)
+            if kept:
+                shown = orphan_text(text, result.name, result.id, self.options.language)
+                self.texts[reference.place][reference.position] = shown
+            if not self._is_synthetic(reference) and (not kept or not complete or len(text) > ORPHAN_LIMIT):
+                self._displace(reference, result.name, "orphan")
+            call = Call(result.id, result.name)
+            self._find(self._index(reference), "orphan", call, "kept as user text" if kept else "dropped")
 
     def _is_kept(self, reference: Reference) -> bool:
         """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
@@ -469,16 +421,3 @@ def _places(turn: Turn) -> set[int]:
     """Return the records that hold the results of `turn`."""
     answers = [slot.answer for slot in turn.slots if slot.answer is not None]
     return {answer.place for answer in answers}
-
-
-def _count(found: Assignment) -> dict[int, int]:
-    """Return how many results each record holds."""
-    counts: dict[int, int] = {}
-    slots = [slot for turn in found.turns for slot in turn.slots]
-    references = [slot.answer for slot in slots if slot.answer is not None]
-    references += [reference for slot in slots for reference in slot.more]
-    references += found.orphans
-    references += [reference for reference, _ in (*found.copies, *found.beaten)]
-    for reference in references:
-        counts[reference.place] = counts.get(reference.place, 0) + 1
-    return counts

@@ -235,6 +235,22 @@ class Follower:
         return self._sent
 
 
+def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, demands: Demands | None = None) -> bool:
+    """Tell whether, at a glance, each turn of `messages[start:]` has just its results, right behind it.
+
+    >>> from suture.wires import get_wire
+    >>> is_whole(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": ""}])
+    False
+    """
+    demands, place = demands or Demands(), start
+    while place < len(messages):
+        seen = wire.glance(messages, place, demands)
+        if seen == place:
+            return False
+        place = seen
+    return True
+
+
 def is_in_order(wire: Wire, history: History[Any]) -> bool:
     """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at.
 
@@ -251,14 +267,9 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     if follower is not None and follower.passes(history):  # it asks for more
         log.whole = max(log.whole, length)
         return True
-    start = start if start < length else 0
-    messages = log if len(log) == length else history
     demands = log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
-    while start < length:
-        seen = wire.glance(messages, start, demands)
-        if seen == start:
-            return False
-        start = seen
+    if not is_whole(wire, log if len(log) == length else history, start if start < length else 0, demands):
+        return False
     log.whole = max(log.whole, length)
     return True
 

@@ -154,9 +154,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             lines.append("  ".join(["", *cells]).rstrip())
-        lines += [
-            f"  {rule}: {says}" + (f" [{source}]" if source else "") for rule, says, source in _rules(self.findings)
-        ]
+        broken = dict.fromkeys((item.rule, item.says, item.source) for item in self.findings if item.rule)
+        lines += [f"  {rule}: {says}" + (f" [{source}]" if source else "") for rule, says, source in broken]
         lines += [f"  {item}" for item in self.displaced]
         return "\n".join(lines)
 
@@ -173,8 +172,3 @@ def visible_json(value: Any) -> str:
     import json  # noqa: PLC0415 - only what a terminal would act on needs it
 
     return "".join([letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text])
-
-
-def _rules(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
-    """Return each rule that was broken once, in order."""
-    return list(dict.fromkeys((item.rule, item.says, item.source) for item in findings if item.rule))

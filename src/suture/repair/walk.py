@@ -6,6 +6,7 @@ speak of: an index of the calls finds them. Where more and more would have to be
 taken once at the whole history.
 """
 
+import sys
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from operator import attrgetter
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from suture.errors import ConfigError
 from suture.profiles import Profile
 from suture.repair.fit import Fit
-from suture.repair.index import CallIndex
+from suture.repair.ids import CallIndex
 from suture.repair.pairing import OutsideError, Parts
 from suture.repair.rebuild import Item, Paired, PairOptions, Place, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
@@ -60,7 +61,7 @@ class Walk:
         self._glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
-        self._index = CallIndex(wire, raw)
+        self._index = CallIndex(wire, raw, self._repeat)
         self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
         """What was looked at thoroughly, by the start of each of its parts."""
@@ -70,17 +71,16 @@ class Walk:
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language)
-        ids, profile = self.fit.ids, self.profile
-        once = ids is not None and ids.form.scope == "history"
         self._demands = Demands(
             problems=frozenset(self.rules),
-            match_id=ids.form.match if ids is not None else None,
-            limit=ids.form.limit if ids is not None else None,
-            used=ids.used if ids is not None and once else None,
-            accepts_name=profile.accepts_name,
-            field=profile.field if "missing-field" in self.rules else "",
+            accepts_name=self.profile.accepts_name,
+            field=self.profile.field if "missing-field" in self.rules else "",
             items=self.fit.items,
         )
+        if (ids := self.fit.ids) is not None:
+            limit = sys.maxsize if ids.form.limit is None else ids.form.limit
+            used = ids.used if ids.form.scope == "history" else None
+            self._demands = replace(self._demands, match_id=ids.form.match, limit=limit, used=used)
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
@@ -118,9 +118,10 @@ class Walk:
     def run(self) -> None:
         """Walk all that is there, once."""
         self._note_beginning()
+        end = len(self.raw)
         try:
-            self._check_glances(len(self.raw))
-            self._advance(0, len(self.raw))
+            self._check_glances(end)
+            self._advance(0, end, once=True)
         except _TooMuchError:
             self.look_at_everything(len(self.raw))
         self.fit.finish()
@@ -192,13 +193,17 @@ class Walk:
         del self._found[found:], self.displaced[displaced:], self._answered[answered:]
         self.pending = ()
 
-    def _advance(self, start: int, stop: int) -> tuple[int, bool]:
+    def _advance(self, start: int, stop: int, *, once: bool = False) -> tuple[int, bool]:
         """Walk `raw[start:stop]`, and more where no cut may be; return where it ended, and if a glance was enough."""
         place, glanced = start, True
         while place < stop:
             self._points.append((place, self._mark()))
             if place not in self._clusters and self._glances and (not place or self.fit.begun):
-                seen = self._glance(place, min(stop, self._next_start(place)))
+                at = bisect_right(self._starts, place)
+                seen = self._glance(place, min(stop, self._starts[at] if at < len(self._starts) else stop))
+                if once and seen - place == len(self.raw):
+                    self.fit.out = self.raw  # nothing is copied of what comes back as it is
+                    return seen, True
                 if seen > place:
                     self.fit.pass_by(self.raw, place, seen)
                     place = seen
@@ -247,7 +252,10 @@ class Walk:
                 parts = Parts(cluster.ranges, self._index)
                 paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
                 for part in cluster.ranges:
-                    self._want_next(paired, part)
+                    said = [item.view.role for item in paired.items if item.index in part][-1:]
+                    ends = part.stop == len(self.raw) or said != ["assistant"]
+                    if not ends and self._view(part.stop).role == "assistant":  # nothing keeps them apart any more
+                        parts.want(part.stop)
                 cluster.paired = paired
                 self._take(paired)
             except OutsideError as error:
@@ -256,12 +264,6 @@ class Walk:
         part = next(part for part in cluster.ranges if part.start == place)
         self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
         return part.stop
-
-    def _want_next(self, paired: Paired, part: range) -> None:
-        """Want what the model says behind a part, where all that kept it apart from what it says there has gone."""
-        said = [item for item in paired.items if item.index in part][-1:]
-        if part.stop < len(self.raw) and said and said[0].view.role == self._view(part.stop).role == "assistant":
-            raise OutsideError(part.stop)
 
     def _include(self, cluster: _Cluster, place: int) -> _Cluster:
         """Return the cluster with the group at `place` as well, and all that is looked at together with that."""
@@ -329,10 +331,6 @@ class Walk:
             del self._clusters[begin]
         del self._starts[bisect_left(self._starts, start) :]
 
-    def _next_start(self, place: int) -> int:
-        at = bisect_right(self._starts, place)
-        return self._starts[at] if at < len(self._starts) else len(self.raw)
-
     def look_at_everything(self, closed: int) -> None:
         """Take the thorough look at the whole history, and settle what lies before `closed`."""
         self._forget(0)
@@ -377,17 +375,13 @@ class Walk:
     def _feed(self, paired: Paired, items: Sequence[Item], stop: int) -> None:
         """Fit some of what pairing made, up to a place of the input."""
         self.fit.feed(items, paired.groups)
-        if paired.pending and stop == len(self.raw):
-            self.pending = self._renamed(paired)
-
-    def _renamed(self, paired: Paired) -> tuple[Pending, ...]:
-        """Return the pending calls with the ids and names that they go by in the output."""
-        waiting = [one for group in paired.groups if group.pending for one in group.pairs if one.answer is None]
-        calls = [self.wire.view(one.call.message).calls[one.position] for one in waiting]
-        return tuple(
-            replace(pending, call_id=call.id, name=call.name)
-            for pending, call in zip(paired.pending, calls, strict=True)
-        )
+        if paired.pending and stop == len(self.raw):  # under the ids and names that they go by in the output
+            waiting = [one for group in paired.groups if group.pending for one in group.pairs if one.answer is None]
+            calls = [self.wire.view(one.call.message).calls[one.position] for one in waiting]
+            self.pending = tuple(
+                replace(pending, call_id=call.id, name=call.name)
+                for pending, call in zip(paired.pending, calls, strict=True)
+            )
 
     # Where groups begin and end
 
@@ -397,23 +391,18 @@ class Walk:
             return False
         return self._view(index - 1).role != "assistant"
 
-    def _says_nothing(self, index: int) -> bool:
-        """Tell whether nobody speaks at `index`: who comes next decides why a call before it has no result."""
-        view = self._view(index)
-        return view.role == "system" or (view.role == "assistant" and view.empty)
-
     def _view(self, index: int) -> View:
         return self._index.view(index)
 
     def _closed_place(self, floor: int | None = None) -> int:
         """Return the last place that nothing which may still come could change."""
         end, floor = len(self.raw), self.boundary if floor is None else floor
-        last = end
-        while last > floor and self._says_nothing(last - 1):
-            last -= 1
-        if last == floor:
+        for last in range(end, floor, -1):
+            view = self._view(last - 1)
+            if view.role != "system" and not (view.role == "assistant" and view.empty):
+                break  # somebody speaks there: that decides why a call before it has no result
+        else:
             return end
-        view = self._view(last - 1)
         if view.role != "assistant" and not view.results:
             return end
         place = last - 1

@@ -233,43 +233,35 @@ class BlockWire(Wire):
         carriers: list[Any] = []
         start = 0
         while start < len(pieces):
-            count = self._count_carried(pieces, start)
-            if self.bundled and count < len(pieces):
+            # How many results from here on their message holds as they are to stand, and nothing else?
+            message = pieces[start].message
+            blocks = () if message is None else self.blocks(message)
+            run = pieces[start : start + len(blocks)]
+            as_it_is = (
+                len(run) == len(blocks) > 0
+                and all(piece.message is message and piece.position == at for at, piece in enumerate(run))
+                and all(self.kind(block) == RESULT for block in blocks)
+                and self.role(message, None) == "user"
+            )
+            if self.bundled and not (as_it_is and len(run) == len(pieces)):
                 return [self._carrier(pieces)]
-            carriers.append(pieces[start].message if count else self._carrier(pieces[start : start + 1]))
-            start += count or 1
+            carriers.append(message if as_it_is else self._carrier(pieces[start : start + 1]))
+            start += len(run) if as_it_is else 1
         return carriers
 
     def _carrier(self, pieces: Sequence[Piece]) -> Any:
         """Return one message with these results; it keeps what else the first real one's message says."""
-        found: dict[int, list[Any]] = {}
-        blocks = [self._block(piece, found) for piece in pieces]
-        for piece in pieces:
-            if piece.message is not None and self.role(piece.message, None) == "user":
-                return self.with_blocks(piece.message, blocks)
-        return self.make_message("user", blocks)
-
-    def _block(self, piece: Piece, found: dict[int, list[Any]]) -> Any:
-        """Return the block of `piece`; `found` keeps the results of each message that was looked into."""
-        message = piece.message
-        if message is None:
-            return self.make_result(piece)
-        if id(message) not in found:
-            found[id(message)] = [block for block in self.blocks(message) if self.kind(block) == RESULT]
-        return found[id(message)][piece.position]
-
-    def _count_carried(self, pieces: Sequence[Piece], start: int) -> int:
-        """Return how many results from `start` on their message holds as they are to stand, and nothing else."""
-        message = pieces[start].message
-        blocks = () if message is None else self.blocks(message)
-        run = pieces[start : start + len(blocks)]
-        as_it_is = (
-            len(run) == len(blocks)
-            and all(piece.message is message and piece.position == at for at, piece in enumerate(run))
-            and all(self.kind(block) == RESULT for block in blocks)
-            and (not blocks or self.role(message, None) == "user")
-        )
-        return len(blocks) if as_it_is else 0
+        messages = {id(piece.message): piece.message for piece in pieces if piece.message is not None}
+        found = {
+            key: [block for block in self.blocks(message) if self.kind(block) == RESULT]
+            for key, message in messages.items()
+        }
+        blocks = [
+            self.make_result(piece) if piece.message is None else found[id(piece.message)][piece.position]
+            for piece in pieces
+        ]
+        first = next((message for message in messages.values() if self.role(message, None) == "user"), None)
+        return self.make_message("user", blocks) if first is None else self.with_blocks(first, blocks)
 
     def _map(self, message: Any, change: Callable[[Any, str, int], Any]) -> Any:
         """Return `message` with each block replaced by `change(block, kind, position)`, `None` removing it."""

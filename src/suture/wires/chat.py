@@ -91,47 +91,31 @@ class Reply(NamedTuple):
         return [call for found, call in self.runs if found == CALLED]
 
 
-class _Open(NamedTuple):
-    """A call that is still being said."""
-
-    place: int
-    ids: list[str]
-    names: list[str]
-    arguments: list[str]
-
-    def close(self) -> Call:
-        """Return the call; its id and name are the first that were said."""
-        return Call(next(filter(None, self.ids), ""), next(filter(None, self.names), ""), "".join(self.arguments))
-
-
 def gather(deltas: Sequence[Delta]) -> Reply:
     """Return what `deltas` make."""
-    runs: list[tuple[str, Any]] = []
-    opened: dict[int, _Open] = {}
+    runs: list[tuple[str, list[str]]] = []
+    calls: dict[int, list[Delta]] = {}
     usage = None
     for delta in deltas:
-        if delta.reasoning:
-            _say(runs, THOUGHT, delta.reasoning)
-        if delta.text:
-            _say(runs, SAID, delta.text)
-        place = delta.call_index
-        if place is not None:
-            call = opened.get(place)
-            if call is None:
-                call = opened[place] = _Open(place, [], [], [])
-                runs.append((CALLED, None))
-            call.ids.append(delta.call_id)
-            call.names.append(delta.name)
-            call.arguments.append(delta.arguments)
+        for kind, words in ((THOUGHT, delta.reasoning), (SAID, delta.text)):
+            if words:
+                if not runs or runs[-1][0] != kind:
+                    runs.append((kind, []))
+                runs[-1][1].append(words)
+        if delta.call_index is not None:
+            if delta.call_index not in calls:
+                runs.append((CALLED, []))
+            calls.setdefault(delta.call_index, []).append(delta)
         usage = delta.usage or usage
-    # Calls stand where calls were begun, and among themselves in the order of the index.
-    calls = iter(sorted(opened.values()))
-    whole = [(kind, next(calls).close() if kind == CALLED else "".join(words)) for kind, words in runs]
-    return Reply(tuple(whole), usage)
-
-
-def _say(runs: list[tuple[str, Any]], kind: str, words: str) -> None:
-    """Add `words` to the last run if it is of this kind, else begin another."""
-    if not runs or runs[-1][0] != kind:
-        runs.append((kind, []))
-    runs[-1][1].append(words)
+    # Calls stand where calls were begun, and among themselves in the order of the index; id and name are the first.
+    closed = iter(
+        [
+            Call(
+                next((piece.call_id for piece in pieces if piece.call_id), ""),
+                next((piece.name for piece in pieces if piece.name), ""),
+                "".join([piece.arguments for piece in pieces]),
+            )
+            for _, pieces in sorted(calls.items())
+        ]
+    )
+    return Reply(tuple([(kind, next(closed) if kind == CALLED else "".join(words)) for kind, words in runs]), usage)

@@ -257,7 +257,7 @@ def argument_json(arguments: Any) -> str:
     return "{}" if arguments is None else json_text(arguments)
 
 
-class _Object(msgspec.Struct):
+class _Object(msgspec.Struct, gc=False):
     """An empty struct: decoding into it validates a JSON object and builds nothing."""
 
 

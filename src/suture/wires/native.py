@@ -170,7 +170,8 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [call.id for message in iterate(messages, start, stop) for call in message.tool_calls]
+        made = iterate(messages, start, stop)
+        return [call.id for message in made if message.tool_calls for call in message.tool_calls]
 
     def view(self, message: Any, index: int | None = None) -> View:
         self.check(message, index)
@@ -407,9 +408,13 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message for message in iterate(messages, start, stop) if message.role == "assistant"]
-        blocks = [block for message in said for block in message.content_blocks]
-        return [block.call_id for block in blocks if block.__class__ is FunctionToolCall]
+        return [
+            block.call_id
+            for message in iterate(messages, start, stop)
+            if message.role == "assistant"
+            for block in message.content_blocks
+            if block.__class__ is FunctionToolCall
+        ]
 
     def role(self, message: Any, index: int | None) -> str:
         self.check(message, index)
@@ -463,7 +468,9 @@ class AgenticWire(BlockWire, NativeWire):
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         content = None if edit.text is None else (UserInputText(text=edit.text),)
         if edit.parts is not None:
-            content = _content(block, edit.parts)
+            content = tuple([part.raw if isinstance(part, RawPart) else as_block(part) for part in edit.parts])
+            if isinstance(block, ToolSearchResult) or same_parts(edit.parts, [as_part(held) for held in block.content]):
+                content = None
         extra = {**block.extra, **edit.extra} if edit.extra else None
         return replace(block, **given(call_id=edit.id, name=edit.name, content=content, extra=extra))
 
@@ -490,8 +497,13 @@ class AgenticWire(BlockWire, NativeWire):
         return AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
 
     def result(self, call: Call, result: ToolResult) -> AgenticMessage:
-        """Return the user message that holds the result of `call`."""
-        return AgenticMessage("user", (_result_block(call, result),))
+        """Return the user message that holds the result of `call`: tools found, if that is all, or content."""
+        parts, extra = result.parts, _with_kind(result.extra, call)
+        if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not result.is_error:
+            found = ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
+            return AgenticMessage("user", (found,))
+        content = tuple([as_block(part) for part in parts])
+        return AgenticMessage("user", (FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra),))
 
     def join(self, deltas: Sequence[Delta]) -> AgenticMessage | None:
         """Return the assistant message that these pieces make; its blocks stand as they were begun."""
@@ -499,7 +511,15 @@ class AgenticWire(BlockWire, NativeWire):
         if not reply.runs:
             return None
         meta = ResponseMeta(usage=reply.usage) if reply.usage else None
-        return AgenticMessage("assistant", tuple([_block(*run) for run in reply.runs]), response_meta=meta)
+        blocks = [
+            FunctionToolCall(said.id, said.name, said.arguments)
+            if kind == CALLED
+            else AssistantGenText(said)
+            if kind == SAID
+            else Reasoning(said)
+            for kind, said in reply.runs
+        ]
+        return AgenticMessage("assistant", tuple(blocks), response_meta=meta)
 
     def pieces(self, message: Any) -> list[Delta]:
         """Return what an assistant message says and calls, in the order of its blocks."""
@@ -531,30 +551,6 @@ class AgenticWire(BlockWire, NativeWire):
         if self.role(message, None) != "assistant":
             return ()
         return tuple([self.read_call(block) for block in message.content_blocks if block.__class__ is FunctionToolCall])
-
-
-def _result_block(call: Call, result: ToolResult) -> FunctionToolResult | ToolSearchResult:
-    """Return the block that answers `call`: tools found, if that is all, or content."""
-    parts = result.parts
-    extra = _with_kind(result.extra, call)
-    if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not result.is_error:
-        return ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
-    content = tuple([as_block(part) for part in parts])
-    return FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra)
-
-
-def _content(block: FunctionToolResult | ToolSearchResult, parts: Sequence[Part]) -> tuple[Any, ...] | None:
-    """Return the content of a block that is to say `parts`; `None` where it stays."""
-    if isinstance(block, ToolSearchResult) or same_parts(parts, [as_part(held) for held in block.content]):
-        return None
-    return tuple([part.raw if isinstance(part, RawPart) else as_block(part) for part in parts])
-
-
-def _block(kind: str, said: Any) -> FunctionToolCall | AssistantGenText | Reasoning:
-    """Return the block of one run of a reply."""
-    if kind == CALLED:
-        return FunctionToolCall(said.id, said.name, said.arguments)
-    return AssistantGenText(said) if kind == SAID else Reasoning(said)
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:

@@ -290,7 +290,7 @@ _DEEPEST = 100
 _DATA_URL = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,")
 # One run, or lines as MIME and PEM wrap them. Possessive: one pass, whatever the text.
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+")
-_SEALS = ("signature", "encrypted", "redacted")
+_SEALED = re.compile("signature|encrypted|redacted", re.IGNORECASE)
 _OWN = frozenset(("extra", "index"))
 _NOTHING: Any = object()
 
@@ -363,33 +363,27 @@ class Telling:
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, str):
-            return self._unless_payload(value)
-        if isinstance(value, bytes | bytearray | memoryview):
+            is_payload = _DATA_URL.match(value) or (len(value) >= _LONG and _BASE64.fullmatch(value))
+        else:
+            is_payload = isinstance(value, bytes | bytearray | memoryview)
+        if is_payload:
             self.media += 1
             return _NOTHING
-        inside = _opened(value)
+        inside = None if isinstance(value, str) else _opened(value)
         if inside is None:
             return value
         if id(value) in above or len(above) > _DEEPEST:
             return _NOTHING
         above.add(id(value))
         if isinstance(inside, Mapping):
-            kept = {str(name): self._readable(held, above) for name, held in inside.items() if not _is_sealed(name)}
+            kept = {
+                str(name): self._readable(held, above) for name, held in inside.items() if not _SEALED.search(str(name))
+            }
             found: Any = {name: held for name, held in kept.items() if held is not _NOTHING}
         else:
             found = [held for held in [self._readable(item, above) for item in inside] if held is not _NOTHING]
         above.discard(id(value))
         return found
-
-    def _unless_payload(self, text: str) -> Any:
-        if _DATA_URL.match(text) or (len(text) >= _LONG and _BASE64.fullmatch(text)):
-            self.media += 1
-            return _NOTHING
-        return text
-
-
-def _is_sealed(name: Any) -> bool:
-    return isinstance(name, str) and any(seal in name.lower() for seal in _SEALS)
 
 
 def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:

@@ -60,9 +60,15 @@ def get_wire(name: str) -> Wire:
     except (KeyError, TypeError):
         if name not in _PROVIDERS and name not in GUEST_WIRES:
             raise ConfigError(f"unknown wire {name!r}; known: {', '.join([*WIRES, *GUEST_WIRES])}") from None
-    if name in GUEST_WIRES:
-        return _WIRES.setdefault(name, load_guest(name))
-    return _WIRES.setdefault(name, import_module(f"suture.providers.{name.replace('-', '_')}.wire").WIRE)
+    guest = _GUESTS.get(name)
+    try:
+        module = import_module(guest.module if guest else f"suture.providers.{name.replace('-', '_')}.wire")
+    except ModuleNotFoundError as error:
+        if guest is None or (error.name or "").partition(".")[0] != guest.package:
+            raise
+        missing = f"{guest.package}, which is not installed; pip install '{guest.requirement}'"
+        raise ConfigError(f"the wire {name} needs {missing}") from error
+    return _WIRES.setdefault(name, module.WIRE)
 
 
 def get_chat_wire(name: str) -> ChatWire:
@@ -89,7 +95,8 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
     ('openai-chat', 'openai-responses', 'anthropic')
     """
     check_list(messages)
-    guest = guest_of(messages)
+    kinds: set[type] = {*map(type, messages)}
+    guest = next((name for name in map(_guest_of, kinds) if name), "")
     return (guest,) if guest else narrow(WIRES, messages)
 
 
@@ -135,26 +142,8 @@ def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
     return f"this is not a message of any wire that fits the ones before it ({names}); say which with wire="
 
 
-def load_guest(name: str) -> Wire:
-    """Return the wire of the guest called `name`; raise `ConfigError` where its framework is not installed."""
-    guest = _GUESTS[name]
-    try:
-        return import_module(guest.module).WIRE
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != guest.package:
-            raise
-        raise ConfigError(
-            f"the wire {name} needs {guest.package}, which is not installed; pip install '{guest.requirement}'"
-        ) from error
-
-
-def guest_of(messages: Sequence[Any]) -> str:
-    """Return the name of the guest that one of `messages` belongs to; the empty string where none does."""
-    kinds: set[type] = {*map(type, messages)}
-    return next((name for name in map(_guest_of_class, kinds) if name), "")
-
-
 @lru_cache(maxsize=256)
-def _guest_of_class(kind: type) -> str:
+def _guest_of(kind: type) -> str:
+    """Return the name of the guest that a class of messages belongs to; the empty string where none does."""
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return next((name for name, guest in _GUESTS.items() if guest.package in packages), "")

@@ -6,6 +6,9 @@ from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec import field as new
+
 from suture.messages import FrozenMap, Part
 from suture.messages.values import is_sendable
 
@@ -100,53 +103,33 @@ class Piece(NamedTuple):
     cause: str = ""
 
 
-class Demands:
+class Demands(Struct, eq=False, kw_only=True):
     """What a glance must know of a profile: what ids and names it takes, and what else it asks for.
-
-    `used` are the ids that have gone by, where an id is used once in a request; a glance adds those of the groups that
-    it accepts, and to `items` the ids of items. `last` is the role of the message before,
-    `results` where it holds some; `stop` is where a glance ends.
 
     >>> Demands().accepts("call_1", "search")
     True
     """
 
-    __slots__ = (
-        "_accepts_name",
-        "field",
-        "identifiers",
-        "items",
-        "last",
-        "limit",
-        "match_id",
-        "names",
-        "problems",
-        "stop",
-        "used",
-    )
+    problems: frozenset[str] = frozenset()
+    match_id: Callable[[str], Any] = bool
+    limit: int = sys.maxsize
+    used: dict[str, None] | None = None
+    """The ids that have gone by, where an id is used once in a request; a glance adds those that it accepts."""
+    accepts_name: Callable[[str], bool] = bool
+    field: str = ""
+    items: dict[str, None] = new(default_factory=dict[str, None])
+    """The ids of items that have gone by."""
+    names: set[Any] = new(default_factory=set[Any])
+    """The names that were found to be accepted."""
+    last: str = ""
+    """The role of the message before, `results` where it holds some."""
+    stop: int | None = None
+    """Where a glance ends."""
+    identifiers: bool = False
+    """Whether any identifier may be an id."""
 
-    def __init__(
-        self,
-        *,
-        problems: frozenset[str] = frozenset(),
-        match_id: Callable[[str], Any] | None = None,
-        limit: int | None = None,
-        used: dict[str, None] | None = None,
-        accepts_name: Callable[[str], bool] | None = None,
-        field: str = "",
-        items: dict[str, None] | None = None,
-    ) -> None:
-        self.problems, self.used, self.field = problems, used, field
-        self.match_id: Callable[[str], Any] = bool if match_id is None else match_id
+    def __post_init__(self) -> None:
         self.identifiers = bool(self.match_id("toolu_01") and self.match_id("_aZ9"))
-        """Whether any identifier may be an id."""
-        self.limit = sys.maxsize if limit is None else limit
-        self._accepts_name = accepts_name
-        self.names: set[Any] = set()
-        """The names that were found to be accepted."""
-        self.items: dict[str, None] = {} if items is None else items
-        self.last = ""
-        self.stop: int | None = None
 
     def accepts(self, call_id: Any, name: Any) -> bool:
         """Tell whether a call may go by this id and name, as far as one call can tell."""
@@ -162,7 +145,7 @@ class Demands:
         """Tell whether a call may go by a name that was not met before."""
         if name.__class__ is not str or not name or not is_sendable(name):
             return False
-        if self._accepts_name is not None and not self._accepts_name(name):
+        if not self.accepts_name(name):
             return False
         self.names.add(name)
         return True

@@ -118,9 +118,9 @@ class Wire(ABC):
         """Return what a call and its result have in common on this wire: the id; the name where there is none."""
         return thing.id or ("", thing.name)
 
-    def first_reference(self, messages: Sequence[Any]) -> int:
-        """Return where the list first refers to what the service keeps; a result behind it need be no orphan."""
-        return len(messages)
+    def refers(self, message: Any) -> bool:
+        """Tell whether `message` stands for what the service keeps: a result behind it need be no orphan."""
+        return False
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""

@@ -23,7 +23,7 @@ import suture
 from suture.errors import InputError
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import ImagePart, TextPart
-from suture.repair.texts import media_note
+from suture.repair.texts import note_text
 from suture.wires import MARK, Call, CallEdit, RawPart, ResultEdit
 from tests.guests.langchain.recording import asks, call
 from tests.guests.langchain.wire_messages import FORMS, turn
@@ -352,6 +352,6 @@ def test_media_in_a_result_can_be_shown_behind_it():
     image = {"type": "image", "url": "https://example.com/x.png"}
     message = ToolMessage([{"type": "text", "text": "see"}, image], tool_call_id="a")
     _, result, shown, _ = repaired([asks(call("a", "f")), message, HumanMessage("go")], "openai-chat")
-    assert [block["text"] for block in result.content] == ["see", media_note(1, "en")]
+    assert [block["text"] for block in result.content] == ["see", note_text("medium-moved", "en")]
     assert (shown.content[0]["type"], shown.content[1]) == ("text", image)
     assert repaired([asks(call("a", "f")), message])[1] is message, "Anthropic takes images in results"

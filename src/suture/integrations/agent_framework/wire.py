@@ -116,8 +116,8 @@ class AgentFrameworkWire(BlockWire):
         demands.use(ids)
         return True
 
-    def first_reference(self, messages: Sequence[Any]) -> int:
-        return 0 if messages and messages[0] is HELD else len(messages)
+    def refers(self, message: Any) -> bool:
+        return message is HELD
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""

@@ -252,9 +252,8 @@ class OpenAIResponsesWire(ItemWire):
     def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
         return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
 
-    def first_reference(self, messages: Sequence[Any]) -> int:
-        kinds = [item.get("type") if item.__class__ is dict else word(item, "type") for item in messages]
-        return kinds.index("item_reference") if "item_reference" in kinds else len(messages)
+    def refers(self, message: Any) -> bool:
+        return word(message, "type") == "item_reference"
 
     def family(self, thing: Call | Result) -> str:
         """Return the type of call: each has its own type of output."""
