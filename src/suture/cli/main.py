@@ -359,6 +359,7 @@ _RULES = (
     _PROFILE,
     _option("--tail", choices=("cancel", "keep"), default="cancel", help=_TAIL),
 )
+_DEPS = _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
 _LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that suture adds")
 _OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
 
@@ -432,11 +433,11 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
         _option("--address", metavar="HOST:PORT", default="localhost:7233", help=_SERVER),
         _option("--namespace", metavar="N", default="default", help="the namespace there (default: default)"),
         _option("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)"),
-        _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
+        _DEPS,
     ),
     "recover": (
         _option("agents", metavar="MODULE:AGENT", nargs="+", help="the agents, each with the store of its runs"),
-        _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps"),
+        _DEPS,
     ),
     "proxy": (
         _option("--host", metavar="H", default="127.0.0.1", help=_HOST),

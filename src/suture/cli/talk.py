@@ -217,7 +217,7 @@ def make_agent(
             instruction=asked.instruction,
             model=model,
             tools=tools,
-            middlewares=[_Bounds(), PatchToolCalls(), reduction, _Keeping(talk)],
+            middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
             on_max_iterations="answer",
             format_tool_error=lambda error: _to_unicode(describe_error(error)),
             model_retry_config=ModelRetryConfig(should_retry=_may_pass),
@@ -230,8 +230,11 @@ def _may_pass(attempt: RetryContext[Any]) -> bool:
     return bool(getattr(attempt.error, "retryable", isinstance(attempt.error, _PASSING)))
 
 
-class _Keeping(ChatModelAgentMiddleware[Any]):
-    """Writes the conversation while a turn goes on, so that a process that dies loses no more than one step."""
+class _Guard(ChatModelAgentMiddleware[Any]):
+    """Writes the conversation while a turn goes on, so that a process that dies loses no more than one step.
+
+    Makes an error of what would end the program, and Unicode of what models say.
+    """
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -241,10 +244,6 @@ class _Keeping(ChatModelAgentMiddleware[Any]):
             self._talk.write(state.messages)
 
     after_model_rewrite_state = before_model_rewrite_state
-
-
-class _Bounds(ChatModelAgentMiddleware[Any]):
-    """Makes an error of what would end the program, and Unicode of what models say."""
 
     async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
         with _survive():

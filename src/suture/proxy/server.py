@@ -91,14 +91,15 @@ def bind(host: str, port: int) -> socket.socket:
 def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Callable[[str], object] = print) -> None:
     """Serve the proxy until Ctrl-C or SIGTERM; say its address when it can be reached."""
     found = bind(host, port)
-    _run(_serve(_Server(app, lambda: ready(address_of(found))), found))
+    server = _Server(app, lambda: ready(address_of(found)))
 
+    async def run() -> None:
+        with suppress(NotImplementedError):  # Windows: Ctrl-C ends it there
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, server.stop)
+        await server.serve(sockets=[found])
 
-async def _serve(server: _Server, found: socket.socket) -> None:
-    with suppress(NotImplementedError):  # Windows: Ctrl-C ends it there
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, server.stop)
-    await server.serve(sockets=[found])
+    _run(run())
 
 
 def address_of(found: socket.socket) -> str:

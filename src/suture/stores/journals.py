@@ -30,7 +30,7 @@ class Journals(Store, ABC):
     """A store: checks what it is given, and has it done on its tables; see `Store` for what is promised."""
 
     @abstractmethod
-    async def _do(self, work: Callable[[Any], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+    async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
         """Do `work` on the tables; `undone` says what has not been done, for an error. `reads` may take longer."""
 
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
@@ -38,74 +38,58 @@ class Journals(Store, ABC):
         if not records:
             return
         records = tuple(records)  # the caller's list may change while this waits
-
-        def undone() -> str:
-            last = first + len(records) - 1
-            what = (
-                f"record {first} of run {run!r} was"
-                if first == last
-                else f"records {first} to {last} of run {run!r} were"
-            )
-            return f"{what} not written"
-
+        which = f"record {first}" if len(records) == 1 else f"records {first} to {first + len(records) - 1}"
+        undone = f"{which} of run {run!r} {'was' if len(records) == 1 else 'were'} not written"
         await self._do(lambda tables: tables.append(run, first, records, owner), undone)
 
     async def claim(self, run: str, key: str, record: bytes) -> Entry:
         check_append(run, 0, [record])
         check_text("the key of a record", key)
-        return await self._do(
-            lambda tables: tables.claim(run, key, record), lambda: f"record {key!r} of run {run!r} was not written"
-        )
+        undone = f"record {key!r} of run {run!r} was not written"
+        return await self._do(lambda tables: tables.claim(run, key, record), undone)
 
     async def load(self, run: str, first: int = 0) -> list[bytes]:
         check_append(run, first, ())
-        return await self._do(lambda tables: tables.load(run, first), lambda: f"run {run!r} was not read", reads=True)
+        return await self._do(lambda tables: tables.load(run, first), f"run {run!r} was not read", reads=True)
 
     async def fork(self, run: str, position: int, new_run: str) -> None:
         check_append(run, position, ())
         check_text("the id of a run", new_run)
-        await self._do(lambda tables: tables.fork(run, position, new_run), lambda: f"run {run!r} was not forked")
+        await self._do(lambda tables: tables.fork(run, position, new_run), f"run {run!r} was not forked")
 
     async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
         check_append(run, length, records, owner)
         given = tuple(records)
-        await self._do(
-            lambda tables: tables.replace(run, length, given, owner), lambda: f"run {run!r} was not replaced"
-        )
+        await self._do(lambda tables: tables.replace(run, length, given, owner), f"run {run!r} was not replaced")
 
     async def delete(self, run: str) -> None:
         check_text("the id of a run", run)
-        await self._do(lambda tables: tables.delete(run), lambda: f"run {run!r} was not deleted", reads=True)
+        await self._do(lambda tables: tables.delete(run), f"run {run!r} was not deleted", reads=True)
 
     async def runs(self) -> list[str]:
-        return await self._do(lambda tables: tables.runs(), lambda: "the runs were not read", reads=True)
+        return await self._do(lambda tables: tables.runs(), "the runs were not read", reads=True)
 
     async def expire(self, seconds: float) -> int:
         check_seconds("seconds", seconds)
-        return await self._do(lambda tables: tables.expire(seconds), lambda: "no run was expired", reads=True)
+        return await self._do(lambda tables: tables.expire(seconds), "no run was expired", reads=True)
 
     async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
         check_lease(run, owner, seconds)
-        return await self._do(
-            lambda tables: tables.acquire(run, owner, seconds, queue=queue),
-            lambda: f"the lease of run {run!r} was not changed",
-        )
+        undone = f"the lease of run {run!r} was not changed"
+        return await self._do(lambda tables: tables.acquire(run, owner, seconds, queue=queue), undone)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
         check_lease(run, owner, seconds)
-        return await self._do(
-            lambda tables: tables.renew(run, owner, seconds), lambda: f"the lease of run {run!r} was not changed"
-        )
+        undone = f"the lease of run {run!r} was not changed"
+        return await self._do(lambda tables: tables.renew(run, owner, seconds), undone)
 
     async def release(self, run: str, owner: str) -> None:
         check_lease(run, owner)
-        await self._do(lambda tables: tables.release(run, owner), lambda: f"the lease of run {run!r} was not changed")
+        await self._do(lambda tables: tables.release(run, owner), f"the lease of run {run!r} was not changed")
 
     async def lease(self, run: str) -> Lease | None:
         check_text("the id of a run", run)
-        return await self._do(
-            lambda tables: tables.lease(run), lambda: f"the lease of run {run!r} was not read", reads=True
-        )
+        return await self._do(lambda tables: tables.lease(run), f"the lease of run {run!r} was not read", reads=True)
 
 
 # --- encryption -------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class MemoryStore(Journals):
         self._lock = Lock()
         self._tables = _Tables(clock)
 
-    async def _do(self, work: Callable[["_Tables"], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+    async def _do(self, work: Callable[["_Tables"], T], undone: str, *, reads: bool = False) -> T:
         with self._lock:
             return work(self._tables)
 

@@ -146,13 +146,13 @@ class PostgresStore(Journals):
     def __repr__(self) -> str:
         return self._name
 
-    async def _do(self, work: Work[T], undone: Callable[[], str], *, reads: bool = False) -> T:
+    async def _do(self, work: Work[T], undone: str, *, reads: bool = False) -> T:
         if self._process != os.getpid():
             self._start()
         if self._closed.is_set():
-            raise StoreError(f"{self}: {undone()}: it has been closed; make another one")
+            raise StoreError(f"{self}: {undone}: it has been closed; make another one")
         loop = asyncio.get_running_loop()
-        return await wait_to_the_end(loop.run_in_executor(self._executor, self._perform, work, undone()))
+        return await wait_to_the_end(loop.run_in_executor(self._executor, self._perform, work, undone))
 
     def _start(self) -> None:
         self._process = os.getpid()

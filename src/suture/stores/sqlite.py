@@ -180,7 +180,7 @@ class SQLiteStore(SQLiteFile, Journals):
     _in_memory = "MemoryStore"
     _tables = _Journals
 
-    async def _do(self, work: Callable[[Any], T], undone: Callable[[], str], *, reads: bool = False) -> T:
+    async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
         way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
         return await self._perform(way, work, undone)
 
@@ -306,7 +306,7 @@ class SQLiteBackend(SQLiteFile, Files):
     _tables = _Files
 
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
-        return await self._perform(self._to_its_end, work, lambda: f"{label(path)} was not {action}")
+        return await self._perform(self._to_its_end, work, f"{label(path)} was not {action}")
 
     def _upload(self, name: str) -> "_Upload":
         return _Upload(name)

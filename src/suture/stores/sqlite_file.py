@@ -27,7 +27,7 @@ from suture.stores.uploads import run_whole
 T = TypeVar("T")
 
 # How a piece of work is done: takes the work, and what to say if it is not done.
-Way: TypeAlias = Callable[[Callable[[Connection], T], Callable[[], str]], Awaitable[T]]
+Way: TypeAlias = Callable[[Callable[[Connection], T], str], Awaitable[T]]
 
 _PAGE: Final = 4096
 """How many bytes a page of the file has, which is the least that changes."""
@@ -126,13 +126,13 @@ class Database:
         """Whether the next piece of work can do without opening the file."""
         return self._connection is not None
 
-    def perform(self, work: Callable[[sqlite3.Connection], T], undone: Callable[[], str], *, wait: bool) -> T:
+    def perform(self, work: Callable[[sqlite3.Connection], T], undone: str, *, wait: bool) -> T:
         """Do `work` on the connection; what it began but did not commit is undone.
 
         Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
         """
         if self._connection is not None and self._file[2] != os.getpid():
-            raise StoreError(f"{self.path}: {undone()}: {_FORKED}")
+            raise StoreError(f"{self.path}: {undone}: {_FORKED}")
         if not self._lock.acquire(blocking=wait):
             raise Occupied
         connection = self._connection
@@ -140,17 +140,17 @@ class Database:
             if connection is None:
                 connection = self._open()
             elif not self._is_in_place():
-                raise StoreError(f"{self.path}: {undone()}: the file was moved or deleted while it was open")
+                raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
             return work(connection)
         except DamagedJournalError as error:
-            raise DamagedJournalError(f"{self.path}: {undone()}: {error}; bring back a copy of the file") from None
+            raise DamagedJournalError(f"{self.path}: {undone}: {error}; bring back a copy of the file") from None
         except (sqlite3.Error, OverflowError, OSError) as error:
-            raise _explain(error, f"{self.path}: {undone()}", self._kind) from error
+            raise _explain(error, f"{self.path}: {undone}", self._kind) from error
         except (TypeError, ValueError) as error:
             if isinstance(error, SutureError):
                 raise
             # What came out of the file is not of the type that went into it.
-            raise self._kind.damage(f"{self.path}: {undone()}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
+            raise self._kind.damage(f"{self.path}: {undone}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
         finally:
             if connection is not None and connection.in_transaction:
                 with suppress(sqlite3.Error):
@@ -264,7 +264,7 @@ class SQLiteFile:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
-    async def _perform(self, way: Way[T], work: Callable[[Any], T], undone: Callable[[], str]) -> T:
+    async def _perform(self, way: Way[T], work: Callable[[Any], T], undone: str) -> T:
         """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
         attempt, deadline, grown = 0, 0.0, 0
 
@@ -286,7 +286,7 @@ class SQLiteFile:
                 deadline = deadline or now + self._busy_timeout
                 if now >= deadline:
                     held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
-                    raise StoreError(f"{self.path}: {undone()}: {held}") from None
+                    raise StoreError(f"{self.path}: {undone}: {held}") from None
             else:
                 if grown:
                     self._database.log_grew(grown)
@@ -294,17 +294,17 @@ class SQLiteFile:
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
-    async def _at_once(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+    async def _at_once(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` right here. Whoever is cancelled meanwhile has not got that far, or is through."""
         if not self._database.opened:
             await self._in_thread(lambda _: None, undone)
         return self._database.perform(work, undone, wait=False)
 
-    async def _in_thread(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+    async def _in_thread(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` in a thread; it goes on if this task is cancelled."""
         return await run_in_thread(partial(self._database.perform, work, undone, wait=True))
 
-    async def _to_its_end(self, work: Callable[[Connection], T], undone: Callable[[], str]) -> T:
+    async def _to_its_end(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
         return await run_whole(partial(self._database.perform, work, undone, wait=True))
 

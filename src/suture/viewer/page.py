@@ -223,7 +223,14 @@ class _Reader:
     def _follow(self, change: Record, time: int) -> None:
         """Note what a change has brought."""
         if isinstance(change, Changed) and change.fields.get("turn"):
-            self._begin_turn(time)
+            calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
+            shown = [Call(call.name, call.id or "") for call in calls]
+            number, last = len(self.shown.turns) + 1, len(self.messages) - 1
+            self.turn = Turn(
+                number, self.time or time, time, last, shown, _usage(self.run.state.last_usage), self.retries
+            )
+            self.retries = []
+            self.shown.turns.append(self.turn)
         elif isinstance(change, Put) and change.field == "started" and self.turn is not None:
             for index in change.entries:
                 self.turn.calls[int(index)].start = time
@@ -234,15 +241,6 @@ class _Reader:
         elif isinstance(change, Put) and change.field == "causes":
             for index, cause in change.entries.items():
                 self._end(int(index), str(cause), time)
-
-    def _begin_turn(self, time: int) -> None:
-        calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
-        shown = [Call(call.name, call.id or "") for call in calls]
-        number = len(self.shown.turns) + 1
-        self.turn = Turn(number, self.time or time, time, len(self.messages) - 1, shown, retries=self.retries)
-        self.turn.usage = _usage(self.run.state.last_usage)
-        self.retries = []
-        self.shown.turns.append(self.turn)
 
     def _end(self, index: int, outcome: str, time: int) -> None:
         if self.turn is not None and index < len(self.turn.calls) and not self.turn.calls[index].end:

@@ -34,6 +34,7 @@ from mcp.types import (
 )
 
 from suture._aio import run_to_the_end
+from suture._text import shorten
 from suture.integrations.mcp import Http, MCPServerError, Target
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolResult, VideoPart
 
@@ -319,8 +320,7 @@ class Link:
         return f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
 
     def _clip(self, error: object) -> str:
-        text = self._clean(str(error) or type(error).__name__)
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        return shorten(self._clean(str(error) or type(error).__name__), _LONGEST)
 
     def _clean(self, text: str) -> str:
         """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
