@@ -241,13 +241,16 @@ class BlockWriter:
         self, blocks: Iterable[Any], path: str = "content_blocks", writers: Mapping[Any, Any] | None = None
     ) -> list[dict[str, Any]]:
         """Return the blocks at `path` as their writers write them."""
-        outer, made = self.path, list[dict[str, Any]]()
+        outer, table, made = self.path, writers or self.writers, list[dict[str, Any]]()
         for place, block in enumerate(blocks):
             self.path = f"{outer}.{path}[{place}]" if outer else f"{path}[{place}]"
-            told = self.tell_found_tools(block)
-            write = (writers or self.writers).get(type(told))
-            written = self.lose_block(told) if write is None else write(self, told)
-            made += [] if written is None else [written]
+            write = table.get(block.__class__)
+            if write is None:
+                block = self.tell_found_tools(block)  # noqa: PLW2901 - it is the same one, in a form that has a writer
+                write = table.get(block.__class__, BlockWriter.lose_block)
+            written = write(self, block)
+            if written is not None:
+                made.append(written)
         self.path = outer
         return made
 
@@ -322,10 +325,9 @@ class BlockWriter:
 
     def report_extension(self, block: Any, *known: str) -> None:
         """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
-        kind = "thought" if isinstance(block, Reasoning) else "text"
         for name in getattr(block, "extension", ()):
             if name != "wire" and name not in known:
-                self.lose(Lost.FIELD, f"{name} of a {kind}")
+                self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, Reasoning) else 'text'}")
 
     def report_extras(self, extra: Mapping[str, Any], inside: str = "") -> None:
         """Report that an `extra` is lost: another provider's fields by their names, anybody's data by its own."""

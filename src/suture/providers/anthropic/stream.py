@@ -163,10 +163,11 @@ class AnthropicReader(BlockReader):
             return []
         piece: Any = object_of(delta, source) if field == "citations" else text_of(delta, source)
         block.add(field, piece)
-        if field == "input" and piece:
+        if not piece or field in {"signature", "citations"}:
+            return []
+        if field == "input":
             return block.show_call(arguments=piece)
-        shown = {"text": "text", "thinking": "reasoning"}.get(field)
-        return [Delta(**{shown: piece})] if shown and piece else []
+        return [Delta(piece) if field == "text" else Delta(reasoning=piece)]
 
     def _close(self, event: Mapping[str, Any]) -> list[Delta]:
         block = self._block_of(event)

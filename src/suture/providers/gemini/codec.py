@@ -15,6 +15,7 @@ from suture.codecs.contents import (
     MODEL_MEDIA,
     USER_MEDIA,
     BlockWriter,
+    drop_blank,
     keep,
     merge_options,
     overlay,
@@ -290,12 +291,11 @@ def _identity(block: Any) -> dict[str, Any]:
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
 
 
-def _write_response(block: FunctionToolResult, text: str) -> dict[str, Any]:
+def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
     """Return the response that says `text`: in the form that it was read in, where that still fits."""
-    form = map_of(block.extra, GEMINI).get("output", "output")
     said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
-    if said.__class__ is not dict or (block.is_error and not _is_failure(said)):
-        return {"error" if block.is_error else "output": text}
+    if said.__class__ is not dict or (is_error and not _is_failure(said)):
+        return {"error" if is_error else "output": text}
     return said
 
 
@@ -346,9 +346,9 @@ class _Writer(BlockWriter):
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
         texts = [held.text for held in block.content if isinstance(held, UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        said, made = _write_response(block, "\n".join(texts)), _identity(block)
-        if texts or "response" not in map_of(block.extra, GEMINI):
-            made["response"] = said
+        made, own = _identity(block), map_of(block.extra, GEMINI)
+        if texts or "response" not in own:
+            made["response"] = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
         if beside:
             made["parts"] = beside
         return self._wrap("functionResponse", made, block, "output", "response")
@@ -369,6 +369,8 @@ class _Writer(BlockWriter):
 
     def _wrap(self, field: str, inside: dict[str, Any], block: Any, *marks: str) -> dict[str, Any]:
         """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
+        if not block.extra:
+            return {field: inside}
         own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
         kept = own.pop(field, None)
         absent = {name for name, value in own.items() if value is None}
@@ -428,8 +430,7 @@ class GeminiCodec(Codec):
             losses.add(Lost.SYSTEM, "that the system says this")
         writer = _Writer(losses)
         parts = writer.write_each(message.content_blocks)
-        says = any(list(part) != ["text"] or str(part["text"]).strip() for part in parts)
-        if len(parts) < len(message.content_blocks) and not says:
+        if len(parts) < len(message.content_blocks) and not drop_blank(parts):
             return []
         made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
         return [writer.put_back(made, message.extra)]

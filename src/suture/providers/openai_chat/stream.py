@@ -267,8 +267,9 @@ class ChatReader(StreamReader):
 
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
-        self._head, self._choice, self._audio = _Pieces(), _Pieces(), _Pieces("data", "transcript")
-        self._message, self._old_call = _Pieces(*THOUGHTS, "refusal"), _Pieces("name", "arguments")
+        self._head, self._choice = _Pieces(_OF_CHUNK), _Pieces(_OF_CHOICE)
+        self._message = _Pieces(_OF_DELTA, (*THOUGHTS, "refusal"))
+        self._audio, self._old_call = _Pieces((), ("data", "transcript")), _Pieces((), ("name", "arguments"))
         self._logprobs: dict[str, list[Any]] = {}
         self._content, self._calls, self._details = _Content(), _Calls(), _Details()
         self._usage: Any = None
@@ -295,7 +296,7 @@ class ChatReader(StreamReader):
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         _raise_error(event)
-        self._head.add(rest_of(event, *_OF_CHUNK))
+        self._head.add(event)
         for place, choice in enumerate(list_of(event, "choices")):
             index = choice.get("index")
             if index == 0 or (index is None and place == 0):
@@ -307,13 +308,13 @@ class ChatReader(StreamReader):
 
     def _add_choice(self, choice: Mapping[str, Any]) -> list[Delta]:
         _raise_error(choice)
-        self._choice.add(rest_of(choice, *_OF_CHOICE))
+        self._choice.add(choice)
         self._reason = text_of(choice, "finish_reason") or self._reason
         logprobs = object_of(choice, "logprobs", optional=True)
         for name in rest_of(logprobs):
             self._logprobs.setdefault(name, []).extend(list_of(logprobs, name))
         delta = object_of(choice, "delta", optional=True)
-        self._message.add(rest_of(delta, *_OF_DELTA), grow=True)
+        self._message.add(delta, grow=True)
         self._audio.add(object_of(delta, "audio", optional=True))
         self._old_call.add(object_of(delta, OLD_CALL, optional=True))
         details = list_of(delta, DETAILS)
@@ -330,16 +331,21 @@ class ChatReader(StreamReader):
 
 
 class _Pieces:
-    """An object that comes in pieces: its `growing` texts go on, objects are merged, of all else the last counts."""
+    """An object that comes in pieces: its `growing` texts go on, objects are merged, of all else the last counts.
 
-    def __init__(self, *growing: str) -> None:
+    What is `known` is somebody else's.
+    """
+
+    def __init__(self, known: Collection[str] = (), growing: Collection[str] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
         self.fields: dict[str, Any] = {}
-        self._growing = growing
+        self._known, self._growing = known, growing
 
     def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
         """Take the next piece; lists `grow` where each piece brings more of them."""
-        for name, value in rest_of(new).items():
+        for name, value in new.items():
+            if value is None or name in self._known:
+                continue
             before: Any = self.fields.get(name)
             if name in self._growing:
                 self.texts.setdefault(name, []).append(text_of(new, name))
@@ -465,7 +471,7 @@ class _Call:
         self.named = 0
         """The chunk that its name came in."""
         self.arguments: list[str] = []
-        self.rest, self.inner = _Pieces(), _Pieces()
+        self.rest, self.inner = _Pieces(("index", "id", "type", *ARGUMENTS)), _Pieces(("name", *ARGUMENTS.values()))
 
     def is_other(self, name: str) -> bool:
         """Tell whether a piece with `name` is of another call."""
@@ -510,8 +516,8 @@ class _Calls:
         call = self._last = self._find(index, call_id, name, bare=bare)
         call.kind = call.kind or kind or ("custom" if field == "custom" else "")
         call.arguments.append(arguments)
-        call.rest.add(rest_of(piece, "index", "id", "type", *ARGUMENTS))
-        call.inner.add(rest_of(held, "name", ARGUMENTS[field]))
+        call.rest.add(piece)
+        call.inner.add(held)
         new_name = "" if call.name else name
         call.id, call.name = call.id or call_id, call.name or name
         if new_name:
