@@ -36,7 +36,7 @@ from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work, new_run_id
 from suture.kernel.run_state import RunState, SafePoint
 from suture.kernel.state import FRAME, Execution, Frame, Spec
-from suture.kernel.tool_call import begin_calls, beginning, ends_run, give_up, is_over, refuse_calls, run_call
+from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.repair import Cause
@@ -160,7 +160,7 @@ class Place:
                 raise CallTaken  # noqa: TRY301 - as if the store had said so just now
             ending = failure
             if failure is None:
-                await begin_calls(run, beginning(run, calls, [index]))
+                await write_beginning(run, begin_calls(run, calls, [index]))
                 ending = await run_call(run, calls[index], index)
             if isinstance(ending, tuple):
                 note_waiting(run, ending)

@@ -28,6 +28,8 @@ from suture.wires import ChatWire
 
 NOTHING: Any = object()
 """Stands for an answer that was not given."""
+_UNKNOWN = (None, "")
+"""Stands for the id of a message that events gave none."""
 
 
 class Begin(NamedTuple):
@@ -427,7 +429,7 @@ async def finish(
         run_id=run.state.run_id,
         checkpoint_id=run.checkpoint_id,
         session=FrozenMap(run.root.state.session),
-        message_ids=tuple([known[id(message)][1] if id(message) in known else "" for message in messages]),
+        message_ids=tuple([known.get(id(message), _UNKNOWN)[1] for message in messages]),
         error=error,
         cleanup_errors=faults,
         snapshot=None if outcome is Outcome.FINISHED else _snapshot(run),

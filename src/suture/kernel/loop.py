@@ -147,7 +147,7 @@ class LocalPort:
                 options = {**options, "output_schema": spec.output.schema}
             infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
             FRAME.get().move(turn, "model", "model")
-            asked = Turn(run, *infos, options)
+            asked = Turn(run, run.history, *infos, options)
             if spec.retry is None and spec.failover is None:
                 message = await asked.attempt(run.model)
             else:

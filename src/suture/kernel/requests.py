@@ -151,8 +151,9 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
             "of returning it"
         )
     message: Any = None
+    is_fresh = sink.__class__ is Collector and not cast("Collector", sink).pieces  # most are: it need not be told
     try:
-        if sink is not None:
+        if sink is not None and not is_fresh:
             await sink.open()
         async for item in stream:
             if message is not None:
@@ -166,39 +167,39 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
     except BaseException:
         await close(stream)
         raise
-    if sink is not None:
+    if sink is not None and not is_fresh:
         await sink.close()
     return message
 
 
-class Collector:
+class Collector(msgspec.Struct, eq=False):
     """The outermost sink of a call: it keeps the pieces in case the stream is cut, emits them, and joins a tool's."""
 
-    __slots__ = ("_emits", "_is_open", "_joins", "_sender", "pieces")
-
-    def __init__(self, sender: Any = None, *, emits: bool = False, joins: bool = True) -> None:
-        self.pieces: list[Any] = []
-        self._sender, self._emits, self._joins, self._is_open = sender, emits, joins, False
+    sender: Any = None
+    emits: bool = False
+    joins: bool = True
+    pieces: list[Any] = []
+    is_open: bool = False
 
     async def open(self) -> None:
         """Begin; what was written before is void, and so is what was emitted."""
-        if self._is_open:
+        if self.is_open or self.pieces:
             self.pieces = []
-            if self._sender is not None:
-                self._sender.retried()
-        self._is_open = True
+            if self.sender is not None:
+                self.sender.retried()
+        self.is_open = True
 
     async def write(self, piece: Any, /) -> None:
         """Keep a piece, and emit it."""
-        if self._joins and not isinstance(piece, ToolResult):
+        if self.joins and not isinstance(piece, ToolResult):
             raise ConfigError(f"a sink takes pieces that are ToolResults, not {type(piece).__name__}")
         self.pieces.append(piece)
-        if self._emits and self._sender is not None:
-            await self._sender.piece(piece)
+        if self.emits and self.sender is not None:
+            await self.sender.piece(piece)
 
     async def close(self) -> Any:
         """Return the whole of a tool's pieces; a model's message is its own."""
-        return join_results(self.pieces) if self._joins else None
+        return join_results(self.pieces) if self.joins else None
 
 
 class HookError(Exception):

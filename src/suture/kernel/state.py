@@ -315,7 +315,7 @@ class Frame(_Context):
         """How many interrupts, and runs of agents, each owner has had here."""
         self.sender: Any = None
         """Who sends the events of the model or tool call, if anybody listens."""
-        self.own_values = None
+        self.own_values = {} if spot.__class__ is int else None
 
     @property
     def place(self) -> str:
