@@ -339,7 +339,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
 async def before_agent(run: Execution, *, resumed: bool) -> None:
     """Run the hooks that may change instruction and tools; each process that joins a run does."""
     spec, frame = run.spec, FRAME.get()
-    frame.move(0, "before_agent")
+    frame.turn, frame.spot = 0, "before_agent"
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
         instruction=spec.instruction,
         tools=spec.tools,
@@ -561,7 +561,7 @@ async def _clean_up(
 
     async def run_hooks() -> None:
         frame = FRAME.get()
-        frame.move(run.state.turn, "after_agent")
+        frame.turn, frame.spot = run.state.turn, "after_agent"
         for hook in run.spec.stack.after_agent:
             if hook.at >= run.reached:
                 continue

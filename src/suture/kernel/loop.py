@@ -146,7 +146,8 @@ class LocalPort:
             if spec.output is not None:
                 options = {**options, "output_schema": spec.output.schema}
             infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
-            FRAME.get().move(turn, "model", "model")
+            frame = FRAME.get()
+            frame.turn, frame.spot = turn, "model"
             asked = Turn(run, run.history, *infos, options)
             if spec.retry is None and spec.failover is None:
                 message = await asked.attempt(run.model)
@@ -257,7 +258,7 @@ def _read_output(run: Execution) -> str:
 
 async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str) -> None:
     frame, context = FRAME.get(), make_model_context(run, turn, run.tool_infos)
-    frame.move(turn, spot)
+    frame.turn, frame.spot = turn, spot
     first: ChatModelAgentState[Any] = ChatModelAgentState(
         messages=run.history, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos
     )

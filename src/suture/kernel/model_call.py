@@ -66,8 +66,8 @@ def _send(run: Execution, model: Model[Any], request: ModelRequest[Any]) -> Asyn
     messages = request.messages
     if not (run.wire.native and messages.__class__ is History and messages.log.whole >= messages.length):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         messages = _fit(run, model, History.of(messages))
-    if request.sink is not None or messages is not request.messages:
-        request = replace(request, messages=messages, sink=None)
+    if messages is not request.messages:
+        request = replace(request, messages=messages)
     callbacks = run.spec.callbacks
     if callbacks:
         callbacks = [each for each in callbacks if "model" in each.kinds]
@@ -101,6 +101,8 @@ def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[A
     if native and is_in_order(run.wire, history):  # a model of ours fits what it encodes itself
         return history
     follower = run.fits.get(id(model))
+    if follower is not None and follower.passes(history):
+        return history
     if follower is None:
         profile = "pairing" if native else model.profile
         follower = Follower(wire=model.wire, profile=profile, language=run.language, **run.spec.fit_options)

@@ -138,7 +138,7 @@ def name_of(model: object) -> str:
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
     """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
-    return await read_reply(model, model.stream(msgspec.structs.replace(request, sink=None)), request.sink)
+    return await read_reply(model, model.stream(request), request.sink)
 
 
 async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:

@@ -312,7 +312,7 @@ class Frame(_Context):
         self.run, self.turn, self.spot, self.owner = run, turn, spot, owner
         self.call_id, self.tool = call_id, tool
         self.counts: dict[str, int] = {}
-        """How many interrupts, and runs of agents, each owner has had here."""
+        """How many interrupts, and runs of agents, each owner has had at each place."""
         self.sender: Any = None
         """Who sends the events of the model or tool call, if anybody listens."""
         self.own_values = {} if spot.__class__ is int else None
@@ -322,14 +322,11 @@ class Frame(_Context):
         """The turn and the spot, as they stand in addresses."""
         return f"{self.turn}/{self.spot}"
 
-    def move(self, turn: int, spot: str, owner: str = "") -> None:
-        """Stand elsewhere from now on; interrupts are counted anew there."""
-        self.turn, self.spot, self.owner, self.counts = turn, spot, owner, {}
-
     def count(self, what: str) -> int:
         """Return how often `what` was counted here before, and count it."""
-        before = self.counts.get(what, 0)
-        self.counts[what] = before + 1
+        which = f"{self.place}/{what}"
+        before = self.counts.get(which, 0)
+        self.counts[which] = before + 1
         return before
 
 

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from suture._text import shorten
 from suture.errors import ConfigError, InputError, SutureError
@@ -158,9 +158,10 @@ def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
 
 def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
     names = tuple(parameter.name for parameter in parameters)
-    # Fields have names of our own, so that no parameter's name can be one that a struct has other uses for.
-    fields = [(f"at{place}", *_field(each)) for place, each in enumerate(parameters)]
-    rename = {field[0]: name for field, name in zip(fields, names, strict=True)}
+    # A name that a struct may have other uses for is not its field's.
+    rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
+    fields = [(field, *_field(each)) for field, each in zip(rename, parameters, strict=True)]
+    are_own = all(field == name for field, name in rename.items())
     try:
         kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
         decode = msgspec.json.Decoder(kind).decode
@@ -184,9 +185,11 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
                 problems.append(f"{path}: missing")
         return problems or [_explain_value(error, "arguments")]
 
-    return _reader(
-        schema if names else None, lambda text: dict(zip(names, astuple(decode(text)), strict=True)), explain
-    )
+    def decode_named(text: str) -> dict[str, Any]:
+        values = asdict(decode(text))
+        return values if are_own else dict(zip(names, values.values(), strict=True))
+
+    return _reader(schema if names else None, decode_named, explain)
 
 
 def _field(parameter: Parameter) -> tuple[Any, ...]:
