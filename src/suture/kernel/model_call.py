@@ -216,11 +216,10 @@ class Turn(msgspec.Struct, eq=False):
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
             )
-            decision: Any = error is not None and _can_help(error)
+            judged: Any = error is not None and _can_help(error)
             if config.should_retry is not None:
-                decision = await settle(config.should_retry(about))
-            if not isinstance(decision, RetryDecision):
-                decision = RetryDecision(retry=bool(decision))
+                judged = await settle(config.should_retry(about))
+            decision: Any = judged if isinstance(judged, RetryDecision) else RetryDecision(retry=bool(judged))
             if not decision.retry and decision.rewrite_error is None:
                 if error is not None:
                     raise error

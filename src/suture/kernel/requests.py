@@ -151,7 +151,7 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
             "of returning it"
         )
     message: Any = None
-    is_fresh = sink.__class__ is Collector and not cast("Collector", sink).pieces  # most are: it need not be told
+    is_fresh = sink.__class__ is Collector and not sink.pieces  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess, reportUnknownMemberType] - most are: it need not be told
     try:
         if sink is not None and not is_fresh:
             await sink.open()

@@ -209,7 +209,8 @@ class _Guard:
 
 def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> list[int]:
     """Count calls as begun, and return them: one that is refused never does, one that asks for approval does later."""
-    started, begun = run.state.started, []
+    started = run.state.started
+    begun: list[int] = []
     for index in indexes:
         tool = run.tools.get(calls[index].name)
         if index not in run.refused and index not in started and (tool is None or not tool.requires_approval):

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from operator import is_
+from types import CoroutineType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
@@ -39,17 +40,18 @@ def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Calla
     >>> asyncio.run(shout("hey"))
     'HEY'
     """
-    convert: Callable[[Any, str], Any] = _as_result if kind.startswith("enhanced") else _as_text
+    plain = not kind.startswith("enhanced")
+    convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
 
     async def invoke(argument: Any, /, **options: Any) -> Any:
         call = bind(argument, options)
         try:
             value: Any = await run_in_thread(call) if threaded else call()
-            if hasattr(value, "__await__"):
+            if value.__class__ is CoroutineType or hasattr(value, "__await__"):
                 value = await value
         except SystemExit as end:
             raise _failure(end) from end
-        return convert(value, tool)
+        return value if plain and value.__class__ is str and value.isascii() else convert(value, tool)
 
     async def stream(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
         try:

@@ -390,7 +390,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         """Tell whether the model wrote `message`."""
         del index
-        return word(message, "role") == "assistant"
+        return get(message, "role") == "assistant"
 
     def text(self, message: Any) -> str:
         """Return what `message` says as text, a refusal and the words of a sound included."""
@@ -421,7 +421,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def calls(self, message: Any) -> tuple[Call, ...]:
         """Return the calls of `message`."""
-        return self._calls(message, None) if word(message, "role") == "assistant" else ()
+        return self._calls(message, None) if get(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
@@ -447,6 +447,11 @@ def _are_new(calls: list[Any], demands: Demands) -> bool:
 
 def _read_call(call: Any, index: int | None, path: str) -> Call:
     """Return one call of `tool_calls`."""
+    function = call.get("function") if call.__class__ is dict else None
+    if function.__class__ is dict and index is None and call.get("type") == "function":
+        made = Call(call.get("id"), function.get("name"), function.get("arguments"))
+        if made.id.__class__ is made.name.__class__ is made.arguments.__class__ is str:
+            return made
     call_id = text_of(call, "id", index, path)
     if word(call, "type") == _CUSTOM:
         custom = inner(call, "custom", index, path)
