@@ -216,10 +216,11 @@ class Turn(msgspec.Struct, eq=False):
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
             )
-            judged: Any = error is not None and _can_help(error)
-            if config.should_retry is not None:
-                judged = await settle(config.should_retry(about))
-            decision: Any = judged if isinstance(judged, RetryDecision) else RetryDecision(retry=bool(judged))
+            judge = config.should_retry
+            judged = await settle(judge(about)) if judge else error is not None and _can_help(error)
+            if judged is None or isinstance(judged, bool):
+                judged = RetryDecision(retry=bool(judged))
+            decision: RetryDecision[Any] = judged
             if not decision.retry and decision.rewrite_error is None:
                 if error is not None:
                     raise error
