@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 
@@ -171,21 +172,36 @@ class ChatModelAgent(Generic[Out]):
     callbacks: Callbacks | Sequence[Callbacks] | None = None
     redact: Callable[[Any], Any] | None = None
     language: str | None = None
-    _parts: "_Parts" = field(init=False)
+    _bare_spec: Spec = field(init=False)
 
     def __post_init__(self) -> None:
         model: Model[Any] = get_model(self.model) if isinstance(self.model, str) else self.model
         object.__setattr__(self, "model", model)
         _check_settings(self)
-        object.__setattr__(self, "_parts", _Parts(_make_spec(self, model)))
+        object.__setattr__(self, "_bare_spec", _make_spec(self, model))
 
     def __repr__(self) -> str:
         return f"<ChatModelAgent {self.name!r}>"
 
-    @property
+    @cached_property
     def spec(self) -> Spec:
-        """The agent as the kernel takes it: for sessions, recovery and engines outside."""
-        return self._parts.ready(self)
+        """The agent as the kernel takes it, with the default repair: an import does not pay for that."""
+        listed: Sequence[Any] = self.middlewares
+        spec, own = self._bare_spec, next((item for item in listed if hasattr(item, "fit_options")), None)
+        if own is not None:
+            spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
+        elif self.repair:
+            from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
+
+            patch, stack = PatchToolCalls(), spec.stack
+            hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
+            older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
+            stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
+            spec = spec._replace(stack=stack, fit_options=patch.fit_options)
+        else:
+            spec = spec._replace(repairs=False)
+        own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
+        return spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
 
     async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
@@ -346,7 +362,7 @@ class ChatModelAgent(Generic[Out]):
             raise ConfigError(f"agent {self.name!r} needs a description to be a tool: other models choose by it")
 
         async def call(arguments: str, **_: Any) -> str:
-            spec = self._parts.ready(self)
+            spec = self.spec
             text = arguments if input_schema is not None else _read_request(arguments)
             output = await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events)
             return output if isinstance(output, str) else msgspec.json.encode(output).decode()
@@ -365,7 +381,7 @@ class ChatModelAgent(Generic[Out]):
           tool call:  event sender > callbacks > tool
           tools:      none
         """
-        spec = self._parts.ready(self)
+        spec = self.spec
         stack, own = spec.stack, type(spec.model).__name__
         policies = [word for word, on in (("failover", spec.failover), ("retry", spec.retry)) if on is not None]
         turn = [
@@ -407,7 +423,7 @@ class ChatModelAgent(Generic[Out]):
             raise ConfigError("history= goes with an input; a run that is resumed has its own")
         if options or answers:
             _check_options(options, answers)
-        spec = self._parts.ready(self)
+        spec = self.spec
         if "callbacks" in options:
             spec = spec._replace(callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
         language = resolve_language(options.get("language") or self.language)
@@ -440,36 +456,6 @@ class ChatModelAgent(Generic[Out]):
         else:
             start = start._replace(snapshot=resumed.snapshot)
         return Work(run, start, go)
-
-
-class _Parts:
-    """What an agent is compiled to. The default repair is added on first use: an import does not pay for it."""
-
-    __slots__ = ("_ready", "spec")
-
-    def __init__(self, spec: Spec) -> None:
-        self.spec, self._ready = spec, cast("Spec | None", None)
-
-    def ready(self, agent: ChatModelAgent[Any]) -> Spec:
-        """Return the agent as the kernel takes it."""
-        if self._ready is None:
-            listed: Sequence[Any] = agent.middlewares
-            spec, own = self.spec, next((item for item in listed if hasattr(item, "fit_options")), None)
-            if own is not None:
-                spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
-            elif agent.repair:
-                from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
-
-                patch, stack = PatchToolCalls(), spec.stack
-                hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
-                older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
-                stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
-                spec = spec._replace(stack=stack, fit_options=patch.fit_options)
-            else:
-                spec = spec._replace(repairs=False)
-            own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
-            self._ready = spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
-        return self._ready
 
 
 def _shorten(*refused: Any) -> Any:
