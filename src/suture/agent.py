@@ -74,19 +74,13 @@ _KINDS: dict[str, Any] = {
 }
 
 
-class RunOptions(TypedDict, total=False):
-    """What `run`, `stream` and `run_sync` take beside the input."""
+class ResumeOptions(TypedDict, total=False):
+    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
 
-    history: Sequence[Any]
-    """Messages that went before; broken or not."""
     deps: Any
     """What tools and hooks find as `RunContext.deps`."""
-    checkpoint_id: str | None
-    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
     session: Mapping[str, Any] | None
     """Values shared by this run and the agents inside it."""
-    streaming: bool
-    """Whether pieces of messages and results are sent as events."""
     options: Mapping[str, Any] | None
     """Passed on to the model."""
     tool_options: Mapping[str, Any] | None
@@ -95,21 +89,21 @@ class RunOptions(TypedDict, total=False):
     """Called with the state after each turn's calls; may return a changed one."""
     callbacks: Callbacks | Sequence[Callbacks]
     """More callbacks, for this run."""
+
+
+class RunOptions(ResumeOptions, total=False):
+    """What `run`, `stream` and `run_sync` take beside the input."""
+
+    history: Sequence[Any]
+    """Messages that went before; broken or not."""
+    checkpoint_id: str | None
+    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
+    streaming: bool
+    """Whether pieces of messages and results are sent as events."""
     key: str
     """What this input is known by: a session does not run the same one twice."""
     language: str | None
     """Of the texts that Suture writes, for this run."""
-
-
-class ResumeOptions(TypedDict, total=False):
-    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
-
-    deps: Any
-    session: Mapping[str, Any] | None
-    options: Mapping[str, Any] | None
-    tool_options: Mapping[str, Any] | None
-    after_tool_calls: Callable[[Any], Any] | None
-    callbacks: Callbacks | Sequence[Callbacks]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

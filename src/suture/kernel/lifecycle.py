@@ -58,7 +58,7 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     if not isinstance(given, Sequence):
         given = [given]
     items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
-    if items and not any(_is_message(wire, item) for item in items) and all(_is_part(item) for item in items):
+    if items and all(_is_part(item) and not _is_message(wire, item) for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
         if wire.native and isinstance(message, Mapping):
@@ -99,7 +99,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
     if not run.has_joined:
         await before_agent(run, resumed=has_input)
     if has_input:
-        if not start.joins:
+        if not start.joins and state.phase in ("after", "tools"):
             _reopen_calls(run)
     else:
         if run.spec.input_builder is not None:
@@ -114,6 +114,17 @@ async def begin(run: Execution, start: Begin) -> Standing:
         return Standing("gathered", state.turn, ends=True)
     run.state.outcome = ""
     return Standing(state.phase, state.turn, state.is_last, state.ends)
+
+
+def _reopen_calls(run: Execution) -> None:
+    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
+    state = run.state
+    for index, call in enumerate(run.last_calls()):
+        tool = run.tools.get(call.name)
+        if tool is not None and tool.idempotent:
+            state.causes.pop(index, None)
+        elif index in state.started and index not in state.ended:
+            state.causes.setdefault(index, Cause.UNKNOWN)
 
 
 async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> Begin:
@@ -144,10 +155,15 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
 
 def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     """Begin a run: the first of its conversation, or one that goes on with something new."""
-    fresh = run.fresh_state
-    if restored:
-        _close_turn(run)
-        old = run.state
+    fresh, old = run.fresh_state, run.state
+    if restored:  # the open calls of the last run are answered, each by its cause
+        if old.phase in ("after", "tools") and len(run.history) and old.turn:
+            for index in old.started:
+                if index not in old.ended:
+                    old.causes.setdefault(index, Cause.UNKNOWN)
+            run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
+        if old.partial is not None:
+            run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
         run.language = cast("Any", fresh.language)
     run.state = fresh
@@ -368,29 +384,6 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
         run.tool_infos = tuple([tool.info for tool in tools])
 
 
-def _reopen_calls(run: Execution) -> None:
-    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
-    state = run.state
-    for index, call in enumerate(run.last_calls()) if state.phase in ("after", "tools") else ():
-        tool = run.tools.get(call.name)
-        if tool is not None and tool.idempotent:
-            state.causes.pop(index, None)
-        elif index in state.started and index not in state.ended:
-            state.causes.setdefault(index, Cause.UNKNOWN)
-
-
-def _close_turn(run: Execution) -> None:
-    """Answer the open calls of a run that goes on with something new, each by its cause."""
-    state = run.state
-    if state.phase in ("after", "tools") and len(run.history) and state.turn:
-        for index in state.started:
-            if index not in state.ended:
-                state.causes.setdefault(index, Cause.UNKNOWN)
-        run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
-    if state.partial is not None:
-        run.history = run.history.extend(cut_short(run, state.partial, cancelled=state.outcome == "cancelled"))
-
-
 # --- the end --------------------------------------------------------------------------------------
 
 
@@ -419,7 +412,11 @@ async def finish(
     faults: tuple[Exception, ...] = ()
     if run.spec.stack.after_agent or run.spec.callbacks:
         faults = await _clean_up(run, messages, outcome, error)
-    known = run.ids
+    known, snapshot = run.ids, None
+    if outcome is not Outcome.FINISHED and run.journal is None and run.state.entered:  # no store knows where it stands
+        snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
+        if run.outer is not None:
+            run.root.snapshots[run.address] = snapshot
     result: RunResult[Any] = RunResult(
         output=run.output if outcome is Outcome.FINISHED else None,
         messages=messages,
@@ -432,11 +429,22 @@ async def finish(
         message_ids=tuple([known.get(id(message), _UNKNOWN)[1] for message in messages]),
         error=error,
         cleanup_errors=faults,
-        snapshot=None if outcome is Outcome.FINISHED else _snapshot(run),
+        snapshot=snapshot,
     )
     if run.emitter is not None:
         _send_end(run, run.emitter, result)
     return result
+
+
+def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
+    spec, outcome, text = run.spec, result.outcome, ""
+    if outcome is Outcome.INTERRUPTED:
+        shown = tuple(msgspec.structs.replace(item, info=spec.shown(item.info)) for item in result.interrupts)
+        emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)
+    elif outcome is Outcome.FINISHED:
+        text = run.wire.text(spec.shown(run.output_message))
+    said = run.error_text(result.error)
+    emitter.send(RunFinished, outcome=outcome.value, text=text, error=said, usage=result.usage)
 
 
 def _finish_output(run: Execution) -> None:
@@ -524,16 +532,6 @@ async def _store_end(
         remember(run, journal)
 
 
-def _snapshot(run: Execution) -> Snapshot | None:
-    """Return where a run without a store stands, if it can be resumed."""
-    if run.journal is not None or not run.state.entered:
-        return None
-    snapshot = Snapshot(copy_state(run.state), run.history, dict(run.ids), dict(run.snapshots))
-    if run.outer is not None:
-        run.root.snapshots[run.address] = snapshot
-    return snapshot
-
-
 def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
     """Return the history as it is handed out: finished results are in it, and every other call says why."""
     history, state = run.history, run.state
@@ -584,18 +582,3 @@ async def _clean_up(
     except asyncio.CancelledError:
         LOG.debug("the run was cancelled while it cleaned up")
     return tuple(faults)
-
-
-def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
-    if result.outcome is Outcome.INTERRUPTED:
-        shown = tuple(_redact(run, item) for item in result.interrupts)
-        emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)
-    text = ""
-    if result.outcome is Outcome.FINISHED:
-        text = run.wire.text(run.spec.shown(run.output_message))
-    error = run.error_text(result.error)
-    emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)
-
-
-def _redact(run: Execution, item: Interrupt) -> Interrupt:
-    return msgspec.structs.replace(item, info=run.spec.shown(item.info))

@@ -81,27 +81,23 @@ class Port(Protocol):
         ...
 
 
-async def advance(at: Standing, port: Port) -> Standing:
-    """Do what comes next and return where the run stands then. All calls of a turn are one step."""
-    if at.phase == "model":
-        return await port.model_turn(at)
-    if at.phase == "after":
-        return await port.after_model(at)
-    if at.phase == "tools":
-        return await port.tool_calls(at)
-    if at.phase == "gathered":
-        return await port.after_tools(at)
-    return at
-
-
-async def drive(at: Standing, port: Port) -> Standing:
-    """Advance a run to its end."""
-    steps = {
+def _steps(port: Port) -> dict[str, Callable[[Standing], Awaitable[Standing]]]:
+    return {
         "model": port.model_turn,
         "after": port.after_model,
         "tools": port.tool_calls,
         "gathered": port.after_tools,
     }
+
+
+async def advance(at: Standing, port: Port) -> Standing:
+    """Do what comes next and return where the run stands then. All calls of a turn are one step."""
+    return at if at.phase == "end" else await _steps(port)[at.phase](at)
+
+
+async def drive(at: Standing, port: Port) -> Standing:
+    """Advance a run to its end."""
+    steps = _steps(port)
     while at.phase != "end":
         at = await steps[at.phase](at)
     return at
