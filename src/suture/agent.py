@@ -19,7 +19,6 @@ from suture.kernel import (
     Budget,
     Callbacks,
     ChatModelAgentMiddleware,
-    Checkpoint,
     Execution,
     Go,
     Model,
@@ -34,14 +33,11 @@ from suture.kernel import (
     ToolsConfig,
     Work,
     advance,
-    compact_run,
     compile_rings,
     compile_stack,
     drive,
-    fork_run,
     make_output_rule,
     new_run_id,
-    read_checkpoints,
     read_input,
     run_nested,
 )
@@ -49,11 +45,12 @@ from suture.language import resolve_language
 from suture.messages import ToolInfo
 from suture.models import get_model
 from suture.profiles import get_profile
-from suture.sessions import Session
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
 if TYPE_CHECKING:
+    from suture.kernel.stored import Checkpoint
+    from suture.sessions import Session
     from suture.stores import Store
 
 __all__ = ["ChatModelAgent"]
@@ -300,12 +297,16 @@ class ChatModelAgent(Generic[Out]):
         >>> agent.session("user-42")
         <Session 'user-42'>
         """
+        from suture.sessions import Session  # noqa: PLC0415 - only who has one pays for it
+
         if self.checkpoint_store is None:
             raise ConfigError("a session needs an agent with a checkpoint_store")
         return Session(self, session_id, busy)
 
-    async def checkpoints(self, run: str, /) -> list[Checkpoint]:
+    async def checkpoints(self, run: str, /) -> "list[Checkpoint]":
         """Return the places of a stored run that `fork` can go back to, in order."""
+        from suture.kernel.stored import read_checkpoints  # noqa: PLC0415 - only who stores runs pays for it
+
         return await read_checkpoints(self.spec, run)
 
     async def fork(self, run: str, position: int, new_run: str, /) -> None:
@@ -324,6 +325,8 @@ class ChatModelAgent(Generic[Out]):
         >>> asyncio.run(go_back())
         'two'
         """
+        from suture.kernel.stored import fork_run  # noqa: PLC0415 - only who stores runs pays for it
+
         await fork_run(self.spec, run, position, new_run)
 
     async def compact(self, run: str, /) -> None:
@@ -331,6 +334,8 @@ class ChatModelAgent(Generic[Out]):
 
         Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
         """
+        from suture.kernel.stored import compact_run  # noqa: PLC0415 - only who stores runs pays for it
+
         await compact_run(self.spec, run)
 
     def as_tool(

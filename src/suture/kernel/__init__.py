@@ -12,25 +12,14 @@ from suture.kernel.config import (
     FailoverContext,
     ModelFailoverConfig,
     ModelRetryConfig,
-    OutputRule,
     RetryContext,
     RetryDecision,
     ToolsConfig,
     make_output_rule,
 )
 from suture.kernel.interrupts import Approval, InterruptSignal
-from suture.kernel.lease import RunLease, can_lease
-from suture.kernel.lifecycle import (
-    NOTHING,
-    Begin,
-    Checkpoint,
-    find_run,
-    read_checkpoints,
-    read_input,
-    read_result,
-    read_run,
-)
-from suture.kernel.loop import Port, Standing, advance, drive
+from suture.kernel.lifecycle import NOTHING, Begin, read_input, read_result
+from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import (
     AgentMiddleware,
     ChatModelAgentContext,
@@ -42,15 +31,13 @@ from suture.kernel.middleware import (
     ModelContext,
     Outcome,
     StreamableEndpoint,
-    ToolCallMiddleware,
     compile_stack,
     replace,
 )
-from suture.kernel.model_call import default_backoff
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
-from suture.kernel.run import Go, Run, Work, compact_run, fork_run, new_run_id, run_nested
-from suture.kernel.run_state import Out, RunResult, RunState
+from suture.kernel.run import Go, Run, Work, run_nested
+from suture.kernel.run_state import Out, RunResult, RunState, new_run_id
 from suture.kernel.state import (
     Execution,
     Spec,
@@ -76,7 +63,6 @@ __all__ = [
     "ChatModelAgentContext",
     "ChatModelAgentMiddleware",
     "ChatModelAgentState",
-    "Checkpoint",
     "Component",
     "EnhancedInvokableEndpoint",
     "EnhancedStreamableEndpoint",
@@ -95,44 +81,33 @@ __all__ = [
     "ModelWrapper",
     "Out",
     "Outcome",
-    "OutputRule",
-    "Port",
     "RetryContext",
     "RetryDecision",
     "Run",
-    "RunLease",
     "RunResult",
     "RunState",
     "Sink",
     "Spec",
     "Standing",
     "StreamableEndpoint",
-    "ToolCallMiddleware",
     "ToolCallRequest",
     "ToolsConfig",
     "UnregisteredTypeError",
     "Work",
     "advance",
-    "can_lease",
     "closing",
-    "compact_run",
     "compile_rings",
     "compile_stack",
     "current_run",
-    "default_backoff",
     "delete_run_local_value",
     "drive",
-    "find_run",
-    "fork_run",
     "get_run_local_value",
     "interrupt",
     "interrupt_state",
     "make_output_rule",
     "new_run_id",
-    "read_checkpoints",
     "read_input",
     "read_result",
-    "read_run",
     "register_type",
     "replace",
     "run_nested",

@@ -20,22 +20,21 @@ from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.interrupts import InterruptSignal, Waiting
-from suture.kernel.journal import Journal, Signed, encode_records, remember
+from suture.kernel.journal import Journal, Signed, encode_records
 from suture.kernel.lifecycle import (
     Begin,
     address_answers,
     before_agent,
     check_answers,
-    find_run,
     load,
     note_waiting,
-    read_run,
     read_waiting,
 )
 from suture.kernel.loop import LocalPort, Port, Standing, advance
-from suture.kernel.run import Work, new_run_id
-from suture.kernel.run_state import RunState, SafePoint
+from suture.kernel.run import Work
+from suture.kernel.run_state import RunState, SafePoint, new_run_id
 from suture.kernel.state import FRAME, Execution, Frame, Spec
+from suture.kernel.stored import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
@@ -254,7 +253,7 @@ class Place:
         run = Execution(self.spec, RunState(wire=self.spec.wire.name))
         run.checkpoint_id, run.deps = name, self.deps
         await load(run, Begin(resumes=True, joins=True))
-        remember(run, run.journal)
+        run.journal.remember()
         seat = self._seats.get(run.state.run_id)
         if seat is not None and run.state.entered:
             self._seats.move_to_end(run.state.run_id)

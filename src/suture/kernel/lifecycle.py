@@ -13,12 +13,11 @@ from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import Emitter
 from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
-from suture.kernel.journal import Journal, Moved, recall, remember, replay
-from suture.kernel.loop import Standing, as_history, await_hook, cut_short
+from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
-from suture.kernel.run_state import VERSION, RunResult, RunState, Snapshot, copy_state
-from suture.kernel.state import FRAME, Execution, Spec
-from suture.kernel.tool_call import answer_calls, answer_reply
+from suture.kernel.run_state import RunResult, Snapshot, copy_state
+from suture.kernel.state import FRAME, Execution
+from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History
 from suture.repair import Cause, make_options, pair
@@ -189,20 +188,13 @@ async def _restore(run: Execution, start: Begin) -> bool:
             raise ConfigError("a checkpoint_id needs an agent with a checkpoint_store")
         return False
     else:
-        journal = Journal(run, store, name)
-        if run.outer is None and not start.joins:  # a nested run is written by whoever writes the outer one
-            await journal.open()
-            run.opened = journal
-        if not await _read_journal(run, journal):
+        from suture.kernel.stored import open_journal  # noqa: PLC0415 - only who stores runs pays for it
+
+        # A nested run is written by whoever writes the outer one.
+        if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):
             if start.resumes:
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
-            run.journal = journal
             return False
-        journal.take_over(run.history)
-        run.journal = journal
-        if run.state.version != VERSION:
-            journal.note(Moved(VERSION))
-            run.state.version = VERSION
     state = run.state
     run.language = cast("Any", state.language)
     if run.outer is None:
@@ -214,87 +206,6 @@ async def _restore(run: Execution, start: Begin) -> bool:
         run.output_message = run.history[state.output]
     run.usage_before = state.usage
     return True
-
-
-async def _read_journal(run: Execution, journal: Journal) -> bool:
-    """Replay a journal; what this process remembers of it is not read again."""
-    store, name = journal.store, journal.name
-    recent = recall(run, store, name)
-    if recent is not None:
-        tail = await store.load(name, recent.length - 1)
-        if tail and tail[0] == recent.last:
-            run.state, run.history, run.ids = copy_state(recent.state), recent.history, dict(recent.ids)
-            journal.count, journal.last = recent.length + len(tail) - 1, tail[-1]
-            if len(tail) > 1:
-                messages: list[Any] = list(run.history)
-                replay(run, tail[1:], messages, answer_reply)
-                run.history = as_history(run.history, messages)
-            return True
-    stored = await store.load(name, 0)
-    messages: list[Any] = []
-    given = run.state
-    run.state = RunState()
-    replay(run, stored, messages, answer_reply)
-    run.history, journal.count = History(messages), len(stored)
-    if stored:
-        journal.last = stored[-1]
-    else:
-        run.state = given
-    return bool(stored)
-
-
-async def read_run(spec: Spec, name: str) -> Execution | None:
-    """Return a stored run as it stands, without running it; `None` if there is none."""
-    if spec.store is None:
-        raise ConfigError("a stored run is read from a checkpoint_store, and the agent has none")
-    run = Execution(spec, RunState(wire=spec.wire.name))
-    run.checkpoint_id = name
-    return run if await _read_journal(run, Journal(run, spec.store, name)) else None
-
-
-async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
-    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
-    run = await read_run(spec, name)
-    if run is None or spec.store is None or run.state.key == key:
-        return run
-    records, messages, found = await spec.store.load(name, 0), list[Any](), None
-    if any(key.encode() in record for record in records):
-        run.state = RunState()
-        for record in records:
-            replay(run, [record], messages, answer_reply)
-            if run.state.key == key and run.state.outcome:
-                found = copy_state(run.state), History(messages)
-    if found is None:
-        return None
-    run.state, run.history = found
-    return run
-
-
-class Checkpoint(NamedTuple):
-    """A place of a stored run to go back to: what it had said and done when it had so many records."""
-
-    position: int
-    turn: int
-    phase: str
-    outcome: str
-    """How the run had ended there; empty where it goes on."""
-    messages: int
-
-
-async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
-    """Return the places of a stored run, one for each of its records behind which it has its input."""
-    if spec.store is None:
-        raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
-    run = Execution(spec, RunState())
-    run.checkpoint_id = name
-    messages: list[Any] = []
-    places: list[Checkpoint] = []
-    for number, record in enumerate(await spec.store.load(name, 0)):
-        replay(run, [record], messages, answer_reply)
-        state = run.state
-        if state.entered:
-            places.append(Checkpoint(number + 1, state.turn, state.phase, state.outcome, len(messages)))
-    return places
 
 
 async def _resume(run: Execution, start: Begin) -> None:
@@ -529,7 +440,7 @@ async def _store_end(
     if journal is not None:
         run.update(ending=urandom(8).hex())
         await run_to_the_end(journal.flush())
-        remember(run, journal)
+        journal.remember()
 
 
 def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:

@@ -1,6 +1,7 @@
 """What is stored of a run (a new stored fact is a new field here; `journal.py` writes and reads it), and its result."""
 
 from collections.abc import Mapping, Sequence
+from os import urandom
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 import msgspec
@@ -25,6 +26,11 @@ VERSION = 2
 """The version of journals that this release writes."""
 DELETED: Any = object()
 """Stands for a value that a tool call has deleted."""
+
+
+def new_run_id() -> str:
+    """Return an id that no other run has."""
+    return urandom(8).hex()
 
 
 class Kept(NamedTuple):

@@ -52,7 +52,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NAME = r"[a-zA-Z0-9_-]{1,64}"
 _RICH = frozenset((ToolResult, *get_args(Part)))
 _STREAMS = frozenset((AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator))
 _METHODS: dict[str, Kind] = {  # the first one that an object has is taken
@@ -252,7 +252,7 @@ def _make(
 
 def _check_name(name: object) -> None:
     """Refuse a name that some provider would refuse."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         shown = quote(name, 70) if isinstance(name, str) else type(name).__name__
         raise ConfigError(f"a tool cannot be called {shown}; a name has 1 to 64 letters, digits, _ or -")
 
