@@ -17,7 +17,6 @@ from suture.kernel.config import (
     ToolsConfig,
     make_output_rule,
 )
-from suture.kernel.interrupts import Approval, InterruptSignal
 from suture.kernel.lifecycle import NOTHING, Begin, read_input, read_result
 from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import (
@@ -37,7 +36,7 @@ from suture.kernel.middleware import (
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
-from suture.kernel.run_state import Out, RunResult, RunState, new_run_id
+from suture.kernel.run_state import Approval, InterruptSignal, Out, RunResult, RunState, new_run_id
 from suture.kernel.state import (
     Execution,
     Spec,

@@ -12,10 +12,9 @@ from suture.errors import ConfigError, InputError, ResumeError, RunError, Suture
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import Emitter
-from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
-from suture.kernel.run_state import RunResult, Snapshot, copy_state
+from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
 from suture.kernel.state import FRAME, Execution
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value

@@ -23,10 +23,9 @@ from suture.errors import (
     MaxIterationsExceeded,
     OutputError,
 )
-from suture.kernel.interrupts import InterruptSignal
 from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
 from suture.kernel.model_call import Turn, make_model_context
-from suture.kernel.run_state import SafePoint, add_usage
+from suture.kernel.run_state import InterruptSignal, SafePoint, add_usage
 from suture.kernel.state import FRAME, Execution, is_cancelled
 from suture.kernel.tool_call import answer_batch, explain, refuse_calls, run_batch
 from suture.messages import History, ToolInfo

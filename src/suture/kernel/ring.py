@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from suture._aio import closing, settle
 from suture.errors import ConfigError
-from suture.kernel.interrupts import Rejected
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
 from suture.kernel.model_call import AskedModel, make_model_context
 from suture.kernel.requests import (
@@ -31,6 +30,7 @@ from suture.kernel.requests import (
     name_of,
     text_result,
 )
+from suture.kernel.run_state import Rejected
 from suture.kernel.state import FRAME, Frame, current_frame
 from suture.kernel.tool_call import CalledTool, refuse_call, refuse_renamed
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult

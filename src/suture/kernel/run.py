@@ -11,11 +11,10 @@ from suture._aio import run_to_the_end
 from suture.errors import ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
-from suture.kernel.interrupts import InterruptSignal, Waiting
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import Out, RunResult, RunState, SafePoint, new_run_id
+from suture.kernel.run_state import InterruptSignal, Out, RunResult, RunState, SafePoint, Waiting, new_run_id
 from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
 from suture.messages import TokenUsage
 

@@ -13,10 +13,9 @@ from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
 from suture.kernel.emitter import Emitter
-from suture.kernel.interrupts import ask
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo

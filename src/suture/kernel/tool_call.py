@@ -12,9 +12,8 @@ from suture._text import shorten
 from suture.errors import ConfigError
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import ToolSender
-from suture.kernel.interrupts import Approval, InterruptSignal, Rejected, Waiting, ask
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
-from suture.kernel.run_state import take_values
+from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
 from suture.kernel.state import FRAME, Execution, Frame, describe_error, is_cancelled
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text

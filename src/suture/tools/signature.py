@@ -249,10 +249,9 @@ def read_docstring(text: str | None) -> Docstring:
     text = (text or "").strip()
     # The indentation of what follows a first line is not that of the docstring if the first line opens a section.
     lines = inspect.cleandoc(f"\n{text}" if _section(text.partition("\n")[0]) else text).splitlines()
-    ends = (
-        place for place, line in enumerate(lines) if _section(line) or line.startswith(">>>") or re.match(_FIELD, line)
-    )
-    end = next(ends, len(lines))
+    end = 0
+    while end < len(lines) and not (_section(lines[end]) or re.match(f">>>|{_FIELD}", lines[end])):
+        end += 1
     return Docstring("\n".join(lines[:end]).strip(), _parameters(lines[end:]))
 
 
