@@ -36,7 +36,7 @@ from suture.kernel.middleware import (
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
 from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper, compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
-from suture.kernel.run_state import Approval, InterruptSignal, Out, RunResult, RunState, new_run_id
+from suture.kernel.run_state import Approval, InterruptSignal, Out, RunResult, RunState
 from suture.kernel.state import (
     Execution,
     Spec,
@@ -45,6 +45,7 @@ from suture.kernel.state import (
     get_run_local_value,
     interrupt,
     interrupt_state,
+    new_run_id,
     send_event,
     set_run_local_value,
 )

@@ -31,8 +31,8 @@ from suture.kernel.lifecycle import (
 )
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
-from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting, new_run_id
-from suture.kernel.state import FRAME, Execution, Frame, Spec
+from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
+from suture.kernel.state import FRAME, Execution, Frame, Spec, new_run_id
 from suture.kernel.stored import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value

@@ -24,7 +24,7 @@ from suture.kernel.config import Callbacks, Component, FailoverContext, RetryCon
 from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
-from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, name_of, read_reply
+from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
 from suture.kernel.state import FRAME, Execution, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
@@ -33,6 +33,42 @@ _LONGEST_WAIT = 3600.0
 """Who asks to be left alone for longer than this many seconds is not asked again."""
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
+
+
+async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
+    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
+    return await read_reply(model, model.stream(request), request.sink)
+
+
+async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
+    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
+    if not hasattr(stream, "__aiter__"):
+        if hasattr(stream, "close"):
+            stream.close()
+        raise ConfigError(
+            f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead "
+            "of returning it"
+        )
+    message: Any = None
+    is_fresh = sink.__class__ is Collector and not sink.pieces  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess, reportUnknownMemberType] - most are: it need not be told
+    try:
+        if sink is not None and not is_fresh:
+            await sink.open()
+        async for item in stream:
+            if message is not None:
+                raise InputError(  # noqa: TRY301
+                    f"{name_of(model)} gave more behind its message: a stream is deltas, then exactly one message"
+                )
+            if not isinstance(item, Delta):
+                message = item
+            elif sink is not None:
+                await sink.write(item)
+    except BaseException:
+        await close(stream)
+        raise
+    if sink is not None and not is_fresh:
+        await sink.close()
+    return message
 
 
 class AskedModel:

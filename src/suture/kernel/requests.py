@@ -5,8 +5,7 @@ from typing import Any, Generic, Protocol, TypeAlias, cast
 
 import msgspec
 
-from suture._aio import close
-from suture.errors import ConfigError, InputError
+from suture.errors import ConfigError
 from suture.messages import Delta, FrozenMap, M, TextPart, ToolInfo, ToolResult
 
 
@@ -134,42 +133,6 @@ AskModel: TypeAlias = Callable[[ModelRequest[Any]], Awaitable[Any]]
 def name_of(model: object) -> str:
     """Return how a model is called in events: its own `name` or that of its class."""
     return cast("str", getattr(model, "name", "")) or type(model).__name__
-
-
-async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
-    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
-    return await read_reply(model, model.stream(request), request.sink)
-
-
-async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
-    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
-    if not hasattr(stream, "__aiter__"):
-        if hasattr(stream, "close"):
-            stream.close()
-        raise ConfigError(
-            f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead "
-            "of returning it"
-        )
-    message: Any = None
-    is_fresh = sink.__class__ is Collector and not sink.pieces  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess, reportUnknownMemberType] - most are: it need not be told
-    try:
-        if sink is not None and not is_fresh:
-            await sink.open()
-        async for item in stream:
-            if message is not None:
-                raise InputError(  # noqa: TRY301
-                    f"{name_of(model)} gave more behind its message: a stream is deltas, then exactly one message"
-                )
-            if not isinstance(item, Delta):
-                message = item
-            elif sink is not None:
-                await sink.write(item)
-    except BaseException:
-        await close(stream)
-        raise
-    if sink is not None and not is_fresh:
-        await sink.close()
-    return message
 
 
 class Collector(msgspec.Struct, eq=False):

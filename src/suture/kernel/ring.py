@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from suture._aio import closing, settle
 from suture.errors import ConfigError
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
-from suture.kernel.model_call import AskedModel, make_model_context
+from suture.kernel.model_call import AskedModel, ask, make_model_context
 from suture.kernel.requests import (
     AskModel,
     CallTool,
@@ -25,7 +25,6 @@ from suture.kernel.requests import (
     Model,
     ModelRequest,
     ToolCallRequest,
-    ask,
     error_result,
     name_of,
     text_result,

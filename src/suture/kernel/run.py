@@ -14,8 +14,8 @@ from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import InterruptSignal, Out, RunResult, RunState, SafePoint, Waiting, new_run_id
-from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
+from suture.kernel.run_state import InterruptSignal, Out, RunResult, RunState, SafePoint, Waiting
+from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame, new_run_id
 from suture.messages import TokenUsage
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]

@@ -1,7 +1,6 @@
 """What is stored of a run, its result, and what it asks. A new stored fact is a new field; `journal.py` writes it."""
 
 from collections.abc import Mapping, Sequence
-from os import urandom
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 import msgspec
@@ -27,11 +26,6 @@ VERSION = 2
 """The version of journals that this release writes."""
 DELETED: Any = object()
 """Stands for a value that a tool call has deleted."""
-
-
-def new_run_id() -> str:
-    """Return an id that no other run has."""
-    return urandom(8).hex()
 
 
 class Kept(NamedTuple):

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
+from os import urandom
 from typing import Any, NamedTuple, TypeVar, overload
 
 from suture.errors import InputError, NotInRunError
@@ -61,6 +62,11 @@ class Spec(NamedTuple):
     def shown(self, value: Any) -> Any:
         """Return `value` as it may leave the run, in an event or to a store."""
         return value if self.redact is None else self.redact(value)
+
+
+def new_run_id() -> str:
+    """Return an id that no other run has."""
+    return urandom(8).hex()
 
 
 class Execution:

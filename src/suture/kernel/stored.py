@@ -15,8 +15,8 @@ from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError
 from suture.kernel.journal import Changed, Journal, Moved, encode_records, recall, replay, write_whole
 from suture.kernel.loop import as_history
-from suture.kernel.run_state import VERSION, RunState, copy_state, new_run_id
-from suture.kernel.state import Execution, Spec
+from suture.kernel.run_state import VERSION, RunState, copy_state
+from suture.kernel.state import Execution, Spec, new_run_id
 from suture.kernel.tool_call import answer_reply
 from suture.messages import History
 

@@ -20,7 +20,7 @@ from suture.kernel import (
     ModelContext,
     ModelRequest,
 )
-from suture.kernel.requests import ask
+from suture.kernel.model_call import ask
 from suture.messages import History
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
