@@ -99,8 +99,13 @@ class _FittedModel(ModelWrapper[Any]):
 
 def _send(run: Execution, model: Model[Any], request: ModelRequest[Any]) -> AsyncIterator[Any]:
     """Return the stream of a model that is sent what its provider accepts."""
-    messages = request.messages
-    if not (run.wire.native and messages.__class__ is History and messages.log.whole >= messages.length):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    messages: Any = request.messages
+    follower = run.fits.get(id(model)) if messages.__class__ is History else None
+    if follower is not None:
+        is_fit = follower.passes(messages)
+    else:
+        is_fit = run.wire.native and messages.__class__ is History and messages.log.whole >= messages.length
+    if not is_fit:
         messages = _fit(run, model, History.of(messages))
     if messages is not request.messages:
         request = replace(request, messages=messages)
@@ -137,8 +142,6 @@ def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[A
     if native and is_in_order(run.wire, history):  # a model of ours fits what it encodes itself
         return history
     follower = run.fits.get(id(model))
-    if follower is not None and follower.passes(history):
-        return history
     if follower is None:
         profile = "pairing" if native else model.profile
         follower = Follower(wire=model.wire, profile=profile, language=run.language, **run.spec.fit_options)

@@ -174,7 +174,7 @@ class Execution:
         """Return the calls of the last message; it is looked at once."""
         history = self.history
         if history is not self._last[0]:
-            self._last = (history, self.wire.calls(history[-1]) if history.length else ())
+            self._last = (history, self.wire.calls(history.log[history.length - 1]) if history.length else ())
         return self._last[1]
 
     def check_stop(self) -> None:

@@ -224,6 +224,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         """Return what the engines need to know of `message`."""
+        if index is None and message.__class__ is dict and message.get("role") == "tool":  # most often it is this
+            call_id, name, content = message.get("tool_call_id"), message.get("name", ""), message.get("content")
+            if call_id.__class__ is name.__class__ is content.__class__ is str:
+                return View("tool", (), (Result(call_id, name, content),))
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message stands among messages of another type")
@@ -447,7 +451,7 @@ def _are_new(calls: list[Any], demands: Demands) -> bool:
 
 def _read_call(call: Any, index: int | None, path: str) -> Call:
     """Return one call of `tool_calls`."""
-    function = call.get("function") if call.__class__ is dict else None
+    function: Any = call.get("function") if call.__class__ is dict else None
     if function.__class__ is dict and index is None and call.get("type") == "function":
         made = Call(call.get("id"), function.get("name"), function.get("arguments"))
         if made.id.__class__ is made.name.__class__ is made.arguments.__class__ is str:
