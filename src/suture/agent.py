@@ -12,35 +12,15 @@ import msgspec
 
 from suture._aio import run_blocking
 from suture.errors import ConfigError
-from suture.kernel import (
-    NOTHING,
-    AgentMiddleware,
-    Begin,
-    Budget,
-    Callbacks,
-    ChatModelAgentMiddleware,
-    Execution,
-    Go,
-    Model,
-    ModelFailoverConfig,
-    ModelRetryConfig,
-    Out,
-    Run,
-    RunResult,
-    RunState,
-    Spec,
-    Standing,
-    ToolsConfig,
-    Work,
-    advance,
-    compile_rings,
-    compile_stack,
-    drive,
-    make_output_rule,
-    new_run_id,
-    read_input,
-    run_nested,
-)
+from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
+from suture.kernel.lifecycle import NOTHING, Begin, read_input
+from suture.kernel.loop import Standing, advance, drive
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack
+from suture.kernel.requests import Model
+from suture.kernel.ring import compile_rings
+from suture.kernel.run import Go, Run, Work, run_nested
+from suture.kernel.run_state import Out, RunResult
+from suture.kernel.state import Execution, Spec
 from suture.language import resolve_language
 from suture.messages import ToolInfo
 from suture.models import get_model
@@ -425,18 +405,14 @@ class ChatModelAgent(Generic[Out]):
         spec = self.spec
         if "callbacks" in options:
             spec = spec._replace(callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
-        language = resolve_language(options.get("language") or self.language)
-        state = RunState(
-            run_id=new_run_id(),
-            agent=spec.name,
-            wire=spec.wire.name,
-            language=language,
+        run = Execution.new(
+            spec,
+            resolve_language(options.get("language") or self.language),
             streaming=options.get("streaming", True),
             session=dict(options.get("session") or {}),
             key=options.get("key", ""),
         )
-        run = Execution(spec, state)
-        run.language, run.deps = language, options.get("deps")
+        run.deps = options.get("deps")
         run.options, run.tool_options = options.get("options") or {}, options.get("tool_options") or {}
         run.after_tool_calls = options.get("after_tool_calls")
         run.checkpoint_id = options.get("checkpoint_id")

@@ -6,7 +6,9 @@ from typing import Any, Generic, Literal
 
 from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
-from suture.kernel import NOTHING, Out, Outcome, Run, RunResult, read_result
+from suture.kernel import Outcome, Run, RunResult
+from suture.kernel.lifecycle import NOTHING, read_result
+from suture.kernel.run_state import Out
 from suture.kernel.stored import RunLease, can_lease, find_run, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "left"]

@@ -32,7 +32,7 @@ from suture.kernel.lifecycle import (
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
 from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
-from suture.kernel.state import FRAME, Execution, Frame, Spec, new_run_id
+from suture.kernel.state import FRAME, Execution, Frame, Spec
 from suture.kernel.stored import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
@@ -195,16 +195,8 @@ class Place:
         if known is not None:
             return known.state.run_id
         language = resolve_language(fields.pop("language", None))
-        state = RunState(
-            run_id=new_run_id(),
-            agent=self.spec.name,
-            wire=self.spec.wire.name,
-            language=language,
-            driver=driver,
-            **fields,
-        )
-        run = Execution(self.spec, state)
-        run.language, run.checkpoint_id = language, name
+        run = Execution.new(self.spec, language, driver=driver, **fields)
+        run.checkpoint_id = name
         try:
             await load(run, Begin(messages))
             for kept in ("live", "answers"):
@@ -213,7 +205,7 @@ class Place:
         finally:
             if run.opened is not None:
                 await run_to_the_end(run.opened.close())
-        return state.run_id
+        return run.state.run_id
 
     async def write_answers(self, name: str, answer: Any, given: Mapping[str, Any]) -> int:
         """Keep answers in the store; return the number that a step finds them under.

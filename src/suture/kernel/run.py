@@ -14,8 +14,8 @@ from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import InterruptSignal, Out, RunResult, RunState, SafePoint, Waiting
-from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame, new_run_id
+from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting
+from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
 from suture.messages import TokenUsage
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
@@ -310,20 +310,12 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     count = frame.count(spec.name)
     which = f"{spec.name}.{count}" if count else spec.name  # a wrapper may call its tool twice
     spec = spec._replace(redact=spec.redact or outer.spec.redact)
-    state = RunState(
-        run_id=new_run_id(),
-        agent=spec.name,
-        wire=spec.wire.name,
-        language=outer.language,
-        streaming=outer.state.streaming,
-    )
-    inner = Execution(spec, state, outer=outer)
+    inner = Execution.new(spec, outer.language, outer=outer, streaming=outer.state.streaming)
     inner.address, inner.path = f"{outer.address}/{frame.place}/{which}", (*outer.path, spec.name)
-    inner.language = outer.language
     inner.stop_at, inner.inner_stop_at = set(outer.inner_stop_at), set(outer.inner_stop_at)
     inner.deps, inner.tool_options = outer.deps, outer.tool_options
     if forwards_events and outer.emitter is not None:
-        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, state.run_id)
+        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, inner.state.run_id)
     start = Begin(messages, answers=outer.state.answers, nested=True)
     if outer.journal is not None:
         inner.spec = spec._replace(store=outer.journal.store)

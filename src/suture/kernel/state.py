@@ -132,6 +132,14 @@ class Execution:
         self.snapshots: dict[str, Snapshot] = {}
         """Runs inside this one that were interrupted, without a store."""
 
+    @classmethod
+    def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
+        """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
+        state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
+        run = cls(spec, state, outer=outer)
+        run.language = language
+        return run
+
     @property
     def root(self) -> "Execution":
         """The outermost run, whose session is everybody's."""

@@ -10,18 +10,19 @@ from suture.kernel import (
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
-    EnhancedInvokableEndpoint,
-    EnhancedStreamableEndpoint,
-    EventSenderModelWrapper,
-    EventSenderToolWrapper,
-    InvokableEndpoint,
     ModelContext,
     Sink,
-    StreamableEndpoint,
     ToolCallRequest,
     closing,
     current_run,
 )
+from suture.kernel.middleware import (
+    EnhancedInvokableEndpoint,
+    EnhancedStreamableEndpoint,
+    InvokableEndpoint,
+    StreamableEndpoint,
+)
+from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper
 from suture.middleware.patch_tool_calls import PatchToolCalls
 
 if TYPE_CHECKING:
