@@ -16,6 +16,7 @@ from msgspec.structs import asdict, astuple
 from suture._text import shorten
 from suture.errors import ConfigError, InputError, SutureError
 from suture.messages import ToolArgument, check_plain
+from suture.tools.execution import ToolArgumentsError
 from suture.tools.signature import Parameter, Signature
 
 Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
@@ -33,24 +34,6 @@ _JSON_NAMES: dict[type, str] = {
     float: "number",
     NoneType: "null",
 }
-
-
-class ToolArgumentsError(SutureError, ValueError):
-    """The arguments that a model wrote for a tool do not fit; the function was not called.
-
-    The text is for the model: it names every problem that was found, so that one more try can solve them all.
-
-    >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
-    ('arguments.limit: expected int, got str', 'arguments.query: missing')
-    """
-
-    def __init__(self, *problems: str) -> None:
-        self.problems = problems
-        self.reason = "; ".join(problems)
-        super().__init__(*problems)
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class Reader(NamedTuple):

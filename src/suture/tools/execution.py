@@ -6,17 +6,19 @@ from contextlib import AsyncExitStack
 from functools import partial
 from operator import is_
 from types import CoroutineType
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from suture._aio import Worker, closing, run_in_thread, settle
 from suture._text import replace_surrogates
-from suture.errors import NotInRunError
+from suture.errors import NotInRunError, SutureError
 from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools.context import RunContext
-from suture.tools.signature import NOTHING, Hidden, Signature
+
+if TYPE_CHECKING:
+    from suture.tools.signature import Hidden, Signature
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
@@ -30,6 +32,24 @@ Bind: TypeAlias = Callable[[Any, dict[str, Any]], Call]
 
 _PARTS: tuple[type, ...] = get_args(Part)
 _END = object()
+
+
+class ToolArgumentsError(SutureError, ValueError):
+    """The arguments that a model wrote for a tool do not fit; the function was not called.
+
+    The text is for the model: it names every problem that was found, so that one more try can solve them all.
+
+    >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
+    ('arguments.limit: expected int, got str', 'arguments.query: missing')
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        self.reason = "; ".join(problems)
+        super().__init__(*problems)
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
@@ -106,7 +126,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
 
 
 def bind_function(
-    function: Callable[..., Any], signature: Signature, read: Callable[[str], dict[str, Any]], tool: str
+    function: Callable[..., Any], signature: "Signature", read: Callable[[str], dict[str, Any]], tool: str
 ) -> Bind:
     """Make what binds arguments, contexts and options to a function.
 
@@ -131,10 +151,10 @@ def bind_function(
     return bind
 
 
-def _fill(hidden: Hidden, context: RunContext[Any] | None, tool: str) -> Any:
+def _fill(hidden: "Hidden", context: RunContext[Any] | None, tool: str) -> Any:
     if context is not None:
         return context if hidden.kind is RunContext else ToolContext(context.tool, context.call_id)
-    if hidden.default is not NOTHING:
+    if hidden.default is not inspect.Parameter.empty:
         return hidden.default
     raise NotInRunError(
         f"tool {tool!r} needs a {hidden.kind.__name__} as {hidden.name!r}; "
