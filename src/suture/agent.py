@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 
@@ -11,48 +12,25 @@ import msgspec
 
 from suture._aio import run_blocking
 from suture.errors import ConfigError
-from suture.kernel import (
-    NOTHING,
-    AgentMiddleware,
-    Begin,
-    Budget,
-    Callbacks,
-    ChatModelAgentMiddleware,
-    Checkpoint,
-    Execution,
-    Go,
-    Model,
-    ModelFailoverConfig,
-    ModelRetryConfig,
-    Out,
-    Run,
-    RunResult,
-    RunState,
-    Spec,
-    Standing,
-    ToolsConfig,
-    Work,
-    advance,
-    compact_run,
-    compile_rings,
-    compile_stack,
-    drive,
-    fork_run,
-    make_output_rule,
-    new_run_id,
-    read_checkpoints,
-    read_input,
-    run_nested,
-)
+from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
+from suture.kernel.lifecycle import NOTHING, Begin, read_input
+from suture.kernel.loop import Standing, advance, drive
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack
+from suture.kernel.requests import Model
+from suture.kernel.ring import compile_rings
+from suture.kernel.run import Go, Run, Work, run_nested
+from suture.kernel.run_state import Out, RunResult
+from suture.kernel.state import Execution, Spec
 from suture.language import resolve_language
 from suture.messages import ToolInfo
 from suture.models import get_model
 from suture.profiles import get_profile
-from suture.sessions import Session
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
 if TYPE_CHECKING:
+    from suture.kernel.stored import Checkpoint
+    from suture.sessions import Session
     from suture.stores import Store
 
 __all__ = ["ChatModelAgent"]
@@ -73,19 +51,13 @@ _KINDS: dict[str, Any] = {
 }
 
 
-class RunOptions(TypedDict, total=False):
-    """What `run`, `stream` and `run_sync` take beside the input."""
+class ResumeOptions(TypedDict, total=False):
+    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
 
-    history: Sequence[Any]
-    """Messages that went before; broken or not."""
     deps: Any
     """What tools and hooks find as `RunContext.deps`."""
-    checkpoint_id: str | None
-    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
     session: Mapping[str, Any] | None
     """Values shared by this run and the agents inside it."""
-    streaming: bool
-    """Whether pieces of messages and results are sent as events."""
     options: Mapping[str, Any] | None
     """Passed on to the model."""
     tool_options: Mapping[str, Any] | None
@@ -94,21 +66,21 @@ class RunOptions(TypedDict, total=False):
     """Called with the state after each turn's calls; may return a changed one."""
     callbacks: Callbacks | Sequence[Callbacks]
     """More callbacks, for this run."""
+
+
+class RunOptions(ResumeOptions, total=False):
+    """What `run`, `stream` and `run_sync` take beside the input."""
+
+    history: Sequence[Any]
+    """Messages that went before; broken or not."""
+    checkpoint_id: str | None
+    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
+    streaming: bool
+    """Whether pieces of messages and results are sent as events."""
     key: str
     """What this input is known by: a session does not run the same one twice."""
     language: str | None
     """Of the texts that Suture writes, for this run."""
-
-
-class ResumeOptions(TypedDict, total=False):
-    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
-
-    deps: Any
-    session: Mapping[str, Any] | None
-    options: Mapping[str, Any] | None
-    tool_options: Mapping[str, Any] | None
-    after_tool_calls: Callable[[Any], Any] | None
-    callbacks: Callbacks | Sequence[Callbacks]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -171,21 +143,36 @@ class ChatModelAgent(Generic[Out]):
     callbacks: Callbacks | Sequence[Callbacks] | None = None
     redact: Callable[[Any], Any] | None = None
     language: str | None = None
-    _parts: "_Parts" = field(init=False)
+    _bare_spec: Spec = field(init=False)
 
     def __post_init__(self) -> None:
         model: Model[Any] = get_model(self.model) if isinstance(self.model, str) else self.model
         object.__setattr__(self, "model", model)
         _check_settings(self)
-        object.__setattr__(self, "_parts", _Parts(_make_spec(self, model)))
+        object.__setattr__(self, "_bare_spec", _make_spec(self, model))
 
     def __repr__(self) -> str:
         return f"<ChatModelAgent {self.name!r}>"
 
-    @property
+    @cached_property
     def spec(self) -> Spec:
-        """The agent as the kernel takes it: for sessions, recovery and engines outside."""
-        return self._parts.ready(self)
+        """The agent as the kernel takes it, with the default repair: an import does not pay for that."""
+        listed: Sequence[Any] = self.middlewares
+        spec, own = self._bare_spec, next((item for item in listed if hasattr(item, "fit_options")), None)
+        if own is not None:
+            spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
+        elif self.repair:
+            from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
+
+            patch, stack = PatchToolCalls(), spec.stack
+            hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
+            older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
+            stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
+            spec = spec._replace(stack=stack, fit_options=patch.fit_options)
+        else:
+            spec = spec._replace(repairs=False)
+        own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
+        return spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
 
     async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
@@ -290,12 +277,16 @@ class ChatModelAgent(Generic[Out]):
         >>> agent.session("user-42")
         <Session 'user-42'>
         """
+        from suture.sessions import Session  # noqa: PLC0415 - only who has one pays for it
+
         if self.checkpoint_store is None:
             raise ConfigError("a session needs an agent with a checkpoint_store")
         return Session(self, session_id, busy)
 
-    async def checkpoints(self, run: str, /) -> list[Checkpoint]:
+    async def checkpoints(self, run: str, /) -> "list[Checkpoint]":
         """Return the places of a stored run that `fork` can go back to, in order."""
+        from suture.kernel.stored import read_checkpoints  # noqa: PLC0415 - only who stores runs pays for it
+
         return await read_checkpoints(self.spec, run)
 
     async def fork(self, run: str, position: int, new_run: str, /) -> None:
@@ -314,6 +305,8 @@ class ChatModelAgent(Generic[Out]):
         >>> asyncio.run(go_back())
         'two'
         """
+        from suture.kernel.stored import fork_run  # noqa: PLC0415 - only who stores runs pays for it
+
         await fork_run(self.spec, run, position, new_run)
 
     async def compact(self, run: str, /) -> None:
@@ -321,6 +314,8 @@ class ChatModelAgent(Generic[Out]):
 
         Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
         """
+        from suture.kernel.stored import compact_run  # noqa: PLC0415 - only who stores runs pays for it
+
         await compact_run(self.spec, run)
 
     def as_tool(
@@ -346,7 +341,7 @@ class ChatModelAgent(Generic[Out]):
             raise ConfigError(f"agent {self.name!r} needs a description to be a tool: other models choose by it")
 
         async def call(arguments: str, **_: Any) -> str:
-            spec = self._parts.ready(self)
+            spec = self.spec
             text = arguments if input_schema is not None else _read_request(arguments)
             output = await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events)
             return output if isinstance(output, str) else msgspec.json.encode(output).decode()
@@ -365,7 +360,7 @@ class ChatModelAgent(Generic[Out]):
           tool call:  event sender > callbacks > tool
           tools:      none
         """
-        spec = self._parts.ready(self)
+        spec = self.spec
         stack, own = spec.stack, type(spec.model).__name__
         policies = [word for word, on in (("failover", spec.failover), ("retry", spec.retry)) if on is not None]
         turn = [
@@ -407,21 +402,17 @@ class ChatModelAgent(Generic[Out]):
             raise ConfigError("history= goes with an input; a run that is resumed has its own")
         if options or answers:
             _check_options(options, answers)
-        spec = self._parts.ready(self)
+        spec = self.spec
         if "callbacks" in options:
             spec = spec._replace(callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
-        language = resolve_language(options.get("language") or self.language)
-        state = RunState(
-            run_id=new_run_id(),
-            agent=spec.name,
-            wire=spec.wire.name,
-            language=language,
+        run = Execution.new(
+            spec,
+            resolve_language(options.get("language") or self.language),
             streaming=options.get("streaming", True),
             session=dict(options.get("session") or {}),
             key=options.get("key", ""),
         )
-        run = Execution(spec, state)
-        run.language, run.deps = language, options.get("deps")
+        run.deps = options.get("deps")
         run.options, run.tool_options = options.get("options") or {}, options.get("tool_options") or {}
         run.after_tool_calls = options.get("after_tool_calls")
         run.checkpoint_id = options.get("checkpoint_id")
@@ -440,36 +431,6 @@ class ChatModelAgent(Generic[Out]):
         else:
             start = start._replace(snapshot=resumed.snapshot)
         return Work(run, start, go)
-
-
-class _Parts:
-    """What an agent is compiled to. The default repair is added on first use: an import does not pay for it."""
-
-    __slots__ = ("_ready", "spec")
-
-    def __init__(self, spec: Spec) -> None:
-        self.spec, self._ready = spec, cast("Spec | None", None)
-
-    def ready(self, agent: ChatModelAgent[Any]) -> Spec:
-        """Return the agent as the kernel takes it."""
-        if self._ready is None:
-            listed: Sequence[Any] = agent.middlewares
-            spec, own = self.spec, next((item for item in listed if hasattr(item, "fit_options")), None)
-            if own is not None:
-                spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
-            elif agent.repair:
-                from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
-
-                patch, stack = PatchToolCalls(), spec.stack
-                hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
-                older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
-                stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
-                spec = spec._replace(stack=stack, fit_options=patch.fit_options)
-            else:
-                spec = spec._replace(repairs=False)
-            own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
-            self._ready = spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
-        return self._ready
 
 
 def _shorten(*refused: Any) -> Any:

@@ -71,14 +71,21 @@ __all__ = [
 
 
 class SutureError(Exception):
-    """The root of all of Suture's own exceptions.
-
-    >>> issubclass(InputError, SutureError)
-    True
-    """
+    """The root of all of Suture's own exceptions."""
 
     result: Any = None
     """The result of the run that this error ended: a `RunResult`."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_again, (type(self), self.args, self.__dict__)
+
+
+def _make_again(kind: type[SutureError], args: tuple[Any, ...], facts: dict[str, Any]) -> SutureError:
+    """Make an error as it was before it was pickled, whatever it is made of."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class InputError(SutureError, ValueError):
@@ -123,11 +130,7 @@ class AmbiguousWireError(InputError):
 
 
 class SchemaVersionError(InputError):
-    """Stored messages carry a schema version that this release cannot read.
-
-    >>> issubclass(SchemaVersionError, InputError)
-    True
-    """
+    """Stored messages carry a schema version that this release cannot read."""
 
 
 class ConfigError(SutureError, ValueError):
@@ -153,11 +156,7 @@ class HistoryError(SutureError):
 
 
 class NotInRunError(SutureError, RuntimeError):
-    """A function that belongs into a run (in a hook, a wrapper or a tool) was called outside of one.
-
-    >>> issubclass(NotInRunError, SutureError)
-    True
-    """
+    """A function that belongs into a run (in a hook, a wrapper or a tool) was called outside of one."""
 
 
 class OffloadError(SutureError):
@@ -172,9 +171,6 @@ class OffloadError(SutureError):
         named = ", ".join(f"{name[:64]} ({call_id[:64]})" for name, call_id in self.calls)
         super().__init__(f"the output of {named} was not saved: {reason}")
 
-    def __reduce__(self) -> tuple[type["OffloadError"], tuple[Any, str]]:
-        return OffloadError, (self.calls, self.reason)
-
     def joined(self, other: "OffloadError") -> "OffloadError":
         """Return one error for the calls of both; the first cause is told.
 
@@ -187,35 +183,19 @@ class OffloadError(SutureError):
 
 
 class ResumeError(SutureError, ValueError):
-    """A checkpoint cannot be resumed like this: it is unknown, has ended, or waits for something else.
-
-    >>> issubclass(ResumeError, SutureError)
-    True
-    """
+    """A checkpoint cannot be resumed like this: it is unknown, has ended, or waits for something else."""
 
 
 class RunError(SutureError):
-    """A run could not go on.
-
-    >>> issubclass(MaxIterationsExceeded, RunError)
-    True
-    """
+    """A run could not go on."""
 
 
 class MaxIterationsExceeded(RunError):
-    """A run took as many model turns as it may take, and the last one still asked for tools.
-
-    >>> issubclass(MaxIterationsExceeded, RunError)
-    True
-    """
+    """A run took as many model turns as it may take, and the last one still asked for tools."""
 
 
 class BudgetExceeded(RunError):
-    """A run used up its tokens, its cost or its tool calls.
-
-    >>> issubclass(BudgetExceeded, RunError)
-    True
-    """
+    """A run used up its tokens, its cost or its tool calls."""
 
 
 class RetryExhausted(RunError):
@@ -255,9 +235,6 @@ class RunBusyError(RunError):
             f"({seconds:g} s after it dies)"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RunBusyError, (self.run, self.holder, self.seconds)
-
 
 class ComponentCancelledError(RunError):
     """A model or a hook cancelled its own work, though nobody cancelled the run.
@@ -270,11 +247,7 @@ class ComponentCancelledError(RunError):
 
 
 class OutputError(RunError):
-    """The final answer is not of the type that was asked for.
-
-    >>> issubclass(OutputError, RunError)
-    True
-    """
+    """The final answer is not of the type that was asked for."""
 
 
 class ContextOverflowError(RunError):
@@ -295,13 +268,6 @@ class ContextOverflowError(RunError):
         super().__init__(
             f"{named} {verb} up {tokens} tokens and cannot be cut; the limit for all that is sent is {limit}"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _overflow_error, (self.what, self.tokens, self.limit, self.index)
-
-
-def _overflow_error(what: str, tokens: int, limit: int, index: int | None) -> ContextOverflowError:
-    return ContextOverflowError(what, tokens, limit, index=index)
 
 
 class ModelError(RunError):
@@ -342,17 +308,6 @@ class ModelError(RunError):
         whole = f"{reason} ({told})" if told else reason
         super().__init__(f"{provider}: {whole}" if provider else whole)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _model_error, (type(self), self.reason, self.__dict__)
-
-
-def _model_error(kind: type[ModelError], reason: str, facts: dict[str, Any]) -> ModelError:
-    """Make a model error again, as it was before it was pickled."""
-    names = ("provider", "status", "code", "request_id", "retryable", "retry_after")
-    error = kind(reason, **{name: facts[name] for name in names if name in facts})
-    error.__dict__.update(facts)
-    return error
-
 
 class ModelRequestError(ModelError):
     """The provider refuses this request, and would refuse it again.
@@ -374,7 +329,15 @@ class ContextLengthError(ModelRequestError):
 
     def __init__(self, reason: str, **facts: Any) -> None:
         super().__init__(reason, **facts)
-        self.limit, self.tokens = _read_limit(reason)
+        self.limit: int | None = None
+        self.tokens: int | None = None
+        for pattern in _LIMITS:
+            found = re.search(pattern, reason, re.IGNORECASE | re.DOTALL)
+            if found is not None:
+                said = {name: int(number) for name, number in found.groupdict().items()}
+                limit = said["limit"] - said.get("reply", 0)
+                self.limit, self.tokens = (limit if limit > 0 else said["limit"]), said.get("tokens")
+                break
 
 
 _LIMITS = (
@@ -404,17 +367,6 @@ _LIMITS = (
     r"too large for model.*Limit (?P<limit>\d+), Requested (?P<tokens>\d+)",
 )
 """How providers say how many tokens they take, each with where it was seen."""
-
-
-def _read_limit(reason: str) -> tuple[int | None, int | None]:
-    """Return how many tokens of input a provider takes, and how many it got, as far as it says so."""
-    for pattern in _LIMITS:
-        found = re.search(pattern, reason, re.IGNORECASE | re.DOTALL)
-        if found is not None:
-            said = {name: int(number) for name, number in found.groupdict().items()}
-            limit = said["limit"] - said.get("reply", 0)
-            return (limit if limit > 0 else said["limit"]), said.get("tokens")
-    return None, None
 
 
 class ModelAuthError(ModelError):
@@ -456,8 +408,4 @@ class ModelConnectionError(ModelError):
 
 
 class ModelTimeoutError(ModelConnectionError):
-    """The provider did not answer, or did not finish, in time.
-
-    >>> issubclass(ModelTimeoutError, ModelConnectionError)
-    True
-    """
+    """The provider did not answer, or did not finish, in time."""

@@ -107,72 +107,58 @@ class MessageFinished(Event, frozen=True, kw_only=True, tag="message_finished"):
     usage: TokenUsage | None = None
 
 
-class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
+class _ToolEvent(Event, frozen=True, kw_only=True):
+    turn: int
+    index: int
+    call_id: str
+    name: str
+
+
+class ToolStarted(_ToolEvent, frozen=True, kw_only=True, tag="tool_started"):
     """A tool call begins; `arguments` is the JSON text that the model wrote.
 
     >>> ToolStarted(turn=1, index=0, call_id="call_1", name="search", arguments="{}").name
     'search'
     """
 
-    turn: int
-    index: int
-    call_id: str
-    name: str
     arguments: str = ""
 
 
-class ToolWaiting(Event, frozen=True, kw_only=True, tag="tool_waiting"):
+class ToolWaiting(_ToolEvent, frozen=True, kw_only=True, tag="tool_waiting"):
     """A tool call waits for an answer: it asks for approval, or was interrupted. It has not begun, and will begin anew.
 
     >>> ToolWaiting(turn=1, index=0, call_id="call_1", name="pay", arguments="{}").name
     'pay'
     """
 
-    turn: int
-    index: int
-    call_id: str
-    name: str
     arguments: str = ""
 
 
-class ToolRetried(Event, frozen=True, kw_only=True, tag="tool_retried"):
+class ToolRetried(_ToolEvent, frozen=True, kw_only=True, tag="tool_retried"):
     """A wrapper runs a streaming tool again: discard the pieces of this call so far.
 
     >>> ToolRetried(turn=1, index=0, call_id="call_1", name="tail").call_id
     'call_1'
     """
 
-    turn: int
-    index: int
-    call_id: str
-    name: str
 
-
-class ToolDelta(Event, frozen=True, kw_only=True, tag="tool_delta"):
+class ToolDelta(_ToolEvent, frozen=True, kw_only=True, tag="tool_delta"):
     """A piece of the result of a streaming tool.
 
     >>> ToolDelta(turn=1, index=0, call_id="call_1", name="tail", result=ToolResult()).call_id
     'call_1'
     """
 
-    turn: int
-    index: int
-    call_id: str
-    name: str
     result: ToolResult
 
 
-class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
+class ToolFinished(_ToolEvent, frozen=True, kw_only=True, tag="tool_finished"):
     """A tool call has its result; the message that carries it into the history will have this `message_id`.
 
     >>> ToolFinished(turn=1, index=0, call_id="call_1", name="search", result=ToolResult()).return_directly
     False
     """
 
-    turn: int
-    index: int
-    call_id: str
-    name: str
     result: ToolResult
     text: str = ""
     message_id: str = ""

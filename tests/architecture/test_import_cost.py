@@ -76,7 +76,7 @@ def test_the_agent_loads_few_modules_beside_asyncio_and_msgspec():
     modules = json.loads(run(OF_THE_AGENT))
     ours = [name for name in modules if name.startswith("suture")]
     assert set(modules) - set(ours) <= {"_bisect", "_queue", "bisect", "copy", "dataclasses", "queue"}
-    assert len(ours) <= 61
+    assert len(ours) <= 55
 
 
 def test_importing_suture_takes_less_than_60_ms_of_cpu_time(tmp_path: Path):

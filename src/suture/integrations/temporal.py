@@ -29,8 +29,11 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
-from suture.kernel import NOTHING, RunResult, Standing, drive, read_input, read_result, read_run
+from suture.kernel import RunResult
 from suture.kernel.engine import CallEnd, Place, Step
+from suture.kernel.lifecycle import NOTHING, read_input, read_result
+from suture.kernel.loop import Standing, drive
+from suture.kernel.stored import read_run
 
 __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 

@@ -17,26 +17,24 @@ import msgspec
 
 from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunError
-from suture.events import AnyEvent, Event, MessageFinished
+from suture.events import AnyEvent, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
-from suture.kernel.interrupts import InterruptSignal, Waiting
-from suture.kernel.journal import Journal, Signed, encode_records, remember
+from suture.kernel.journal import Journal, Signed, encode_records
 from suture.kernel.lifecycle import (
     Begin,
     address_answers,
     before_agent,
     check_answers,
-    find_run,
     load,
     note_waiting,
-    read_run,
     read_waiting,
 )
 from suture.kernel.loop import LocalPort, Port, Standing, advance
-from suture.kernel.run import Work, new_run_id
-from suture.kernel.run_state import RunState, SafePoint
+from suture.kernel.run import Work
+from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
 from suture.kernel.state import FRAME, Execution, Frame, Spec
-from suture.kernel.tool_call import begin_calls, beginning, ends_run, give_up, is_over, refuse_calls, run_call
+from suture.kernel.stored import find_run, read_run
+from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.repair import Cause
@@ -122,8 +120,12 @@ class Place:
             return self._step(run)
         calls = run.last_calls() if run.state.phase in ("after", "tools") else ()
         for index in range(len(calls)):
-            if not is_over(run, index):
-                await self._close_call(run, index)
+            if not is_over(run, index):  # its keys are taken, so that nobody starts or ends it any more
+                key, mark = _call_key(run, index), encode_records([Signed(urandom(6).hex())])
+                first = await self.store.claim(run.checkpoint_id or "", f"{key}/start", mark)
+                run.journal = CallJournal(run, self.store, key, again=True)
+                run.put("causes", {index: Cause.STOPPED if first.record == mark else Cause.UNKNOWN})
+                await run.journal.flush("end")
         if calls:
             run = await self._load(name)
         return await self._work(Work(run, Begin(resumes=True, joins=True), _halt))
@@ -160,7 +162,7 @@ class Place:
                 raise CallTaken  # noqa: TRY301 - as if the store had said so just now
             ending = failure
             if failure is None:
-                await begin_calls(run, beginning(run, calls, [index]))
+                await write_beginning(run, begin_calls(run, calls, [index]))
                 ending = await run_call(run, calls[index], index)
             if isinstance(ending, tuple):
                 note_waiting(run, ending)
@@ -193,16 +195,8 @@ class Place:
         if known is not None:
             return known.state.run_id
         language = resolve_language(fields.pop("language", None))
-        state = RunState(
-            run_id=new_run_id(),
-            agent=self.spec.name,
-            wire=self.spec.wire.name,
-            language=language,
-            driver=driver,
-            **fields,
-        )
-        run = Execution(self.spec, state)
-        run.language, run.checkpoint_id = language, name
+        run = Execution.new(self.spec, language, driver=driver, **fields)
+        run.checkpoint_id = name
         try:
             await load(run, Begin(messages))
             for kept in ("live", "answers"):
@@ -211,7 +205,7 @@ class Place:
         finally:
             if run.opened is not None:
                 await run_to_the_end(run.opened.close())
-        return state.run_id
+        return run.state.run_id
 
     async def write_answers(self, name: str, answer: Any, given: Mapping[str, Any]) -> int:
         """Keep answers in the store; return the number that a step finds them under.
@@ -233,8 +227,15 @@ class Place:
 
     async def read_events(self, name: str, first: int = 0) -> tuple[list[AnyEvent], int]:
         """Return the events that were written since record `first`, and the number of the next record."""
-        records = await self.store.load(f"{name}/live", first)
-        return [event for record in records for event in self._decode_events(record)], first + len(records)
+        records, wire = await self.store.load(f"{name}/live", first), self.spec.wire
+        events = [
+            msgspec.structs.replace(each, message=wire.load(each.message))
+            if isinstance(each, MessageFinished)
+            else each
+            for record in records
+            for each in _EVENTS.decode(record)
+        ]
+        return events, first + len(records)
 
     # Inside
 
@@ -243,7 +244,7 @@ class Place:
         run = Execution(self.spec, RunState(wire=self.spec.wire.name))
         run.checkpoint_id, run.deps = name, self.deps
         await load(run, Begin(resumes=True, joins=True))
-        remember(run, run.journal)
+        run.journal.remember()
         seat = self._seats.get(run.state.run_id)
         if seat is not None and run.state.entered:
             self._seats.move_to_end(run.state.run_id)
@@ -296,16 +297,6 @@ class Place:
                     plans.append(Plan(index, seconds))
         return Step(at, tuple(plans), state.outcome, run.spec.sequential)
 
-    async def _close_call(self, run: Execution, index: int) -> None:
-        """Take the keys of a call, so that nobody starts or ends it any more."""
-        key = _call_key(run, index)
-        mark = encode_records([Signed(urandom(6).hex())])
-        first = await self.store.claim(run.checkpoint_id or "", f"{key}/start", mark)
-        journal = CallJournal(run, self.store, key, again=True)
-        run.journal = journal
-        run.put("causes", {index: Cause.STOPPED if first.record == mark else Cause.UNKNOWN})
-        await journal.flush("end")
-
     @asynccontextmanager
     async def _live(self, run: Execution) -> AsyncGenerator[None]:
         """Write the events of a step for whoever reads them elsewhere."""
@@ -325,31 +316,19 @@ class Place:
                 LOG.warning("events of run %r could not be written", run.checkpoint_id, exc_info=pump.exception())
 
     async def _write_events(self, name: str, buffer: Buffer) -> None:
+        wire = self.spec.wire
         while (event := await buffer.next()) is not None:
             if not buffer.closed:
                 await asyncio.sleep(_BATCH)
             events = [event, *buffer.items]
             buffer.items.clear()
-            await self.store.claim(name, urandom(8).hex(), self._encode_events(events))
-
-    def _encode_events(self, events: Sequence[Event]) -> bytes:
-        wire = self.spec.wire
-        plain = [
-            msgspec.structs.replace(each, message=wire.dump(each.message))
-            if isinstance(each, MessageFinished) and wire.claims(each.message) is not False
-            else each
-            for each in events
-        ]
-        return msgspec.msgpack.encode(plain, enc_hook=str)
-
-    def _decode_events(self, record: bytes) -> list[AnyEvent]:
-        wire = self.spec.wire
-        return [
-            msgspec.structs.replace(each, message=wire.load(each.message))
-            if isinstance(each, MessageFinished)
-            else each
-            for each in _EVENTS.decode(record)
-        ]
+            plain = [
+                msgspec.structs.replace(each, message=wire.dump(each.message))
+                if isinstance(each, MessageFinished) and wire.claims(each.message) is not False
+                else each
+                for each in events
+            ]
+            await self.store.claim(name, urandom(8).hex(), msgspec.msgpack.encode(plain, enc_hook=str))
 
 
 async def _halt(*_: object) -> Standing:
@@ -381,17 +360,15 @@ class StepPort(LocalPort):
 
     async def go_on(self, at: Standing, port: Port, /) -> Standing:
         """Put the results of the last turn into the history and take one turn more; stop where calls must be run."""
-        first = at.turn
-        while at.phase != "end" and not (at.phase == "tools" and self._must_run_calls()):
+        first, run = at.turn, self.run
+        while at.phase != "end":
+            goes_on = at.phase != "tools" or run.state.waiting or run.state.error
+            if not goes_on and any(not is_over(run, index) for index in range(len(run.last_calls()))):
+                break  # there are calls to be run
             at = await advance(at, port)
             if at.phase == "model" and at.turn > first:
                 break
         return at
-
-    def _must_run_calls(self) -> bool:
-        state = self.run.state
-        is_open = any(not is_over(self.run, index) for index in range(len(self.run.last_calls())))
-        return is_open and not state.waiting and not state.error
 
 
 async def _note_failure(run: Execution, journal: "CallJournal", index: int, failure: Exception) -> None:

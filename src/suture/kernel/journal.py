@@ -17,7 +17,6 @@ import msgspec
 
 from suture._aio import LOG
 from suture.errors import ResumeError, SchemaVersionError
-from suture.kernel.lease import RunLease, can_lease
 from suture.kernel.run_state import (
     DELETED,
     MAPPINGS,
@@ -266,6 +265,22 @@ def _fields_of(state: RunState) -> dict[str, Any]:
     return {name: getattr(state, name) for name in _SINGLE}
 
 
+class Recent(NamedTuple):
+    """What this process knows of a journal that it has written: only what came later must be read."""
+
+    length: int
+    last: bytes
+    """The last record: whoever finds another in its place reads the whole journal."""
+    state: RunState
+    history: History[Any]
+    ids: dict[int, tuple[Any, str]]
+
+
+_MOST_RECENT = 64
+"""How many runs of a store are remembered."""
+_RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
+
+
 class Journal:
     """Writes one run."""
 
@@ -283,7 +298,8 @@ class Journal:
         self._guard = Lock()
         self._unsure: list[bytes] = []
         """What is being written; after a cancellation, what may or may not have been."""
-        self.lease: RunLease | None = None
+        self.lease: Any = None
+        """The lease that it writes under, where the store knows leases."""
         self.broken: Exception | None = None
         """The error that kept something from being written; nothing more is written then."""
 
@@ -412,14 +428,19 @@ class Journal:
             noted, self._noted = self._noted, []
         return noted
 
-    async def open(self) -> None:
-        """Become the one who writes this journal, where the store knows leases; a session may have one already."""
-        if self.run.lease is not None:
-            self.lease = self.run.lease
-        elif can_lease(self.store):
-            lease = RunLease(self.store, self.name)
-            await lease.take()
-            self.lease = lease
+    def remember(self) -> None:
+        """Keep where the run stands, so that resuming it in this process costs what is new, not the whole journal."""
+        run = self.run
+        if run.spec.redact is not None or self.last is None:
+            return  # what is stored is not what is in memory
+        try:
+            runs = _RECENT.setdefault(self.store, {})
+        except TypeError:  # a store that cannot be referred to weakly
+            return
+        runs.pop(self.name, None)
+        runs[self.name] = Recent(self.count, self.last, copy_state(run.state), run.history, run.ids)
+        if len(runs) > _MOST_RECENT:
+            del runs[next(iter(runs))]
 
     async def close(self) -> None:
         """Let others write."""
@@ -447,41 +468,11 @@ def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, S
     return start, len(old) - end, new[start : len(new) - end]
 
 
-class Recent(NamedTuple):
-    """What this process knows of a journal that it has written: only what came later must be read."""
-
-    length: int
-    last: bytes
-    """The last record: whoever finds another in its place reads the whole journal."""
-    state: RunState
-    history: History[Any]
-    ids: dict[int, tuple[Any, str]]
-
-
-_MOST_RECENT = 64
-"""How many runs of a store are remembered."""
-_RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
-
-
 def write_whole(run: Execution, store: Any) -> bytes:
     """Return one record with all that is stored of a run: replaying it gives the same state and history."""
     journal = Journal(run, store, "")
     journal.note_whole()
     return encode_records(journal.take_noted())
-
-
-def remember(run: Execution, journal: Journal) -> None:
-    """Keep where a run stands, so that resuming it in this process costs what is new, not the whole journal."""
-    if run.spec.redact is not None or journal.last is None:
-        return  # what is stored is not what is in memory
-    try:
-        runs = _RECENT.setdefault(journal.store, {})
-    except TypeError:  # a store that cannot be referred to weakly
-        return
-    runs.pop(journal.name, None)
-    runs[journal.name] = Recent(journal.count, journal.last, copy_state(run.state), run.history, run.ids)
-    if len(runs) > _MOST_RECENT:
-        del runs[next(iter(runs))]
 
 
 def recall(run: Execution, store: Any, name: str) -> Recent | None:

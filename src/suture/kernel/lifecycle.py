@@ -12,13 +12,11 @@ from suture.errors import ConfigError, InputError, ResumeError, RunError, Suture
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import Emitter
-from suture.kernel.interrupts import Approval, InterruptSignal, Waiting, check_answer
-from suture.kernel.journal import Journal, Moved, recall, remember, replay
-from suture.kernel.loop import Standing, as_history, await_hook, cut_short
+from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
-from suture.kernel.run_state import VERSION, RunResult, RunState, Snapshot, copy_state
-from suture.kernel.state import FRAME, Execution, Spec
-from suture.kernel.tool_call import answer_calls, answer_reply
+from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
+from suture.kernel.state import FRAME, Execution
+from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History
 from suture.repair import Cause, make_options, pair
@@ -28,6 +26,8 @@ from suture.wires import ChatWire
 
 NOTHING: Any = object()
 """Stands for an answer that was not given."""
+_UNKNOWN = (None, "")
+"""Stands for the id of a message that events gave none."""
 
 
 class Begin(NamedTuple):
@@ -56,7 +56,7 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     if not isinstance(given, Sequence):
         given = [given]
     items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
-    if items and not any(_is_message(wire, item) for item in items) and all(_is_part(item) for item in items):
+    if items and all(_is_part(item) and not _is_message(wire, item) for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
         if wire.native and isinstance(message, Mapping):
@@ -97,7 +97,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
     if not run.has_joined:
         await before_agent(run, resumed=has_input)
     if has_input:
-        if not start.joins:
+        if not start.joins and state.phase in ("after", "tools"):
             _reopen_calls(run)
     else:
         if run.spec.input_builder is not None:
@@ -112,6 +112,17 @@ async def begin(run: Execution, start: Begin) -> Standing:
         return Standing("gathered", state.turn, ends=True)
     run.state.outcome = ""
     return Standing(state.phase, state.turn, state.is_last, state.ends)
+
+
+def _reopen_calls(run: Execution) -> None:
+    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
+    state = run.state
+    for index, call in enumerate(run.last_calls()):
+        tool = run.tools.get(call.name)
+        if tool is not None and tool.idempotent:
+            state.causes.pop(index, None)
+        elif index in state.started and index not in state.ended:
+            state.causes.setdefault(index, Cause.UNKNOWN)
 
 
 async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> Begin:
@@ -142,10 +153,15 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
 
 def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     """Begin a run: the first of its conversation, or one that goes on with something new."""
-    fresh = run.fresh_state
-    if restored:
-        _close_turn(run)
-        old = run.state
+    fresh, old = run.fresh_state, run.state
+    if restored:  # the open calls of the last run are answered, each by its cause
+        if old.phase in ("after", "tools") and len(run.history) and old.turn:
+            for index in old.started:
+                if index not in old.ended:
+                    old.causes.setdefault(index, Cause.UNKNOWN)
+            run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
+        if old.partial is not None:
+            run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
         run.language = cast("Any", fresh.language)
     run.state = fresh
@@ -171,20 +187,13 @@ async def _restore(run: Execution, start: Begin) -> bool:
             raise ConfigError("a checkpoint_id needs an agent with a checkpoint_store")
         return False
     else:
-        journal = Journal(run, store, name)
-        if run.outer is None and not start.joins:  # a nested run is written by whoever writes the outer one
-            await journal.open()
-            run.opened = journal
-        if not await _read_journal(run, journal):
+        from suture.kernel.stored import open_journal  # noqa: PLC0415 - only who stores runs pays for it
+
+        # A nested run is written by whoever writes the outer one.
+        if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):
             if start.resumes:
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
-            run.journal = journal
             return False
-        journal.take_over(run.history)
-        run.journal = journal
-        if run.state.version != VERSION:
-            journal.note(Moved(VERSION))
-            run.state.version = VERSION
     state = run.state
     run.language = cast("Any", state.language)
     if run.outer is None:
@@ -196,87 +205,6 @@ async def _restore(run: Execution, start: Begin) -> bool:
         run.output_message = run.history[state.output]
     run.usage_before = state.usage
     return True
-
-
-async def _read_journal(run: Execution, journal: Journal) -> bool:
-    """Replay a journal; what this process remembers of it is not read again."""
-    store, name = journal.store, journal.name
-    recent = recall(run, store, name)
-    if recent is not None:
-        tail = await store.load(name, recent.length - 1)
-        if tail and tail[0] == recent.last:
-            run.state, run.history, run.ids = copy_state(recent.state), recent.history, dict(recent.ids)
-            journal.count, journal.last = recent.length + len(tail) - 1, tail[-1]
-            if len(tail) > 1:
-                messages: list[Any] = list(run.history)
-                replay(run, tail[1:], messages, answer_reply)
-                run.history = as_history(run.history, messages)
-            return True
-    stored = await store.load(name, 0)
-    messages: list[Any] = []
-    given = run.state
-    run.state = RunState()
-    replay(run, stored, messages, answer_reply)
-    run.history, journal.count = History(messages), len(stored)
-    if stored:
-        journal.last = stored[-1]
-    else:
-        run.state = given
-    return bool(stored)
-
-
-async def read_run(spec: Spec, name: str) -> Execution | None:
-    """Return a stored run as it stands, without running it; `None` if there is none."""
-    if spec.store is None:
-        raise ConfigError("a stored run is read from a checkpoint_store, and the agent has none")
-    run = Execution(spec, RunState(wire=spec.wire.name))
-    run.checkpoint_id = name
-    return run if await _read_journal(run, Journal(run, spec.store, name)) else None
-
-
-async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
-    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
-    run = await read_run(spec, name)
-    if run is None or spec.store is None or run.state.key == key:
-        return run
-    records, messages, found = await spec.store.load(name, 0), list[Any](), None
-    if any(key.encode() in record for record in records):
-        run.state = RunState()
-        for record in records:
-            replay(run, [record], messages, answer_reply)
-            if run.state.key == key and run.state.outcome:
-                found = copy_state(run.state), History(messages)
-    if found is None:
-        return None
-    run.state, run.history = found
-    return run
-
-
-class Checkpoint(NamedTuple):
-    """A place of a stored run to go back to: what it had said and done when it had so many records."""
-
-    position: int
-    turn: int
-    phase: str
-    outcome: str
-    """How the run had ended there; empty where it goes on."""
-    messages: int
-
-
-async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
-    """Return the places of a stored run, one for each of its records behind which it has its input."""
-    if spec.store is None:
-        raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
-    run = Execution(spec, RunState())
-    run.checkpoint_id = name
-    messages: list[Any] = []
-    places: list[Checkpoint] = []
-    for number, record in enumerate(await spec.store.load(name, 0)):
-        replay(run, [record], messages, answer_reply)
-        state = run.state
-        if state.entered:
-            places.append(Checkpoint(number + 1, state.turn, state.phase, state.outcome, len(messages)))
-    return places
 
 
 async def _resume(run: Execution, start: Begin) -> None:
@@ -338,7 +266,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
 async def before_agent(run: Execution, *, resumed: bool) -> None:
     """Run the hooks that may change instruction and tools; each process that joins a run does."""
     spec, frame = run.spec, FRAME.get()
-    frame.move(0, "before_agent")
+    frame.turn, frame.spot = 0, "before_agent"
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
         instruction=spec.instruction,
         tools=spec.tools,
@@ -365,29 +293,6 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
     run.history = History.of(context.messages)
     if run.state.tool_infos is None:
         run.tool_infos = tuple([tool.info for tool in tools])
-
-
-def _reopen_calls(run: Execution) -> None:
-    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
-    state = run.state
-    for index, call in enumerate(run.last_calls()) if state.phase in ("after", "tools") else ():
-        tool = run.tools.get(call.name)
-        if tool is not None and tool.idempotent:
-            state.causes.pop(index, None)
-        elif index in state.started and index not in state.ended:
-            state.causes.setdefault(index, Cause.UNKNOWN)
-
-
-def _close_turn(run: Execution) -> None:
-    """Answer the open calls of a run that goes on with something new, each by its cause."""
-    state = run.state
-    if state.phase in ("after", "tools") and len(run.history) and state.turn:
-        for index in state.started:
-            if index not in state.ended:
-                state.causes.setdefault(index, Cause.UNKNOWN)
-        run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
-    if state.partial is not None:
-        run.history = run.history.extend(cut_short(run, state.partial, cancelled=state.outcome == "cancelled"))
 
 
 # --- the end --------------------------------------------------------------------------------------
@@ -418,7 +323,11 @@ async def finish(
     faults: tuple[Exception, ...] = ()
     if run.spec.stack.after_agent or run.spec.callbacks:
         faults = await _clean_up(run, messages, outcome, error)
-    known = run.ids
+    known, snapshot = run.ids, None
+    if outcome is not Outcome.FINISHED and run.journal is None and run.state.entered:  # no store knows where it stands
+        snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
+        if run.outer is not None:
+            run.root.snapshots[run.address] = snapshot
     result: RunResult[Any] = RunResult(
         output=run.output if outcome is Outcome.FINISHED else None,
         messages=messages,
@@ -428,14 +337,25 @@ async def finish(
         run_id=run.state.run_id,
         checkpoint_id=run.checkpoint_id,
         session=FrozenMap(run.root.state.session),
-        message_ids=tuple([known[id(message)][1] if id(message) in known else "" for message in messages]),
+        message_ids=tuple([known.get(id(message), _UNKNOWN)[1] for message in messages]),
         error=error,
         cleanup_errors=faults,
-        snapshot=None if outcome is Outcome.FINISHED else _snapshot(run),
+        snapshot=snapshot,
     )
     if run.emitter is not None:
         _send_end(run, run.emitter, result)
     return result
+
+
+def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
+    spec, outcome, text = run.spec, result.outcome, ""
+    if outcome is Outcome.INTERRUPTED:
+        shown = tuple(msgspec.structs.replace(item, info=spec.shown(item.info)) for item in result.interrupts)
+        emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)
+    elif outcome is Outcome.FINISHED:
+        text = run.wire.text(spec.shown(run.output_message))
+    said = run.error_text(result.error)
+    emitter.send(RunFinished, outcome=outcome.value, text=text, error=said, usage=result.usage)
 
 
 def _finish_output(run: Execution) -> None:
@@ -520,17 +440,7 @@ async def _store_end(
     if journal is not None:
         run.update(ending=urandom(8).hex())
         await run_to_the_end(journal.flush())
-        remember(run, journal)
-
-
-def _snapshot(run: Execution) -> Snapshot | None:
-    """Return where a run without a store stands, if it can be resumed."""
-    if run.journal is not None or not run.state.entered:
-        return None
-    snapshot = Snapshot(copy_state(run.state), run.history, dict(run.ids), dict(run.snapshots))
-    if run.outer is not None:
-        run.root.snapshots[run.address] = snapshot
-    return snapshot
+        journal.remember()
 
 
 def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
@@ -560,7 +470,7 @@ async def _clean_up(
 
     async def run_hooks() -> None:
         frame = FRAME.get()
-        frame.move(run.state.turn, "after_agent")
+        frame.turn, frame.spot = run.state.turn, "after_agent"
         for hook in run.spec.stack.after_agent:
             if hook.at >= run.reached:
                 continue
@@ -583,18 +493,3 @@ async def _clean_up(
     except asyncio.CancelledError:
         LOG.debug("the run was cancelled while it cleaned up")
     return tuple(faults)
-
-
-def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
-    if result.outcome is Outcome.INTERRUPTED:
-        shown = tuple(_redact(run, item) for item in result.interrupts)
-        emitter.send(Interrupted, interrupts=shown, checkpoint_id=run.checkpoint_id)
-    text = ""
-    if result.outcome is Outcome.FINISHED:
-        text = run.wire.text(run.spec.shown(run.output_message))
-    error = run.error_text(result.error)
-    emitter.send(RunFinished, outcome=result.outcome.value, text=text, error=error, usage=result.usage)
-
-
-def _redact(run: Execution, item: Interrupt) -> Interrupt:
-    return msgspec.structs.replace(item, info=run.spec.shown(item.info))

@@ -23,10 +23,9 @@ from suture.errors import (
     MaxIterationsExceeded,
     OutputError,
 )
-from suture.kernel.interrupts import InterruptSignal
 from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
 from suture.kernel.model_call import Turn, make_model_context
-from suture.kernel.run_state import SafePoint, add_usage
+from suture.kernel.run_state import InterruptSignal, SafePoint, add_usage
 from suture.kernel.state import FRAME, Execution, is_cancelled
 from suture.kernel.tool_call import answer_batch, explain, refuse_calls, run_batch
 from suture.messages import History, ToolInfo
@@ -81,27 +80,23 @@ class Port(Protocol):
         ...
 
 
-async def advance(at: Standing, port: Port) -> Standing:
-    """Do what comes next and return where the run stands then. All calls of a turn are one step."""
-    if at.phase == "model":
-        return await port.model_turn(at)
-    if at.phase == "after":
-        return await port.after_model(at)
-    if at.phase == "tools":
-        return await port.tool_calls(at)
-    if at.phase == "gathered":
-        return await port.after_tools(at)
-    return at
-
-
-async def drive(at: Standing, port: Port) -> Standing:
-    """Advance a run to its end."""
-    steps = {
+def _steps(port: Port) -> dict[str, Callable[[Standing], Awaitable[Standing]]]:
+    return {
         "model": port.model_turn,
         "after": port.after_model,
         "tools": port.tool_calls,
         "gathered": port.after_tools,
     }
+
+
+async def advance(at: Standing, port: Port) -> Standing:
+    """Do what comes next and return where the run stands then. All calls of a turn are one step."""
+    return at if at.phase == "end" else await _steps(port)[at.phase](at)
+
+
+async def drive(at: Standing, port: Port) -> Standing:
+    """Advance a run to its end."""
+    steps = _steps(port)
     while at.phase != "end":
         at = await steps[at.phase](at)
     return at
@@ -146,8 +141,9 @@ class LocalPort:
             if spec.output is not None:
                 options = {**options, "output_schema": spec.output.schema}
             infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
-            FRAME.get().move(turn, "model", "model")
-            asked = Turn(run, *infos, options)
+            frame = FRAME.get()
+            frame.turn, frame.spot = turn, "model"
+            asked = Turn(run, run.history, *infos, options)
             if spec.retry is None and spec.failover is None:
                 message = await asked.attempt(run.model)
             else:
@@ -257,7 +253,7 @@ def _read_output(run: Execution) -> str:
 
 async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str) -> None:
     frame, context = FRAME.get(), make_model_context(run, turn, run.tool_infos)
-    frame.move(turn, spot)
+    frame.turn, frame.spot = turn, spot
     first: ChatModelAgentState[Any] = ChatModelAgentState(
         messages=run.history, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos
     )

@@ -18,6 +18,8 @@ from suture.tools import AnyTool, Tool
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
+A_contra = TypeVar("A_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
 
 
@@ -117,52 +119,26 @@ class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     """The system prompt."""
 
 
-class InvokableEndpoint(Protocol):
-    """A plain tool: JSON text in, text out.
+class Endpoint(Protocol[A_contra, R_co]):
+    """A tool as the hooks of its kind stand around it: its argument in, what it gives out.
 
     >>> async def shout(arguments: str, **options: object) -> str: return arguments.upper()
     >>> endpoint: InvokableEndpoint = shout
     """
 
-    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> Awaitable[str]:
+    def __call__(self, argument: A_contra, /, *args: Any, **options: Any) -> R_co:
         """Run the tool."""
         ...
 
 
-class StreamableEndpoint(Protocol):
-    """A streaming tool: JSON text in, pieces of text out.
-
-    >>> async def count(arguments: str, **options: object): yield arguments
-    >>> endpoint: StreamableEndpoint = count
-    """
-
-    def __call__(self, arguments: str, /, *args: Any, **options: Any) -> AsyncIterator[str]:
-        """Run the tool."""
-        ...
-
-
-class EnhancedInvokableEndpoint(Protocol):
-    """A multimodal tool: a `ToolArgument` in, a `ToolResult` out.
-
-    >>> async def show(argument: ToolArgument, **options: object) -> ToolResult: return ToolResult()
-    >>> endpoint: EnhancedInvokableEndpoint = show
-    """
-
-    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> Awaitable[ToolResult]:
-        """Run the tool."""
-        ...
-
-
-class EnhancedStreamableEndpoint(Protocol):
-    """A multimodal streaming tool: a `ToolArgument` in, pieces of a result out.
-
-    >>> async def show(argument: ToolArgument, **options: object): yield ToolResult()
-    >>> endpoint: EnhancedStreamableEndpoint = show
-    """
-
-    def __call__(self, argument: ToolArgument, /, *args: Any, **options: Any) -> AsyncIterator[ToolResult]:
-        """Run the tool."""
-        ...
+InvokableEndpoint: TypeAlias = Endpoint[str, Awaitable[str]]
+"""A plain tool: JSON text in, text out."""
+StreamableEndpoint: TypeAlias = Endpoint[str, AsyncIterator[str]]
+"""A streaming tool: JSON text in, pieces of text out."""
+EnhancedInvokableEndpoint: TypeAlias = Endpoint[ToolArgument, Awaitable[ToolResult]]
+"""A multimodal tool."""
+EnhancedStreamableEndpoint: TypeAlias = Endpoint[ToolArgument, AsyncIterator[ToolResult]]
+"""A multimodal streaming tool: pieces of a result come out."""
 
 
 class ChatModelAgentMiddleware(Generic[M]):

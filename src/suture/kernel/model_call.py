@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from suture._aio import close, settle
@@ -19,11 +20,11 @@ from suture.errors import (
     StreamCutError,
 )
 from suture.events import ModelStarted, RetryScheduled
-from suture.kernel.config import Callbacks, Component, FailoverContext, ModelRetryConfig, RetryContext, RetryDecision
+from suture.kernel.config import Callbacks, Component, FailoverContext, RetryContext, RetryDecision
 from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
-from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, name_of, read_reply
+from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
 from suture.kernel.state import FRAME, Execution, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
@@ -32,6 +33,42 @@ _LONGEST_WAIT = 3600.0
 """Who asks to be left alone for longer than this many seconds is not asked again."""
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
+
+
+async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
+    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
+    return await read_reply(model, model.stream(request), request.sink)
+
+
+async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
+    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
+    if not hasattr(stream, "__aiter__"):
+        if hasattr(stream, "close"):
+            stream.close()
+        raise ConfigError(
+            f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead "
+            "of returning it"
+        )
+    message: Any = None
+    is_fresh = sink.__class__ is Collector and not sink.pieces  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess, reportUnknownMemberType] - most are: it need not be told
+    try:
+        if sink is not None and not is_fresh:
+            await sink.open()
+        async for item in stream:
+            if message is not None:
+                raise InputError(  # noqa: TRY301
+                    f"{name_of(model)} yielded more after its message: a stream is deltas, then exactly one message"
+                )
+            if not isinstance(item, Delta):
+                message = item
+            elif sink is not None:
+                await sink.write(item)
+    except BaseException:
+        await close(stream)
+        raise
+    if sink is not None and not is_fresh:
+        await sink.close()
+    return message
 
 
 class AskedModel:
@@ -62,11 +99,16 @@ class _FittedModel(ModelWrapper[Any]):
 
 def _send(run: Execution, model: Model[Any], request: ModelRequest[Any]) -> AsyncIterator[Any]:
     """Return the stream of a model that is sent what its provider accepts."""
-    messages = request.messages
-    if not (run.wire.native and messages.__class__ is History and messages.log.whole >= messages.length):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    messages: Any = request.messages
+    follower = run.fits.get(id(model)) if messages.__class__ is History else None
+    if follower is not None:
+        is_fit = follower.passes(messages)
+    else:
+        is_fit = run.wire.native and messages.__class__ is History and messages.log.whole >= messages.length
+    if not is_fit:
         messages = _fit(run, model, History.of(messages))
-    if request.sink is not None or messages is not request.messages:
-        request = replace(request, messages=messages, sink=None)
+    if messages is not request.messages:
+        request = replace(request, messages=messages)
     callbacks = run.spec.callbacks
     if callbacks:
         callbacks = [each for each in callbacks if "model" in each.kinds]
@@ -132,42 +174,24 @@ def make_model_context(run: Execution, turn: int, tools: tuple[ToolInfo, ...]) -
 # --- failover and retry ---------------------------------------------------------------------------
 
 
-class Turn:
+class Turn(msgspec.Struct, eq=False):
     """One model turn's attempts: what is asked now, and how many attempts there were."""
 
-    __slots__ = (
-        "_shortened",
-        "deferred_tool_infos",
-        "message_id",
-        "messages",
-        "number",
-        "options",
-        "partial",
-        "run",
-        "tool_infos",
-        "usage",
-    )
-
-    def __init__(
-        self,
-        run: Execution,
-        tool_infos: tuple[ToolInfo, ...],
-        deferred_tool_infos: tuple[ToolInfo, ...],
-        options: Mapping[str, Any],
-    ) -> None:
-        self.run = run
-        self.messages: Sequence[Any] = run.history
-        self.tool_infos, self.deferred_tool_infos, self.options = tool_infos, deferred_tool_infos, options
-        self.number = 0
-        """Which attempt is being made; attempts of all models count."""
-        self.message_id = ""
-        """The id that events give the reply."""
-        self.usage: TokenUsage | None = None
-        """What the reply cost."""
-        self.partial: Any = None
-        """What a cut stream had said."""
-        self._shortened: Model[Any] | None = None
-        """The model that what is asked was made shorter for."""
+    run: Execution
+    messages: Sequence[Any]
+    tool_infos: tuple[ToolInfo, ...]
+    deferred_tool_infos: tuple[ToolInfo, ...]
+    options: Mapping[str, Any]
+    number: int = 0
+    """Which attempt is being made; attempts of all models count."""
+    message_id: str = ""
+    """The id that events give the reply."""
+    usage: TokenUsage | None = None
+    """What the reply cost."""
+    partial: Any = None
+    """What a cut stream had said."""
+    shortened: Any = None
+    """The model that what is asked was made shorter for."""
 
     async def ask(self) -> Any:
         """Return the reply of the first model that gives one; the one that works is kept for the rest of the run."""
@@ -231,35 +255,34 @@ class Turn:
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
             )
-            decision = await _judge(config, about)
-            if decision is None or not decision.retry:
-                return self._accept(reply, error, decision)
-            if reply is not None and self.usage is not None:
+            judge = config.should_retry
+            judged = await settle(judge(about)) if judge else error is not None and _can_help(error)
+            if judged is None or isinstance(judged, bool):
+                judged = RetryDecision(retry=bool(judged))
+            decision: RetryDecision[Any] = judged
+            if not decision.retry and decision.rewrite_error is None:
+                if error is not None:
+                    raise error
+                return reply
+            if decision.retry and reply is not None and self.usage is not None:
                 run.spend(self.usage)
-            if number > config.max_retries:
-                self._give_up(number, reply, error, decision)
+            if not decision.retry or number > config.max_retries:
+                if reply is not None:  # the reader discards the last rejected message, too
+                    self._send_retry(None, reason=decision.reject_reason)
+                raise self._failure(number, error, decision) from error
             self._change_question(decision)
-            delay = _delay(config, decision, error, number)
+            wait = (config.backoff or default_backoff)(number) if decision.backoff is None else decision.backoff
+            delay = wait if decision.backoff is not None else max(wait, _seconds(getattr(error, "retry_after", None)))
             self._send_retry(error, reason=decision.reject_reason, delay=delay)
             if delay > 0:
                 await asyncio.sleep(delay)
 
-    def _give_up(self, number: int, reply: Any, error: Exception | None, decision: RetryDecision[Any]) -> None:
-        if reply is not None:  # the reader discards the last rejected message, too
-            self._send_retry(None, reason=decision.reject_reason)
+    def _failure(self, number: int, error: Exception | None, decision: RetryDecision[Any]) -> Exception:
+        if not decision.retry and decision.rewrite_error is not None:
+            return decision.rewrite_error
         reason = error if error is not None else decision.reject_reason or "the output was rejected"
-        raise RetryExhausted(
-            f"{number} attempts failed, the last with: {reason}", attempts=number, reject_reason=decision.reject_reason
-        ) from error
-
-    def _accept(self, reply: Any, error: Exception | None, decision: RetryDecision[Any] | None) -> Any:
-        if decision is not None and decision.rewrite_error is not None:
-            if reply is not None:
-                self._send_retry(None, reason=decision.reject_reason)
-            raise decision.rewrite_error from error
-        if error is not None:
-            raise error
-        return reply
+        said = f"{number} attempts failed, the last with: {reason}"
+        return RetryExhausted(said, attempts=number, reject_reason=decision.reject_reason)
 
     def _change_question(self, decision: RetryDecision[Any]) -> None:
         run = self.run
@@ -327,62 +350,41 @@ class Turn:
             run.emitter.send(ModelStarted, turn=turn, attempt=self.number, message_id=message_id, model=name_of(model))
             frame.sender = ModelSender(run, message_id)
             sender = None if run.spec.stack.sends_model_events else frame.sender
-        root = Collector(sender, emits=True, joins=False)
+        root = Collector(sender, True, False)  # noqa: FBT003 - by place, it is faster
         request = ModelRequest(
-            run.instruction,
-            self.messages,
-            self.tool_infos,
-            self.options,
-            self.deferred_tool_infos,
-            message_id,
-            root,
+            run.instruction, self.messages, self.tool_infos, self.options, self.deferred_tool_infos, message_id, root
         )
         try:
             message = await run.spec.rings["model"](request)
         except BaseException as error:
             self.partial = wire.join(root.pieces)
-            if isinstance(error, ContextLengthError) and self._shortened is not model and await self._shorten(error):
-                self._shortened = model
+            if isinstance(error, ContextLengthError) and self.shortened is not model and await self._shorten(error):
+                self.shortened = model
                 return await self.attempt(model)
             if isinstance(error, asyncio.CancelledError) and not is_cancelled(run):
                 raise ComponentCancelledError(
                     f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
                 ) from error
             raise
-        if message is None or not wire.made_by_model(message):
-            self._refuse(model, message, root)
-        spent = _usage_in(root.pieces) if root.pieces else None
+        if message is None:
+            self.partial = wire.join(root.pieces)
+            raise StreamCutError(
+                "the model's stream ended before its message was whole: it ends with one whole message"
+            )
+        if not wire.made_by_model(message):
+            raise InputError(
+                f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
+                f"{wire.name} wire"
+            )
+        told = [delta.usage for delta in root.pieces if delta.usage is not None] if root.pieces else ()
+        spent = told[-1] if told else None
         if sender is not None:
             sender.finished(message, spent)
         self.usage = wire.usage(message) or spent
         return message
 
-    def _refuse(self, model: Model[Any], message: Any, root: Collector) -> None:
-        """Raise what is wrong with a reply."""
-        if message is None:
-            self.partial = self.run.wire.join(root.pieces)
-            raise StreamCutError(
-                "the model's stream ended before its message was whole: it ends with one whole message"
-            )
-        raise InputError(
-            f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
-            f"{self.run.wire.name} wire"
-        )
-
-
-def _usage_in(deltas: Sequence[Delta]) -> TokenUsage | None:
-    """Return what the deltas say that the reply cost."""
-    return next((delta.usage for delta in reversed(deltas) if delta.usage is not None), None)
-
 
 # --- what an attempt is worth ---------------------------------------------------------------------
-
-
-async def _judge(config: ModelRetryConfig, about: RetryContext[Any]) -> RetryDecision[Any] | None:
-    if config.should_retry is None:
-        return RetryDecision(retry=about.error is not None and _can_help(about.error))
-    decision = await settle(config.should_retry(about))
-    return RetryDecision(retry=decision) if isinstance(decision, bool) else decision
 
 
 def _can_help(error: Exception) -> bool:
@@ -390,13 +392,6 @@ def _can_help(error: Exception) -> bool:
     if isinstance(error, _HOPELESS) or not getattr(error, "retryable", True):
         return False
     return _seconds(getattr(error, "retry_after", None)) <= _LONGEST_WAIT
-
-
-def _delay(config: ModelRetryConfig, decision: RetryDecision[Any], error: Exception | None, attempt: int) -> float:
-    if decision.backoff is not None:
-        return decision.backoff
-    wait = default_backoff(attempt) if config.backoff is None else config.backoff(attempt)
-    return max(wait, _seconds(getattr(error, "retry_after", None)))
 
 
 def _seconds(asked: Any) -> float:

@@ -5,8 +5,7 @@ from typing import Any, Generic, Protocol, TypeAlias, cast
 
 import msgspec
 
-from suture._aio import close
-from suture.errors import ConfigError, InputError
+from suture.errors import ConfigError
 from suture.messages import Delta, FrozenMap, M, TextPart, ToolInfo, ToolResult
 
 
@@ -136,69 +135,34 @@ def name_of(model: object) -> str:
     return cast("str", getattr(model, "name", "")) or type(model).__name__
 
 
-async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
-    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
-    return await read_reply(model, model.stream(msgspec.structs.replace(request, sink=None)), request.sink)
-
-
-async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
-    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
-    if not hasattr(stream, "__aiter__"):
-        if hasattr(stream, "close"):
-            stream.close()
-        raise ConfigError(
-            f"{name_of(model)}.stream, or a wrapper's around it, must be an async generator: yield the message instead "
-            "of returning it"
-        )
-    message: Any = None
-    try:
-        if sink is not None:
-            await sink.open()
-        async for item in stream:
-            if message is not None:
-                raise InputError(  # noqa: TRY301
-                    f"{name_of(model)} yielded more after its message: a stream is deltas, then exactly one message"
-                )
-            if not isinstance(item, Delta):
-                message = item
-            elif sink is not None:
-                await sink.write(item)
-    except BaseException:
-        await close(stream)
-        raise
-    if sink is not None:
-        await sink.close()
-    return message
-
-
-class Collector:
+class Collector(msgspec.Struct, eq=False):
     """The outermost sink of a call: it keeps the pieces in case the stream is cut, emits them, and joins a tool's."""
 
-    __slots__ = ("_emits", "_is_open", "_joins", "_sender", "pieces")
-
-    def __init__(self, sender: Any = None, *, emits: bool = False, joins: bool = True) -> None:
-        self.pieces: list[Any] = []
-        self._sender, self._emits, self._joins, self._is_open = sender, emits, joins, False
+    sender: Any = None
+    emits: bool = False
+    joins: bool = True
+    pieces: list[Any] = []
+    is_open: bool = False
 
     async def open(self) -> None:
         """Begin; what was written before is void, and so is what was emitted."""
-        if self._is_open:
+        if self.is_open or self.pieces:
             self.pieces = []
-            if self._sender is not None:
-                self._sender.retried()
-        self._is_open = True
+            if self.sender is not None:
+                self.sender.retried()
+        self.is_open = True
 
     async def write(self, piece: Any, /) -> None:
         """Keep a piece, and emit it."""
-        if self._joins and not isinstance(piece, ToolResult):
+        if self.joins and not isinstance(piece, ToolResult):
             raise ConfigError(f"a sink takes pieces that are ToolResults, not {type(piece).__name__}")
         self.pieces.append(piece)
-        if self._emits and self._sender is not None:
-            await self._sender.piece(piece)
+        if self.emits and self.sender is not None:
+            await self.sender.piece(piece)
 
     async def close(self) -> Any:
         """Return the whole of a tool's pieces; a model's message is its own."""
-        return join_results(self.pieces) if self._joins else None
+        return join_results(self.pieces) if self.joins else None
 
 
 class HookError(Exception):

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from suture._aio import closing, settle
 from suture.errors import ConfigError
-from suture.kernel.interrupts import Rejected
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
-from suture.kernel.model_call import AskedModel, make_model_context
+from suture.kernel.model_call import AskedModel, ask, make_model_context
 from suture.kernel.requests import (
     AskModel,
     CallTool,
@@ -26,11 +25,11 @@ from suture.kernel.requests import (
     Model,
     ModelRequest,
     ToolCallRequest,
-    ask,
     error_result,
     name_of,
     text_result,
 )
+from suture.kernel.run_state import Rejected
 from suture.kernel.state import FRAME, Frame, current_frame
 from suture.kernel.tool_call import CalledTool, refuse_call, refuse_renamed
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
@@ -50,7 +49,8 @@ class Layer:
     __slots__ = ("around_tools", "inner", "owner", "wrap")
 
     def __init__(self, hook: Hook, inner: Callable[[Any], Awaitable[Any]]) -> None:
-        self.owner, self.wrap, self.inner = hook.owner, hook.call, inner
+        self.owner, self.wrap = hook.owner, hook.call
+        self.inner: Any = inner.__call__  # a bound method is called faster
         self.around_tools = hook.method == "wrap_tool_call"
 
     async def __call__(self, request: Any) -> Any:
@@ -85,7 +85,7 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
                 inner = Layer(hook, inner)  # noqa: PLW2901
             else:
                 inner = SpecificLayer(hook, ring, inner)  # noqa: PLW2901
-        rings[ring] = inner
+        rings[ring] = inner.__call__
     return rings
 
 
@@ -257,7 +257,7 @@ class _Inside:
             yield self.answer if self.enhanced else self.answer.text
             return
         queue: asyncio.Queue[Any] = asyncio.Queue(_ROOM)
-        sink = _Bridge(queue)
+        sink = _Bridge(queue=queue)
         work = self.proceed(replace(self._call(argument, options), sink=sink))
         task = asyncio.ensure_future(_in_task(work, queue))
         try:
@@ -268,7 +268,7 @@ class _Inside:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-        if not sink.opened and self.result is not None:
+        if not sink.is_open and self.result is not None:
             yield self.result if self.enhanced else self.result.text
 
     def changed_whole(self) -> ToolResult | None:
@@ -284,29 +284,20 @@ async def _in_task(work: Awaitable[Any], queue: "asyncio.Queue[Any]") -> Any:
         await queue.put(_END)
 
 
-class _Bridge(Collector):
+class _Bridge(Collector, kw_only=True, eq=False):
     """A sink whose pieces are pulled from a queue."""
 
-    __slots__ = ("_queue", "opened", "whole")
-
-    def __init__(self, queue: "asyncio.Queue[Any]", *, joins: bool = True) -> None:
-        super().__init__(joins=joins)
-        self._queue, self.opened = queue, False
-        self.whole: ToolResult | None = None
-
-    async def open(self) -> None:
-        """Begin anew."""
-        self.opened = True
-        await super().open()
+    queue: Any
+    whole: ToolResult | None = None
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
-        await super().write(piece)
-        await self._queue.put(piece)
+        await Collector.write(self, piece)
+        await self.queue.put(piece)
 
     async def close(self) -> ToolResult | None:
         """Return the whole."""
-        self.whole = await super().close()
+        self.whole = await Collector.close(self)
         return self.whole
 
 
@@ -352,7 +343,7 @@ class _BridgedModel:
     async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
         queue: asyncio.Queue[Any] = asyncio.Queue(_ROOM)
-        work = self._proceed(replace(request, sink=_Bridge(queue, joins=False)))
+        work = self._proceed(replace(request, sink=_Bridge(queue=queue, joins=False)))
         task = asyncio.get_running_loop().create_task(_in_task(work, queue), context=copy_context())
         try:
             while (delta := await queue.get()) is not _END:

@@ -2,23 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from os import urandom
 from typing import Any, Generic, Literal, TypeAlias
 from weakref import ref
 
 import msgspec
 
 from suture._aio import run_to_the_end
-from suture.errors import ConfigError, ResumeError, SutureError
+from suture.errors import ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
-from suture.kernel.interrupts import InterruptSignal, Waiting
-from suture.kernel.journal import Changed, encode_records, remember, write_whole
-from suture.kernel.lease import RunLease
-from suture.kernel.lifecycle import Begin, begin, finish, load, read_run
+from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import Out, RunResult, RunState, SafePoint
+from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting
 from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
 from suture.messages import TokenUsage
 
@@ -26,11 +22,6 @@ Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
 _POINTS = ("now", "after_model", "after_tools")
 _DEEPEST = 64
 """How many agents may run inside each other."""
-
-
-def new_run_id() -> str:
-    """Return an id that no other run has."""
-    return urandom(8).hex()
 
 
 class Work:
@@ -97,7 +88,7 @@ class Work:
                 if run.journal is not None:
                     run.journal.sign()
                     await run.journal.flush()
-                    remember(run, run.journal)
+                    run.journal.remember()
                 return None
         except InterruptSignal as signal:
             return Outcome.CANCELLED if run.stop_at else Outcome.INTERRUPTED, None, signal.waiting
@@ -262,7 +253,7 @@ class Run(Generic[Out]):
                 work.stop("now", recursive=recursive)
         return await run_to_the_end(work.end())
 
-    def under(self, lease: RunLease | None) -> "Run[Out]":
+    def under(self, lease: Any) -> "Run[Out]":
         """Let the run, which has not begun, write under a lease that somebody else takes and gives back; return it."""
         self._work.run.lease = lease
         return self
@@ -309,37 +300,6 @@ class _Events:
         raise StopAsyncIteration
 
 
-async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
-    """Store a run that goes on from a checkpoint of another one, under an id of its own: it is another run."""
-    store: Any = spec.store
-    if store is None or not hasattr(store, "fork"):
-        raise ConfigError("a run is forked in a checkpoint_store that knows forks, such as SQLiteStore")
-    if position < 1:
-        raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
-    await store.fork(name, position, new_name)
-    await store.append(new_name, position, [encode_records([Changed({"run_id": new_run_id(), "driver": ""})])])
-
-
-async def compact_run(spec: Spec, name: str) -> None:
-    """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
-    store: Any = spec.store
-    if store is None or not hasattr(store, "replace"):
-        raise ConfigError("a run is compacted in a checkpoint_store that knows `replace`, such as SQLiteStore")
-    lease = RunLease(store, name)
-    await lease.take()
-    try:
-        length = len(await store.load(name))
-        run = await read_run(spec, name)
-        if run is None or run.state.outcome != "finished":
-            raise ResumeError(f"{name!r} has not finished: its journal is needed to go on with it")
-        await store.replace(name, length, [write_whole(run, store)], owner=lease.owner)
-        for other in await store.runs():
-            if other.startswith(f"{name}/"):  # calls that have ended need no journals of agents inside
-                await store.delete(other)
-    finally:
-        await run_to_the_end(lease.give_back())
-
-
 async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bool) -> Any:
     """Run an agent for the tool call at hand; return its output.
 
@@ -350,20 +310,12 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     count = frame.count(spec.name)
     which = f"{spec.name}.{count}" if count else spec.name  # a wrapper may call its tool twice
     spec = spec._replace(redact=spec.redact or outer.spec.redact)
-    state = RunState(
-        run_id=new_run_id(),
-        agent=spec.name,
-        wire=spec.wire.name,
-        language=outer.language,
-        streaming=outer.state.streaming,
-    )
-    inner = Execution(spec, state, outer=outer)
+    inner = Execution.new(spec, outer.language, outer=outer, streaming=outer.state.streaming)
     inner.address, inner.path = f"{outer.address}/{frame.place}/{which}", (*outer.path, spec.name)
-    inner.language = outer.language
     inner.stop_at, inner.inner_stop_at = set(outer.inner_stop_at), set(outer.inner_stop_at)
     inner.deps, inner.tool_options = outer.deps, outer.tool_options
     if forwards_events and outer.emitter is not None:
-        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, state.run_id)
+        inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, inner.state.run_id)
     start = Begin(messages, answers=outer.state.answers, nested=True)
     if outer.journal is not None:
         inner.spec = spec._replace(store=outer.journal.store)

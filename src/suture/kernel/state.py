@@ -6,16 +6,17 @@ One context variable holds a `Frame`: where in the run the code stands. Every to
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
+from operator import attrgetter
+from os import urandom
 from typing import Any, NamedTuple, TypeVar, overload
 
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
 from suture.kernel.emitter import Emitter
-from suture.kernel.interrupts import ask
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -61,6 +62,11 @@ class Spec(NamedTuple):
     def shown(self, value: Any) -> Any:
         """Return `value` as it may leave the run, in an event or to a store."""
         return value if self.redact is None else self.redact(value)
+
+
+def new_run_id() -> str:
+    """Return an id that no other run has."""
+    return urandom(8).hex()
 
 
 class Execution:
@@ -126,6 +132,14 @@ class Execution:
         self.snapshots: dict[str, Snapshot] = {}
         """Runs inside this one that were interrupted, without a store."""
 
+    @classmethod
+    def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
+        """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
+        state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
+        run = cls(spec, state, outer=outer)
+        run.language = language
+        return run
+
     @property
     def root(self) -> "Execution":
         """The outermost run, whose session is everybody's."""
@@ -168,7 +182,7 @@ class Execution:
         """Return the calls of the last message; it is looked at once."""
         history = self.history
         if history is not self._last[0]:
-            self._last = (history, self.wire.calls(history[-1]) if history.length else ())
+            self._last = (history, self.wire.calls(history.log[history.length - 1]) if history.length else ())
         return self._last[1]
 
     def check_stop(self) -> None:
@@ -217,153 +231,12 @@ def describe_error(error: BaseException) -> str:
         return name
 
 
-class _Context(RunContext[Any]):
-    """What the code at one place of a run is given."""
-
-    __slots__ = ("call_id", "own_values", "owner", "run", "spot", "tool", "turn")
-
-    run: Execution
-    spot: int | str
-    """The number of a call, or the name of a hook."""
-    owner: str
-    """Whose code it is."""
-    own_values: dict[str, Any] | None
-    """What a tool call has set; it counts for the run when all calls of the turn are answered."""
-
-    @property
-    def deps(self) -> Any:
-        return self.run.deps
-
-    @property
-    def values(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return _Values(self)
-
-    @property
-    def session(self) -> MutableMapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return _Session(self)
-
-    @property
-    def cache(self) -> dict[Any, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.cache
-
-    @property
-    def agent(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.spec.name
-
-    @property
-    def model(self) -> Any:
-        return self.run.asking
-
-    @property
-    def usage(self) -> TokenUsage:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.state.usage
-
-    @property
-    def run_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.state.run_id
-
-    @property
-    def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.agent if self.run.outer is None else self.run.address
-
-    @property
-    def conversation_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.checkpoint_id or self.run_id
-
-    @property
-    def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.language
-
-    @property
-    def wire(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.run.wire.name
-
-    @property
-    def idempotency_key(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return f"{self.run.state.run_id}-{self.turn}-{self.spot}" if self.call_id or self.tool else ""
-
-    def redact(self, value: Any) -> Any:
-        return self.run.spec.shown(value)
-
-    def spend(self, usage: TokenUsage) -> None:
-        self.run.spend(usage)
-
-    def send(self, event: Any) -> None:
-        if not isinstance(event, Event):
-            raise InputError(f"send takes an event, such as Custom(name, data), not {type(event).__name__}")
-        if self.run.emitter is not None:
-            self.run.emitter.forward(event)
-
-    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
-        return ask(self, self.owner, info, state, expects)
-
-    def __repr__(self) -> str:
-        return f"<RunContext of run {self.run_id}, turn {self.turn}>"
-
-
-class Frame(_Context):
-    """Where in a run code stands: the turn, the spot in it, and whose code it is."""
-
-    __slots__ = ("counts", "sender")
-
-    def __init__(
-        self, run: Execution, turn: int, spot: int | str, owner: str, call_id: str = "", tool: str = ""
-    ) -> None:
-        self.run, self.turn, self.spot, self.owner = run, turn, spot, owner
-        self.call_id, self.tool = call_id, tool
-        self.counts: dict[str, int] = {}
-        """How many interrupts, and runs of agents, each owner has had here."""
-        self.sender: Any = None
-        """Who sends the events of the model or tool call, if anybody listens."""
-        self.own_values = None
-
-    @property
-    def place(self) -> str:
-        """The turn and the spot, as they stand in addresses."""
-        return f"{self.turn}/{self.spot}"
-
-    def move(self, turn: int, spot: str, owner: str = "") -> None:
-        """Stand elsewhere from now on; interrupts are counted anew there."""
-        self.turn, self.spot, self.owner, self.counts = turn, spot, owner, {}
-
-    def count(self, what: str) -> int:
-        """Return how often `what` was counted here before, and count it."""
-        before = self.counts.get(what, 0)
-        self.counts[what] = before + 1
-        return before
-
-
-FRAME: ContextVar[Frame] = ContextVar("suture_frame")
-"""Where the code stands that asks."""
-
-
-def current_frame(what: str = "this") -> Frame:
-    """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
-    try:
-        return FRAME.get()
-    except LookupError:
-        raise NotInRunError(
-            f"{what} works inside a run only: in a hook, a wrapper or a tool of a running agent"
-        ) from None
-
-
-def current_run() -> RunContext[Any]:
-    """Return the context of the run that the calling hook, wrapper or tool belongs to.
-
-    >>> current_run()
-    Traceback (most recent call last):
-        ...
-    suture.errors.NotInRunError: current_run works inside a run only: in a hook, a wrapper or a tool of a running agent
-    """
-    return current_frame("current_run")
-
-
 class _Values(MutableMapping[str, Any]):
     """The values of a run; in a tool call, with what that call has set."""
 
     __slots__ = ("_frame",)
 
-    def __init__(self, frame: _Context) -> None:
+    def __init__(self, frame: "Frame") -> None:
         self._frame = frame
 
     def __getitem__(self, key: str) -> Any:
@@ -401,7 +274,7 @@ class _Session(MutableMapping[str, Any]):
 
     __slots__ = ("_root",)
 
-    def __init__(self, frame: _Context) -> None:
+    def __init__(self, frame: "Frame") -> None:
         self._root = frame.run.root
 
     def __getitem__(self, key: str) -> Any:
@@ -427,6 +300,113 @@ def _encode(key: str, value: Any) -> Any:
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"a key is a string, not {type(key).__name__}")
     return encode_value(value)
+
+
+class Frame(RunContext[Any]):
+    """Where in a run code stands (the turn, the spot in it, and whose code it is), and what code there is given."""
+
+    __slots__ = ("call_id", "counts", "own_values", "owner", "run", "sender", "spot", "tool", "turn")
+
+    deps: Any = property(attrgetter("run.deps"))
+    values: Any = property(_Values)
+    session: Any = property(_Session)
+    cache: Any = property(attrgetter("run.cache"))
+    agent: Any = property(attrgetter("run.spec.name"))
+    model: Any = property(attrgetter("run.asking"))
+    usage: Any = property(attrgetter("run.state.usage"))
+    run_id: Any = property(attrgetter("run.state.run_id"))
+    language: Any = property(attrgetter("run.language"))
+    wire: Any = property(attrgetter("run.wire.name"))
+
+    def __init__(
+        self, run: Execution, turn: int, spot: int | str, owner: str, call_id: str = "", tool: str = ""
+    ) -> None:
+        self.run, self.turn = run, turn
+        self.spot = spot
+        """The number of a call, or the name of a hook."""
+        self.owner = owner
+        """Whose code it is."""
+        self.call_id, self.tool = call_id, tool
+        self.counts: dict[str, int] = {}
+        """How many interrupts, and runs of agents, each owner has had at each place."""
+        self.sender: Any = None
+        """Who sends the events of the model or tool call, if anybody listens."""
+        self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None
+        """What a tool call has set; it counts for the run when all calls of the turn are answered."""
+
+    @property
+    def place(self) -> str:
+        """The turn and the spot, as they stand in addresses."""
+        return f"{self.turn}/{self.spot}"
+
+    @property
+    def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The agent's name; inside another run, behind the address of the call."""
+        return self.agent if self.run.outer is None else self.run.address
+
+    @property
+    def conversation_id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The checkpoint's id, if there is one, else the run's."""
+        return self.run.checkpoint_id or self.run_id
+
+    @property
+    def idempotency_key(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The same for each attempt at a call; empty outside of one."""
+        return f"{self.run.state.run_id}-{self.turn}-{self.spot}" if self.call_id or self.tool else ""
+
+    def count(self, what: str) -> int:
+        """Return how often `what` was counted here before, and count it."""
+        which = f"{self.place}/{what}"
+        before = self.counts.get(which, 0)
+        self.counts[which] = before + 1
+        return before
+
+    def redact(self, value: Any) -> Any:
+        """Return `value` as it may leave the run."""
+        return self.run.spec.shown(value)
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count tokens."""
+        self.run.spend(usage)
+
+    def send(self, event: Any) -> None:
+        """Send an event."""
+        if not isinstance(event, Event):
+            raise InputError(f"send takes an event, such as Custom(name, data), not {type(event).__name__}")
+        if self.run.emitter is not None:
+            self.run.emitter.forward(event)
+
+    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
+        """Ask, and stop the run until somebody answers."""
+        return ask(self, self.owner, info, state, expects)
+
+    def __repr__(self) -> str:
+        return f"<RunContext of run {self.run_id}, turn {self.turn}>"
+
+
+FRAME: ContextVar[Frame] = ContextVar("suture_frame")
+"""Where the code stands that asks."""
+
+
+def current_frame(what: str = "this") -> Frame:
+    """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
+    try:
+        return FRAME.get()
+    except LookupError:
+        raise NotInRunError(
+            f"{what} works inside a run only: in a hook, a wrapper or a tool of a running agent"
+        ) from None
+
+
+def current_run() -> RunContext[Any]:
+    """Return the context of the run that the calling hook, wrapper or tool belongs to.
+
+    >>> current_run()
+    Traceback (most recent call last):
+        ...
+    suture.errors.NotInRunError: current_run works inside a run only: in a hook, a wrapper or a tool of a running agent
+    """
+    return current_frame("current_run")
 
 
 def set_run_local_value(key: str, value: Any) -> None:

@@ -12,9 +12,8 @@ from suture._text import shorten
 from suture.errors import ConfigError
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import ToolSender
-from suture.kernel.interrupts import Approval, InterruptSignal, Rejected, Waiting, ask
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
-from suture.kernel.run_state import take_values
+from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
 from suture.kernel.state import FRAME, Execution, Frame, describe_error, is_cancelled
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
@@ -196,7 +195,10 @@ class _Guard:
         if approval is None or not approval.approved:
             reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
             raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.run.language) + reason)
-        await begin_calls(frame.run, [int(frame.spot)])
+        index = int(frame.spot)
+        if index not in frame.run.state.started:
+            frame.run.state.started[index] = True
+            await write_beginning(frame.run, [index])
         if frame.sender is not None:
             frame.sender.started()
 
@@ -204,26 +206,27 @@ class _Guard:
 # --- one call -------------------------------------------------------------------------------------
 
 
-async def begin_calls(run: Execution, indexes: Sequence[int]) -> None:
-    """Count calls as begun, and write that before they do anything. If that is cancelled, none of them has begun."""
-    started, new = run.state.started, dict[int, bool]()
+def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> list[int]:
+    """Count calls as begun, and return them: one that is refused never does, one that asks for approval does later."""
+    started = run.state.started
+    begun: list[int] = []
     for index in indexes:
-        if index not in started:
-            started[index] = new[index] = True
-    if new and run.journal is not None:
-        run.journal.note_entries("started", new)
+        tool = run.tools.get(calls[index].name)
+        if index not in run.refused and index not in started and (tool is None or not tool.requires_approval):
+            started[index] = True
+            begun.append(index)
+    return begun
+
+
+async def write_beginning(run: Execution, begun: Sequence[int]) -> None:
+    """Write that calls begin, before they do anything. If that is cancelled, none of them has begun."""
+    if begun and run.journal is not None:
+        run.journal.note_entries("started", dict.fromkeys(begun, True))
         try:
             await run.journal.flush("start")
         except asyncio.CancelledError:
-            take_back(run, list(new))
+            run.drop("started", begun)
             raise
-
-
-def take_back(run: Execution, indexes: Sequence[int]) -> None:
-    """Count calls as not begun: they will run again from the top."""
-    begun = [index for index in indexes if index in run.state.started]
-    if begun:
-        run.drop("started", begun)
 
 
 async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...] | Exception | None:
@@ -231,10 +234,13 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
 
     The result is in the state and in the journal before anything relies on it.
     """
-    frame = Frame(run, run.state.turn, index, "tool", call.id, call.name)
-    frame.own_values = {}
+    state, arguments = run.state, call.arguments
+    frame = Frame(run, state.turn, index, "tool", call.id, call.name)
     FRAME.set(frame)
-    arguments = call.arguments if isinstance(call.arguments, str) else _write_json(call.arguments)
+    if not isinstance(arguments, str):
+        import json  # noqa: PLC0415 - most wires have text; it is the standard library's form that wrappers see
+
+        arguments = json.dumps(arguments)
     tool = run.tools.get(call.name)
     kind, emits = ("invokable", False) if tool is None else (tool.kind, tool.kind in STREAMING)
     if run.emitter is not None:
@@ -243,9 +249,8 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
             emits = False
         elif tool is None or not tool.requires_approval:
             frame.sender.started()
-    root = Collector(frame.sender, emits=emits)
+    root, failure = Collector(frame.sender, emits), None
     request = ToolCallRequest(call.name, call.id, arguments, kind, root, run.tool_options)
-    failure: Exception | None = None
     try:
         result = await run.spec.rings["" if tool is None or index in run.refused else kind](request)
     except BaseException as error:  # noqa: BLE001 - it becomes a result, or ends the run
@@ -255,14 +260,27 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
         result, failure = _fail(frame, error, root.pieces)
         if result is None:
             return failure
-    await _end(frame, index, _storable(result))
+    state.ended[index] = result = _storable(result)
+    if frame.own_values:
+        run.put("call_values", {index: frame.own_values})
+    if run.journal is not None or frame.sender is not None:
+        await _tell_end(frame, index, result)
     return failure
 
 
-def _write_json(value: Any) -> str:
-    import json  # noqa: PLC0415 - most wires have text; it is the standard library's form that wrappers see
-
-    return json.dumps(value)
+async def _tell_end(frame: Frame, index: int, result: ToolResult) -> None:
+    """Write and send a result; what the call left in the outer run's session is safe before its end is."""
+    run = frame.run
+    if run.journal is not None:
+        run.journal.note_entries("ended", {index: result})
+        if run.outer is not None and run.root.journal is not None:
+            await run.root.journal.flush()
+        await run.journal.flush("end")
+    if frame.sender is not None:
+        if ends_run(run, frame.tool, result):
+            run.held[index] = frame.sender
+        else:
+            frame.sender.finished(result, directly=False)
 
 
 def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:
@@ -280,7 +298,8 @@ def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:
 async def _wait(frame: Frame, waiting: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
     """Take back that a call has begun, for good before anything else happens: it waits, and runs again from the top."""
     run, index = frame.run, int(frame.spot)
-    take_back(run, [index])
+    if index in run.state.started:
+        run.drop("started", [index])
     if run.journal is not None:
         await run.journal.flush("wait")
     if frame.sender is not None:
@@ -325,38 +344,12 @@ def _error_text(run: Execution, error: BaseException) -> str:
 
 def _storable(result: ToolResult) -> ToolResult:
     """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
-    for part in result.parts:
-        if isinstance(part, TextPart) and not part.text.isascii():
-            break
-    else:
-        return result
-    return replace(
-        result, parts=tuple(_join_halves(part) if isinstance(part, TextPart) else part for part in result.parts)
-    )
-
-
-def _join_halves(part: TextPart) -> TextPart:
-    """Return a text whose two halves of a character are one; a half that is alone becomes U+FFFD."""
-    text = part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return part if text == part.text else replace(part, text=text)
-
-
-async def _end(frame: Frame, index: int, result: ToolResult) -> None:
-    """Write a result; what the call left in the outer run's session is safe before its end is."""
-    run = frame.run
-    if frame.own_values:
-        run.put("call_values", {index: frame.own_values})
-    run.state.ended[index] = result
-    if run.journal is not None:
-        run.journal.note_entries("ended", {index: result})
-        if run.outer is not None and run.root.journal is not None:
-            await run.root.journal.flush()
-        await run.journal.flush("end")
-    if frame.sender is not None:
-        if ends_run(run, frame.tool, result):
-            run.held[index] = frame.sender
-        else:
-            frame.sender.finished(result, directly=False)
+    for at, part in enumerate(result.parts):
+        if isinstance(part, TextPart) and not part.text.isascii():  # two halves are a character, one alone is U+FFFD
+            text = part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if text != part.text:
+                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
+    return result
 
 
 def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
@@ -387,7 +380,9 @@ def refuse_calls(run: Execution, calls: Sequence[Call]) -> None:
 async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
     """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
     ended, causes = run.state.ended, run.state.causes
-    open_calls = [index for index in range(len(calls)) if index not in ended and index not in causes]
+    open_calls: Sequence[int] = range(len(calls))
+    if ended or causes:
+        open_calls = [index for index in open_calls if index not in ended and index not in causes]
     endings: list[_Ending] = []
     try:
         if len(open_calls) > 1 and not run.spec.sequential:
@@ -396,7 +391,9 @@ async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
             for index in open_calls:
                 if run.stop_at:
                     run.check_stop()
-                await begin_calls(run, beginning(run, calls, (index,)))
+                begun = begin_calls(run, calls, (index,))
+                if run.journal is not None:
+                    await write_beginning(run, begun)
                 ending = await in_context(run_call(run, calls[index], index), copy_context())
                 if ending is not None:  # what stands behind a call that waits, or that ends the run, does not begin
                     endings = [ending]
@@ -405,22 +402,17 @@ async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
         give_up(run, calls, run.state.started)
         raise
     if endings:
-        _raise_first(endings)
+        waiting: list[Waiting] = []
+        for ending in endings:
+            if isinstance(ending, Exception):
+                raise ending
+            waiting += ending or ()
+        if waiting:
+            raise InterruptSignal(tuple(waiting))
 
 
-def _raise_first(endings: Sequence[_Ending]) -> None:
-    """Raise the first error that must end the run; else, together, what the calls wait for."""
-    waiting: list[Waiting] = []
-    for ending in endings:
-        if isinstance(ending, Exception):
-            raise ending
-        waiting += ending or ()
-    if waiting:
-        raise InterruptSignal(tuple(waiting))
-
-
-async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: list[int]) -> list[_Ending]:
-    await begin_calls(run, beginning(run, calls, open_calls))
+async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: Sequence[int]) -> list[_Ending]:
+    await write_beginning(run, begin_calls(run, calls, open_calls))
     loop = asyncio.get_running_loop()
     tasks = [
         loop.create_task(run_call(run, calls[index], index), context=copy_context(), name=f"{run.address}:{index}")
@@ -449,16 +441,6 @@ def _retrieve(tasks: Sequence["asyncio.Task[_Ending]"]) -> None:
             task.exception()
 
 
-def beginning(run: Execution, calls: Sequence[Call], indexes: Sequence[int]) -> list[int]:
-    """Return the calls that begin at once: one that is refused never does, one that asks for approval does later."""
-    begins: list[int] = []
-    for index in indexes:
-        tool = run.tools.get(calls[index].name)
-        if index not in run.refused and (tool is None or not tool.requires_approval):
-            begins.append(index)
-    return begins
-
-
 def is_over(run: Execution, index: int) -> bool:
     """Tell whether a call of the turn has a result, or a reason why it has none."""
     return index in run.state.ended or index in run.state.causes
@@ -479,14 +461,22 @@ def answer_batch(run: Execution, calls: Sequence[Call], *, ends: bool) -> bool:
     messages = answer_calls(run, calls, Cause.UNKNOWN)
     directly = [index for index, result in state.ended.items() if ends_run(run, calls[index].name, result)]
     if run.emitter is not None:
-        _send_ends(run, calls, directly)
-    last = max(directly) if directly else None
+        for index, cause in state.causes.items():  # calls that another process began
+            if index not in state.ended:
+                text = placeholder_text(cause, calls[index].name, calls[index].id, run.language)
+                _send_settled(run, calls[index], index, error_result(text), directly=False)
+        for index in sorted(directly):  # after all others
+            if index in run.held:
+                run.held[index].finished(state.ended[index], directly=True)
+            else:
+                _send_settled(run, calls[index], index, state.ended[index], directly=True)
     run.history = run.history.extend(messages)
     if state.call_values:
         take_values(state)
     state.tool_calls += len(state.started)
     if run.refused:
         state.refused_calls += sum(calls[index].name in run.tools for index in run.refused)
+    last = max(directly) if directly else None
     if last is not None:
         ends, run.output_message = True, messages[last]
         state.output = len(run.history) - len(messages) + last
@@ -496,19 +486,6 @@ def answer_batch(run: Execution, calls: Sequence[Call], *, ends: bool) -> bool:
         run.journal.note_answers(run.history, last)
         run.journal.note_state()
     return ends
-
-
-def _send_ends(run: Execution, calls: Sequence[Call], directly: Sequence[int]) -> None:
-    """Send the ends of calls that another process began, then those of calls that end the run: after all others."""
-    for index, cause in run.state.causes.items():
-        if index not in run.state.ended:
-            text = placeholder_text(cause, calls[index].name, calls[index].id, run.language)
-            _send_settled(run, calls[index], index, error_result(text), directly=False)
-    for index in sorted(directly):
-        if index in run.held:
-            run.held[index].finished(run.state.ended[index], directly=True)
-        else:
-            _send_settled(run, calls[index], index, run.state.ended[index], directly=True)
 
 
 def _send_settled(run: Execution, call: Call, index: int, result: ToolResult, *, directly: bool) -> None:

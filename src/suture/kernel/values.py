@@ -10,9 +10,9 @@ fields are part of the stored form, so a class may move or be renamed as long as
 
 import enum
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from threading import Lock
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
@@ -34,7 +34,7 @@ _LARGE: Final = "int"
 _SHOWN: Final = 40
 
 
-class Kind(NamedTuple):
+class Kind(msgspec.Struct, frozen=True):
     """A registered type: its name, and how an instance becomes something simpler and comes back."""
 
     name: str
@@ -67,47 +67,13 @@ def kind_of_class(name: str, cls: type[Any]) -> Kind:
             "pass encode=, which makes plain data of an instance, and decode=, which makes the instance again"
         )
     if issubclass(cls, enum.Enum):
-        return Kind(name, _value_of, cls)
+        return Kind(name, lambda member: member.value, cls)
     if issubclass(cls, msgspec.Struct):
-        return Kind(name, _struct_fields, _maker(cls))
+        return Kind(name, msgspec.structs.asdict, lambda fields: cls(**fields))
     return _dataclass_kind(name, cls)
 
 
-def known_kinds() -> Iterator[tuple[type, Kind]]:
-    """Yield the types that are registered beforehand: Python's own, and the values of `suture.messages`."""
-    yield tuple, Kind("tuple", list, tuple)
-    yield set, Kind("set", list, set, unordered=True)
-    yield frozenset, Kind("frozenset", list, frozenset, unordered=True)
-    yield bytes, Kind("bytes", _base64, _bytes)
-    yield datetime, Kind("datetime", _moment, _from_moment(datetime))
-    yield time, Kind("time", _moment, _from_moment(time))
-    yield date, Kind("date", date.isoformat, date.fromisoformat)
-    yield timedelta, Kind("timedelta", _span, _from_span)
-    yield msgspec.UnsetType, Kind("unset", _nothing, _unset)
-    yield messages.FrozenMap, Kind("suture.FrozenMap", dict, messages.FrozenMap)
-    for name in messages.__all__:
-        cls = getattr(messages, name)
-        if isinstance(cls, type) and issubclass(cls, msgspec.Struct):
-            yield cls, Kind(f"suture.{name}", _message_fields, _maker(cls))
-
-
-def _maker(cls: type) -> Callable[[Any], Any]:
-    return lambda fields: cls(**fields)
-
-
-def _value_of(member: enum.Enum) -> Any:
-    return member.value
-
-
-def _base64(data: bytes) -> str:
-    return b2a_base64(data, newline=False).decode()
-
-
-def _bytes(text: str) -> bytes:
-    return a2b_base64(text, strict_mode=True)
-
-
-def _moment(value: datetime | time) -> Any:
+def _encode_moment(value: datetime | time) -> Any:
     zone = value.tzinfo
     if zone is not None and type(zone) is not timezone:
         raise TypeError(
@@ -124,35 +90,19 @@ def _moment(value: datetime | time) -> Any:
     return [value.replace(tzinfo=None).isoformat(), value.fold, *made_of]
 
 
-def _from_moment(cls: Any) -> Callable[[Any], Any]:
-    def decode(stored: Any) -> Any:
-        if isinstance(stored, str):
-            return cls.fromisoformat(stored)
-        text, fold, *zone = stored
-        return cls.fromisoformat(text).replace(fold=fold, tzinfo=timezone(*zone) if zone else None)
-
-    return decode
+def _decode_moment(cls: Any, stored: Any) -> Any:
+    if isinstance(stored, str):
+        return cls.fromisoformat(stored)
+    text, fold, *zone = stored
+    return cls.fromisoformat(text).replace(fold=fold, tzinfo=timezone(*zone) if zone else None)
 
 
-def _span(value: timedelta) -> list[int]:
-    return [value.days, value.seconds, value.microseconds]
-
-
-def _from_span(stored: list[int]) -> timedelta:
+def _decode_span(stored: list[int]) -> timedelta:
     days, seconds, microseconds = stored
     return timedelta(days, seconds, microseconds)
 
 
-def _nothing(_: object) -> None:
-    return None
-
-
-def _unset(_: object) -> msgspec.UnsetType:
-    return msgspec.UNSET
-
-
-def _struct_fields(value: msgspec.Struct) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
+_LOOSE: Final[dict[type, type]] = {tuple: list, messages.FrozenMap: dict}
 
 
 @cache
@@ -164,16 +114,11 @@ def _message_fields(value: msgspec.Struct) -> dict[str, Any]:
     """Return the fields that are not at their default. A message takes lists and dicts and makes them its own."""
     fields: dict[str, Any] = {}
     for info in _infos(type(value)):
-        given = getattr(value, info.name)
+        given: Any = getattr(value, info.name)
         if given is not info.default:
-            fields[info.name] = given if info.type is Any else _loosened(given)
+            loosen: Any = _LOOSE.get(given.__class__) if info.type is not Any else None
+            fields[info.name] = given if loosen is None else loosen(given)
     return fields
-
-
-def _loosened(given: Any) -> Any:
-    if type(given) is tuple:
-        return list(cast("tuple[Any, ...]", given))
-    return dict(given) if type(given) is messages.FrozenMap else given
 
 
 def _dataclass_kind(name: str, cls: type[Any]) -> Kind:
@@ -321,40 +266,54 @@ class _Frame(NamedTuple):
 _Place: TypeAlias = _Frame | None
 
 
-def _encoded(value: Any, place: _Place, depth: int) -> Any:
+def _encoded(value: Any, place: _Place, depth: int) -> Any:  # noqa: C901
     # All in one function, for one frame per level: 200 levels must fit into whatever stack is left.
     cls: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
-    leaf = _LEAVES.get(cls)
-    if leaf is not None:
-        return leaf(value, place)
-    kind, inner = (None, value) if cls in _CONTAINERS else _taken_apart(value, cls, place)
+    if cls is str:
+        if not _is_unicode(value):
+            raise InputError("a text with a lone surrogate cannot be stored", path=_way(place))
+        return value
+    if cls is int and not _INTEGERS[0] <= value <= _INTEGERS[1]:
+        return {_TAG: _LARGE, _VALUE: hex(value)}  # in hexadecimal, which Python reads at any length
+    if cls is float and not isfinite(value):
+        raise InputError(f"{value} is not a number that can be stored", path=_way(place))
+    if cls in _LEAVES:
+        return value
+    kind, inner = (None, value) if cls in _CONTAINERS else _take_apart(value, cls, place)
     if type(inner) not in _CONTAINERS:
-        return _tagged(kind, _encoded(inner, _Frame(value, "", place), depth))
+        return _tag(kind, _encoded(inner, _Frame(value, "", place), depth))
     if depth > _DEEPEST:
         _refuse_depth(place)
     if type(inner) is list:
         elements: list[Any] = []
         for index, each in enumerate(cast("list[Any]", inner)):
             elements.append(_encoded(each, _Frame(value, index, place), depth + 1))
-        return _tagged(kind, elements)
+        return _tag(kind, elements)
     entries: dict[str, Any] = {}
     for key, each in inner.items():
-        _check_key(key, place)
+        if type(key) is not str:
+            raise InputError(f"a key must be a string, not {type(key).__name__}", path=_way(place))
+        if not _is_unicode(key):
+            raise InputError("a key with a lone surrogate cannot be stored", path=_way(place))
         entries[key] = _encoded(each, _Frame(value, key, place), depth + 1)
-    return _tagged(kind, {_TAG: _ESCAPED, _VALUE: entries} if _TAG in entries else entries)
+    return _tag(kind, {_TAG: _ESCAPED, _VALUE: entries} if _TAG in entries else entries)
 
 
-def _taken_apart(value: Any, cls: type[Any], place: _Place) -> tuple[Kind, Any]:
+def _take_apart(value: Any, cls: type[Any], place: _Place) -> tuple[Kind, Any]:
     kind = _by_class.get(cls)
     if kind is None:
-        raise UnregisteredTypeError(f"{_prefix(place)}{_advice(cls)}")
+        package = cls.__module__ if cls.__module__ not in ("builtins", "__main__") else "your_package"
+        functions = "" if has_kind(cls) else ", encode=..., decode=..."
+        call = f'suture.register_type("{package}.{cls.__name__}", {cls.__name__}{functions})'
+        where = f"{way}: " if (way := _way(place)) else ""
+        raise UnregisteredTypeError(f"{where}{_called(cls)} cannot be stored; register it first: {call}")
     try:
         return kind, kind.encode(value)
     except Exception as error:
         raise InputError(f"{_called(cls)} could not be encoded: {error!r}", path=_way(place)) from error
 
 
-def _tagged(kind: Kind | None, plain: Any) -> Any:
+def _tag(kind: Kind | None, plain: Any) -> Any:
     if kind is None:
         return plain
     if kind.unordered:
@@ -362,48 +321,8 @@ def _tagged(kind: Kind | None, plain: Any) -> Any:
     return {_TAG: kind.name, _VALUE: plain}
 
 
-def _check_key(key: Any, place: _Place) -> None:
-    if type(key) is not str:
-        raise InputError(f"a key must be a string, not {type(key).__name__}", path=_way(place))
-    if not _is_unicode(key):
-        raise InputError("a key with a lone surrogate cannot be stored", path=_way(place))
-
-
-def _integer(value: int, place: _Place) -> Any:
-    del place
-    # In hexadecimal, which Python reads at any length.
-    return value if _INTEGERS[0] <= value <= _INTEGERS[1] else {_TAG: _LARGE, _VALUE: hex(value)}
-
-
-def _large(digits: str) -> int:
-    return int(digits, 16)
-
-
-def _number(value: float, place: _Place) -> float:
-    if not isfinite(value):
-        raise InputError(f"{value} is not a number that can be stored", path=_way(place))
-    return value
-
-
-def _text(value: str, place: _Place) -> str:
-    if not _is_unicode(value):
-        raise InputError("a text with a lone surrogate cannot be stored", path=_way(place))
-    return value
-
-
-def _as_it_is(value: Any, place: _Place) -> Any:
-    del place
-    return value
-
-
 _CONTAINERS: Final = frozenset((list, dict))
-_LEAVES: Final[dict[type, Callable[[Any, _Place], Any]]] = {
-    str: _text,
-    int: _integer,
-    float: _number,
-    bool: _as_it_is,
-    type(None): _as_it_is,
-}
+_LEAVES: Final = frozenset((str, int, float, bool, type(None)))
 
 
 def _decoded(plain: Any) -> Any:
@@ -415,16 +334,20 @@ def _decoded(plain: Any) -> Any:
             return plain
         raise InputError(f"{type(plain).__name__} is not what a value is stored as")
     mapping = cast("dict[str, Any]", plain)
-    kind, mapping = _decoder(mapping) if _TAG in mapping else (None, mapping)
+    kind, mapping = _find_kind(mapping) if _TAG in mapping else (None, mapping)
     if kind is not None:
-        return _put_together(kind, _decoded(mapping[_VALUE]))
+        inner = _decoded(mapping[_VALUE])
+        try:
+            return kind.decode(inner)
+        except Exception as error:
+            raise InputError(f"what is stored as {kind.name!r} could not be decoded: {error!r}") from error
     entries: dict[str, Any] = {}
     for key, each in mapping.items():
         entries[key] = _decoded(each)
     return entries
 
 
-def _decoder(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
+def _find_kind(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
     """Return the kind that is named here; none, and the dict that was meant, if that was only escaped."""
     name, inner = mapping[_TAG], mapping.get(_VALUE)
     if type(name) is not str or mapping.keys() != {_TAG, _VALUE} or (name == _ESCAPED and type(inner) is not dict):
@@ -438,13 +361,6 @@ def _decoder(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
             f'suture.register_type("{name}", ...) before this is read'
         )
     return kind, mapping
-
-
-def _put_together(kind: Kind, inner: Any) -> Any:
-    try:
-        return kind.decode(inner)
-    except Exception as error:
-        raise InputError(f"what is stored as {kind.name!r} could not be decoded: {error!r}") from error
 
 
 def _refuse_depth(place: _Place) -> NoReturn:
@@ -472,18 +388,6 @@ def _way(place: _Place) -> str:
     return "".join(reversed(steps)).removeprefix(".")
 
 
-def _prefix(place: _Place) -> str:
-    way = _way(place)
-    return f"{way}: " if way else ""
-
-
-def _advice(cls: type) -> str:
-    package = cls.__module__ if cls.__module__ not in ("builtins", "__main__") else "your_package"
-    functions = "" if has_kind(cls) else ", encode=..., decode=..."
-    call = f'suture.register_type("{package}.{cls.__name__}", {cls.__name__}{functions})'
-    return f"{_called(cls)} cannot be stored; register it first: {call}"
-
-
 def _called(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
@@ -498,6 +402,27 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-_by_name[_LARGE] = Kind(_LARGE, hex, _large)
-for _cls, _kind in known_kinds():
-    _by_name[_kind.name] = _by_class[_cls] = _kind
+_by_name[_LARGE] = Kind(_LARGE, hex, lambda digits: int(digits, 16))
+_KNOWN: Final[dict[type, Kind]] = {
+    tuple: Kind("tuple", list, tuple),
+    set: Kind("set", list, set, unordered=True),
+    frozenset: Kind("frozenset", list, frozenset, unordered=True),
+    bytes: Kind(
+        "bytes",
+        lambda data: b2a_base64(data, newline=False).decode(),
+        lambda text: a2b_base64(text, strict_mode=True),
+    ),
+    datetime: Kind("datetime", _encode_moment, partial(_decode_moment, datetime)),
+    time: Kind("time", _encode_moment, partial(_decode_moment, time)),
+    date: Kind("date", date.isoformat, date.fromisoformat),
+    timedelta: Kind("timedelta", lambda span: [span.days, span.seconds, span.microseconds], _decode_span),
+    msgspec.UnsetType: Kind("unset", lambda _: None, lambda _: msgspec.UNSET),
+    messages.FrozenMap: Kind("suture.FrozenMap", dict, messages.FrozenMap),
+}
+"""The types of Python's own that are registered beforehand; so are the values of `suture.messages`."""
+for _name in messages.__all__:
+    _cls = getattr(messages, _name)
+    if isinstance(_cls, type) and issubclass(_cls, msgspec.Struct):
+        _KNOWN[_cls] = Kind(f"suture.{_name}", _message_fields, kind_of_class("", _cls).decode)
+_by_class.update(_KNOWN)
+_by_name.update({kind.name: kind for kind in _KNOWN.values()})

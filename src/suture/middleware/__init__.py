@@ -1,5 +1,6 @@
 """Middlewares that come with Suture, and the interface to write your own."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from suture.kernel import (
@@ -9,18 +10,19 @@ from suture.kernel import (
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
-    EnhancedInvokableEndpoint,
-    EnhancedStreamableEndpoint,
-    EventSenderModelWrapper,
-    EventSenderToolWrapper,
-    InvokableEndpoint,
     ModelContext,
     Sink,
-    StreamableEndpoint,
     ToolCallRequest,
     closing,
     current_run,
 )
+from suture.kernel.middleware import (
+    EnhancedInvokableEndpoint,
+    EnhancedStreamableEndpoint,
+    InvokableEndpoint,
+    StreamableEndpoint,
+)
+from suture.kernel.ring import EventSenderModelWrapper, EventSenderToolWrapper
 from suture.middleware.patch_tool_calls import PatchToolCalls
 
 if TYPE_CHECKING:
@@ -56,17 +58,14 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "Compaction": "suture.middleware.compaction",
+    "ToolReduction": "suture.middleware.tool_reduction",
+    **dict.fromkeys(("ClearResult", "ToolDetail", "ToolReductionConfig", "TruncResult"), "suture.reduction"),
+}
+
+
 def __getattr__(name: str) -> object:  # an agent without a reduction does not load one
-    if name == "Compaction":
-        from suture.middleware.compaction import Compaction  # noqa: PLC0415
-
-        return Compaction
-    if name == "ToolReduction":
-        from suture.middleware.tool_reduction import ToolReduction  # noqa: PLC0415
-
-        return ToolReduction
-    if name in ("ClearResult", "ToolDetail", "ToolReductionConfig", "TruncResult"):
-        from suture import reduction  # noqa: PLC0415
-
-        return getattr(reduction, name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

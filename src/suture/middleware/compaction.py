@@ -20,7 +20,7 @@ from suture.kernel import (
     ModelContext,
     ModelRequest,
 )
-from suture.kernel.requests import ask
+from suture.kernel.model_call import ask
 from suture.messages import History
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
@@ -203,17 +203,15 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         target = int(target_of(limit, self.target_tokens) * scale)
         limits = Limits(int(limit * scale), target, rest - tools, tools)
         run.send(Custom("suture.compaction", {"tokens": tokens, "limit": limit}))
-        plan = await self._plan(wire, history, limits, offload=self._can_save(run))
+        # What is saved must be readable: by a tool of ours, or by whoever gave the backend.
+        can_save = self.backend is not None or (self, "reader") in run.cache
+        plan = await self._plan(wire, history, limits, offload=can_save)
         if not plan.changed:
             return None
         run.cache[self, "stale"] = context.last_usage
         messages: History[Any] = History(plan.messages)
         record.see(messages)
         return replace(state, messages=messages, report=plan.to_dict())
-
-    def _can_save(self, run: RunContext[Any]) -> bool:
-        """Tell whether what is saved can be read again: by a tool of ours, or by whoever gave the backend."""
-        return self.backend is not None or (self, "reader") in run.cache
 
     async def _plan(self, wire: Wire, history: History[Any], limits: Limits, *, offload: bool) -> Plan[Any]:
         """Plan, and save what the plan takes out; where nothing can be saved, take nothing out that must be."""

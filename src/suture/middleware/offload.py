@@ -5,7 +5,7 @@ import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import IO, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from suture._aio import LOG, closing, run_to_the_end, settle, wait_to_the_end
 from suture.errors import ConfigError, OffloadError
@@ -56,8 +56,13 @@ async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
             except Exception as error:
                 raise unsaved(save.name, save.call_id, error) from error
     except BaseException:
-        for save in created:
-            await _delete(backend_of(save.name), save.path)
+        for save in created:  # it was written for nothing; a backend that only writes cannot delete
+            delete: Any = getattr(backend_of(save.name), "delete", None)
+            try:
+                if delete is not None:
+                    await run_to_the_end(until_done(delete(save.path)))
+            except Exception:  # noqa: BLE001 - what it is deleted for matters more
+                LOG.warning("%r was written for nothing and could not be deleted", save.path, exc_info=True)
         raise
 
 
@@ -80,17 +85,6 @@ async def _write(backend: Any, save: Save, *, exclusive: bool) -> bool:
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:
     yield content
-
-
-async def _delete(backend: Any, path: str) -> None:
-    """Delete what was written for nothing; a backend that only writes cannot."""
-    delete = getattr(backend, "delete", None)
-    if delete is None:
-        return
-    try:
-        await run_to_the_end(until_done(delete(path)))
-    except Exception:  # noqa: BLE001 - what it is deleted for matters more
-        LOG.warning("%r was written for nothing and could not be deleted", path, exc_info=True)
 
 
 async def until_done(work: T | Awaitable[T]) -> T:
@@ -242,9 +236,5 @@ class Upload:
             async with closing(self._pipe) as chunks:
                 async for data in chunks:
                     spool.write(data)
-            await settle(backend.write(path, _read_back(spool)))
-
-
-def _read_back(spool: IO[bytes]) -> str:
-    spool.seek(0)
-    return spool.read().decode("utf-8", "surrogatepass")
+            spool.seek(0)
+            await settle(backend.write(path, spool.read().decode("utf-8", "surrogatepass")))

@@ -123,7 +123,8 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
     async def _repair(self, messages: Any, wire_name: str) -> tuple[History[Any], Report] | None:
         """Return the repaired history and what was done to it; `None` if it is in order."""
         history: History[Any] = History.of(messages)
-        notes, wire = self._notes(), get_wire(wire_name)
+        run, wire = _current(), get_wire(wire_name)
+        notes = _Notes() if run is None else run.cache.setdefault(self, _Notes())
         sent = notes.go_on(wire, history)
         if sent is not None or is_in_order(wire, history):
             return sent
@@ -178,10 +179,11 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         return await text if isawaitable(text) else text
 
     def _options(self, generator: Callable[..., str] | None) -> PairOptions:
+        run: Any = _current()
         return PairOptions(
             tail=self.tail,
             orphans=self.orphans,
-            language=_language(),
+            language=resolve_language(None) if run is None else run.language,
             generator=generator,
             cause=self.cause,
             is_placeholder=self.is_synthetic,
@@ -192,10 +194,6 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         if is_recorded_placeholder(text):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
-
-    def _notes(self) -> "_Notes":
-        run = _current()
-        return _Notes() if run is None else run.cache.setdefault(self, _Notes())
 
 
 class _Notes:
@@ -236,11 +234,6 @@ def _current() -> RunContext[Any] | None:
         return current_run()
     except NotInRunError:
         return None
-
-
-def _language() -> Any:
-    run = _current()
-    return resolve_language(None) if run is None else run.language
 
 
 def is_recorded_placeholder(text: str) -> bool:

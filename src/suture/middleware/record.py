@@ -301,7 +301,10 @@ class Record:
                     ]
                     raise OffloadError(calls, str(taken)) from taken
                 self.reserve(taken.path)
-                await self._reserve_taken(plan.saves, backend_of)
+                for save in plan.saves:  # others may be taken, too: another conversation has the same root
+                    backend = backend_of(save.name)
+                    if backend is not None and await is_taken(backend, save.path):
+                        self.reserve(save.path)
                 continue
             history = History(plan.messages) if draft.cells else question.history
             if left is not None:
@@ -311,20 +314,13 @@ class Record:
             return Reduced(history, plan, plan.tokens_after, draft.cells)
         raise AssertionError("the last attempt raises")
 
-    async def _reserve_taken(self, saves: Sequence[Save], backend_of: BackendOf) -> None:
-        """Find out at once which other paths of a plan are taken, too: another conversation has the same root."""
-        for save in saves:
-            backend = backend_of(save.name)
-            if backend is not None and await is_taken(backend, save.path):
-                self.reserve(save.path)
-
     async def _plan(self, question: Question, backend_of: BackendOf) -> tuple[Draft, Plan[Any], int | None]:
         """Plan both phases; beside the plan comes the first message that may still have something to clear.
 
         Where nothing is to be cleared only the last turn is looked at.
         """
         wire, history, settings = question.wire, question.history, self.settings
-        count = self.tally(wire).of if question.whole is None else _count_nothing
+        count: Callable[[Any], int] = self.tally(wire).of if question.whole is None else lambda _: 0
         draft = Draft(wire, history, self.terms(backend_of), count)
         meter = Meter(question.tokens, question.whole, question.tool_infos)
         before = tokens = await meter.read(draft)
@@ -348,10 +344,6 @@ class Record:
             rest = sum(map(self.tally(wire).of, history[left:]))
             self._quiet_until = done.tokens + settings.clear_at_least_tokens - done.missed - rest
         return done.draft, finish_plan(done.draft, before, done.tokens), left
-
-
-def _count_nothing(_: object) -> int:
-    return 0
 
 
 def _too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:

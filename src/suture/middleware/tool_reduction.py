@@ -136,8 +136,13 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
             failure, record.failure = record.failure, None
             raise failure
         wire, history = record.see(state.messages, model_context.wire)
-        before = state
-        question = Question(wire, history, state.tool_infos, force=self._was_idle(record))
+        before, was_idle = state, False
+        if self.clear_after_idle is not None:
+            session, key, now = self._run().session, f"{record.key}/asked_at", time.time()
+            last = session.get(key)
+            session[key] = now
+            was_idle = last is not None and now - last >= self.clear_after_idle
+        question = Question(wire, history, state.tool_infos, force=was_idle)
         record.judge(question, model_context.last_usage)
         tokens = question.tokens
         if question.clears or question.shorten is not None:
@@ -157,15 +162,6 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
         if self.clears_any and tokens > self.max_tokens_for_clear:
             self._run().send(Custom("suture.over_limit", {"tokens": tokens, "limit": self.max_tokens_for_clear}))
         return None if state is before else state
-
-    def _was_idle(self, record: Record) -> bool:
-        """Tell whether the model was not asked for so long; it will be now."""
-        if self.clear_after_idle is None:
-            return False
-        session, key, now = self._run().session, f"{record.key}/asked_at", time.time()
-        last = session.get(key)
-        session[key] = now
-        return last is not None and now - last >= self.clear_after_idle
 
     # When a tool returns: what is too long is truncated, and no tool may claim that something was saved
 
@@ -319,16 +315,15 @@ class TruncatingSink:
 
     async def _finish(self, failure: str) -> None:
         if self._is_over:
-            await self._close_upload()
+            if self._upload is not None:
+                await self._close_upload(self._upload)
             await self._outer.write(ToolResult((TextPart(self._notice(failure)),), extra=self._extra))
         elif self._held:
             await self._outer.write(ToolResult((TextPart("".join(self._held)),)))
         self._release()
 
-    async def _close_upload(self) -> None:
-        upload, self._upload = self._upload, None
-        if upload is None:
-            return
+    async def _close_upload(self, upload: Upload) -> None:
+        self._upload = None
         try:
             await upload.close()
         except Exception as error:  # noqa: BLE001 - told in the notice

@@ -223,7 +223,7 @@ class Follower:
 
     def _look_back(self, wire: Wire, history: History[Any]) -> None:
         """Keep who spoke last."""
-        view = wire.view(history[-1])
+        view = wire.view(history.log[history.length - 1])
         self._last = "results" if view.results else view.role
 
     def _send(self, messages: Sequence[Any]) -> History[Any]:

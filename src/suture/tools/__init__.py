@@ -3,10 +3,9 @@
 Nothing here runs a loop, asks for approval or counts time: that is the kernel's.
 """
 
-from suture.tools.arguments import ToolArgumentsError
 from suture.tools.context import RunContext
 from suture.tools.definition import AnyTool, Tool, ToolObject, as_tools, exit_tool, tool
-from suture.tools.execution import Kind
+from suture.tools.execution import Kind, ToolArgumentsError
 
 __all__ = [
     "AnyTool",

@@ -11,11 +11,12 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from suture._text import shorten
 from suture.errors import ConfigError, InputError, SutureError
 from suture.messages import ToolArgument, check_plain
+from suture.tools.execution import ToolArgumentsError
 from suture.tools.signature import Parameter, Signature
 
 Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
@@ -33,24 +34,6 @@ _JSON_NAMES: dict[type, str] = {
     float: "number",
     NoneType: "null",
 }
-
-
-class ToolArgumentsError(SutureError, ValueError):
-    """The arguments that a model wrote for a tool do not fit; the function was not called.
-
-    The text is for the model: it names every problem that was found, so that one more try can solve them all.
-
-    >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
-    ('arguments.limit: expected int, got str', 'arguments.query: missing')
-    """
-
-    def __init__(self, *problems: str) -> None:
-        self.problems = problems
-        self.reason = "; ".join(problems)
-        super().__init__(*problems)
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class Reader(NamedTuple):
@@ -99,10 +82,17 @@ def make_reader(
     return make(tool, signature.visible, notes)
 
 
-def _reader(schema: Mapping[str, Any] | None, decode: Callable[[str], dict[str, Any]], explain: Explain) -> Reader:
+def _reader(
+    schema: Mapping[str, Any] | None,
+    decode: Callable[[str], Any],
+    name: Callable[[Any], dict[str, Any]],
+    explain: Explain,
+) -> Reader:
+    """Make a reader of what decodes a text, and what gives the values of it by name."""
+
     def read(text: str) -> dict[str, Any]:
         try:
-            return decode(text)
+            return name(decode(text))
         except Exception as error:
             if not text.strip():  # some models write nothing where there are no arguments
                 return read("{}")
@@ -158,9 +148,9 @@ def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
 
 def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
     names = tuple(parameter.name for parameter in parameters)
-    # Fields have names of our own, so that no parameter's name can be one that a struct has other uses for.
-    fields = [(f"at{place}", *_field(each)) for place, each in enumerate(parameters)]
-    rename = {field[0]: name for field, name in zip(fields, names, strict=True)}
+    # A name that a struct may have other uses for is not its field's.
+    rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
+    fields = [(field, *_field(each)) for field, each in zip(rename, parameters, strict=True)]
     try:
         kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
         decode = msgspec.json.Decoder(kind).decode
@@ -184,9 +174,11 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
                 problems.append(f"{path}: missing")
         return problems or [_explain_value(error, "arguments")]
 
-    return _reader(
-        schema if names else None, lambda text: dict(zip(names, astuple(decode(text)), strict=True)), explain
-    )
+    def by_name(values: Any) -> dict[str, Any]:
+        return dict(zip(names, astuple(values), strict=True))
+
+    own = all(field == name for field, name in rename.items())
+    return _reader(schema if names else None, decode, asdict if own else by_name, explain)
 
 
 def _field(parameter: Parameter) -> tuple[Any, ...]:
@@ -261,8 +253,7 @@ def _pydantic_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[
         why = str(error).splitlines()[0]
         raise ConfigError(f"tool {tool!r}: pydantic makes no schema of its parameters ({why})") from error
 
-    def decode(text: str) -> dict[str, Any]:
-        values = model.model_validate_json(text)
+    def by_name(values: Any) -> dict[str, Any]:
         return {name: getattr(values, field) for field, name in names.items()}
 
     def explain(text: str, error: Exception) -> list[str]:  # noqa: ARG001 - the error says it all
@@ -270,7 +261,7 @@ def _pydantic_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[
             return [f"arguments: {type(error).__name__}: {error}"]
         return [f"{_path(each['loc'])}: {_words(each['msg'])}" for each in error.errors(include_url=False)]
 
-    return _reader(schema, decode, explain)
+    return _reader(schema, model.model_validate_json, by_name, explain)
 
 
 def _path(steps: Iterable[str | int]) -> str:
@@ -388,22 +379,21 @@ def _schema_reader(tool: str, schema: Mapping[str, Any], signature: Signature | 
             raise ConfigError(f"tool {tool!r} does not take {lost[0]!r}, which its schema asks for; it takes {known}")
     kinds = {name: _kinds(each) for name, each in properties.items()}
 
-    def check(values: Mapping[str, Any]) -> list[str]:
+    def check(values: dict[str, Any]) -> dict[str, Any]:
         problems = [] if known is None else [_unknown(name, known) for name in values if name not in known]
         problems += [f"arguments.{name}: missing" for name in required if name not in values]
-        return problems + [
+        problems += [
             f"arguments.{name}: expected {' or '.join(allowed)}, got {_JSON_NAMES[type(values[name])]}"
             for name, allowed in kinds.items()
             if name in values and allowed and not any(_fits(values[name], kind) for kind in allowed)
         ]
 
-    def decode(text: str) -> dict[str, Any]:
-        values = msgspec.json.decode(text, type=dict[str, Any])
-        if problems := check(values):
+        if problems:
             raise ToolArgumentsError(*problems)
         return {**defaults, **values}
 
-    return _reader(schema, decode, lambda _, error: getattr(error, "problems", [str(error)]))
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    return _reader(schema, decode, check, lambda _, error: getattr(error, "problems", [str(error)]))
 
 
 def _kinds(schema: Any) -> list[str]:

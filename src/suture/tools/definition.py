@@ -42,9 +42,7 @@ from msgspec.structs import replace
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.messages import Part, ToolInfo, ToolResult
-from suture.tools.arguments import check_schema, make_reader
 from suture.tools.execution import Kind, bind_function, bind_method, make_endpoint
-from suture.tools.signature import is_method, origin_of, read_docstring, read_signature
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -52,7 +50,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NAME = r"[a-zA-Z0-9_-]{1,64}"
 _RICH = frozenset((ToolResult, *get_args(Part)))
 _STREAMS = frozenset((AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator))
 _METHODS: dict[str, Kind] = {  # the first one that an object has is taken
@@ -252,7 +250,7 @@ def _make(
 
 def _check_name(name: object) -> None:
     """Refuse a name that some provider would refuse."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         shown = quote(name, 70) if isinstance(name, str) else type(name).__name__
         raise ConfigError(f"a tool cannot be called {shown}; a name has 1 to 64 letters, digits, _ or -")
 
@@ -263,12 +261,18 @@ def _check_name(name: object) -> None:
 def _from_function(
     function: Callable[..., Any], name: str | None, schema: Mapping[str, Any] | None, kind: Kind | None, *, thread: bool
 ) -> Tool[..., Any]:
-    name = name or _name(function)
+    from suture.tools.arguments import check_schema, make_reader  # noqa: PLC0415 - only who makes tools pays for it
+    from suture.tools.signature import is_method, origin_of, read_docstring, read_signature  # noqa: PLC0415
+
+    origin = origin_of(function)
+    own_name: str = getattr(function, "__name__", None) or getattr(origin, "__name__", "")
+    name = name or (type(function).__name__ if own_name == "__call__" else own_name)
     _check_name(name)
     own_schema = None if schema is None else check_schema(name, schema)
     lenient = {*(own_schema or {}).get("properties", ()), *(("return",) if kind else ())}
     signature = read_signature(function, name, lenient=lenient)
-    text = read_docstring(_docstring(function))
+    # Every object inherits the docstring of its class; a partial's says nothing about the function in it.
+    text = read_docstring(origin.__doc__ or (None if hasattr(function, "func") else function.__doc__))
     reader = make_reader(name, signature, text.parameters, own_schema)
     kind = _kind_of(function, signature.returns, kind, name)
     threaded = thread and _is_blocking(function)
@@ -286,16 +290,6 @@ def _from_function(
         function=function,
         attach=attach if is_method(function) else None,
     )
-
-
-def _name(function: Callable[..., Any]) -> str:
-    name = getattr(function, "__name__", None) or getattr(origin_of(function), "__name__", "")
-    return type(function).__name__ if name == "__call__" else name
-
-
-def _docstring(function: Callable[..., Any]) -> str | None:
-    # Every object inherits the docstring of its class; a partial's says nothing about the function in it.
-    return origin_of(function).__doc__ or (None if isinstance(function, partial) else function.__doc__)
 
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:

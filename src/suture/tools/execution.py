@@ -5,17 +5,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from operator import is_
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from suture._aio import Worker, closing, run_in_thread, settle
 from suture._text import replace_surrogates
-from suture.errors import NotInRunError
+from suture.errors import NotInRunError, SutureError
 from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools.context import RunContext
-from suture.tools.signature import NOTHING, Hidden, Signature
+
+if TYPE_CHECKING:
+    from suture.tools.signature import Hidden, Signature
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
@@ -31,6 +34,24 @@ _PARTS: tuple[type, ...] = get_args(Part)
 _END = object()
 
 
+class ToolArgumentsError(SutureError, ValueError):
+    """The arguments that a model wrote for a tool do not fit; the function was not called.
+
+    The text is for the model: it names every problem that was found, so that one more try can solve them all.
+
+    >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
+    ('arguments.limit: expected int, got str', 'arguments.query: missing')
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        self.reason = "; ".join(problems)
+        super().__init__(*problems)
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
     """Make the endpoint of a kind.
 
@@ -39,17 +60,18 @@ def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Calla
     >>> asyncio.run(shout("hey"))
     'HEY'
     """
-    convert: Callable[[Any, str], Any] = _as_result if kind.startswith("enhanced") else _as_text
+    plain = not kind.startswith("enhanced")
+    convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
 
     async def invoke(argument: Any, /, **options: Any) -> Any:
         call = bind(argument, options)
         try:
             value: Any = await run_in_thread(call) if threaded else call()
-            if hasattr(value, "__await__"):
+            if value.__class__ is CoroutineType or hasattr(value, "__await__"):
                 value = await value
         except SystemExit as end:
             raise _failure(end) from end
-        return convert(value, tool)
+        return value if plain and value.__class__ is str and value.isascii() else convert(value, tool)
 
     async def stream(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
         try:
@@ -104,7 +126,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
 
 
 def bind_function(
-    function: Callable[..., Any], signature: Signature, read: Callable[[str], dict[str, Any]], tool: str
+    function: Callable[..., Any], signature: "Signature", read: Callable[[str], dict[str, Any]], tool: str
 ) -> Bind:
     """Make what binds arguments, contexts and options to a function.
 
@@ -129,10 +151,10 @@ def bind_function(
     return bind
 
 
-def _fill(hidden: Hidden, context: RunContext[Any] | None, tool: str) -> Any:
+def _fill(hidden: "Hidden", context: RunContext[Any] | None, tool: str) -> Any:
     if context is not None:
         return context if hidden.kind is RunContext else ToolContext(context.tool, context.call_id)
-    if hidden.default is not NOTHING:
+    if hidden.default is not inspect.Parameter.empty:
         return hidden.default
     raise NotInRunError(
         f"tool {tool!r} needs a {hidden.kind.__name__} as {hidden.name!r}; "

@@ -17,7 +17,7 @@ NOTHING: Any = inspect.Parameter.empty
 Namespaces: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 """Global and local names."""
 
-_RUN_CONTEXT = re.compile(r"""['"]?([\w.]+\.)?RunContext\b""")
+_RUN_CONTEXT = r"""['"]?([\w.]+\.)?RunContext\b"""
 
 
 class Parameter(NamedTuple):
@@ -151,7 +151,7 @@ def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: boo
         return get_type_hints(holder, *namespaces, include_extras=True)["it"]
     except Exception as error:
         # The context, or the type of its `deps`, may be imported for type checkers alone.
-        named = isinstance(annotation, str) and _RUN_CONTEXT.match(annotation)
+        named = isinstance(annotation, str) and re.match(_RUN_CONTEXT, annotation)
         if named or get_origin(annotation) is RunContext:
             return RunContext
         if not needed:
@@ -220,9 +220,9 @@ def _frames_around(origin: Callable[..., Any], names: dict[str, Any]) -> Iterato
 _PARAMETERS = frozenset(("args", "arguments", "parameters", "params", "keyword args", "keyword arguments"))
 _OTHERS = ("attribute", "example", "note", "raise", "reference", "return", "todo", "warn", "warning", "yield")
 _SECTIONS = _PARAMETERS | {"see also", *_OTHERS, *(f"{name}s" for name in _OTHERS)}
-_HEADER = re.compile(r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):")
-_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*)|$)")
-_FIELD = re.compile(r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)")
+_HEADER = r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):"
+_ENTRY = r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*)|$)"
+_FIELD = r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)"
 _FIELDS_OF_PARAMETERS = frozenset(("param", "parameter", "arg", "argument", "key", "keyword"))
 
 
@@ -249,14 +249,15 @@ def read_docstring(text: str | None) -> Docstring:
     text = (text or "").strip()
     # The indentation of what follows a first line is not that of the docstring if the first line opens a section.
     lines = inspect.cleandoc(f"\n{text}" if _section(text.partition("\n")[0]) else text).splitlines()
-    ends = (place for place, line in enumerate(lines) if _section(line) or line.startswith(">>>") or _FIELD.match(line))
-    end = next(ends, len(lines))
+    end = 0
+    while end < len(lines) and not (_section(lines[end]) or re.match(f">>>|{_FIELD}", lines[end])):
+        end += 1
     return Docstring("\n".join(lines[:end]).strip(), _parameters(lines[end:]))
 
 
 def _section(line: str) -> str:
     """Return the name of the section that this line opens, in small letters, or nothing."""
-    header = _HEADER.fullmatch(line.rstrip())
+    header = re.fullmatch(_HEADER, line.rstrip())
     name = header[1].lower() if header else ""
     return name if name in _SECTIONS else ""
 
@@ -270,12 +271,12 @@ def _parameters(lines: Iterable[str]) -> dict[str, str]:
         indent = len(line) - len(line.lstrip())
         if not indent:
             inside, depth, current = _section(line) in _PARAMETERS, 0, []
-            entry = _FIELD.match(line)
+            entry = re.match(_FIELD, line)
             if entry and entry[1] in _FIELDS_OF_PARAMETERS and entry[2]:
                 current, bare = texts.setdefault(entry[2], []), entry[3]
         elif inside:
             depth = depth or indent
-            entry = _ENTRY.fullmatch(bare) if indent <= depth else None
+            entry = re.fullmatch(_ENTRY, bare) if indent <= depth else None
             if entry:
                 current, bare = texts.setdefault(entry[1], []), entry[2] or ""
         current.append(bare)

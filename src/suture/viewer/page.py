@@ -15,7 +15,6 @@ import msgspec
 
 from suture.agent import ChatModelAgent
 from suture.errors import SutureError
-from suture.kernel import Execution, RunState
 from suture.kernel.journal import (
     Answered,
     Began,
@@ -28,6 +27,8 @@ from suture.kernel.journal import (
     decode_records,
     find_difference,
 )
+from suture.kernel.run_state import RunState
+from suture.kernel.state import Execution
 from suture.kernel.tool_call import answer_reply
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair

@@ -131,7 +131,7 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
     if not is_list(value):
         raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
     for place, item in enumerate(value):
-        if item is None or isinstance(item, str | int | float | bytes | list | tuple):
+        if item.__class__ is not dict and (item is None or isinstance(item, str | int | float | bytes | list | tuple)):
             raise InputError(f"expected an object, found {_type(item)}", index=index, path=f"{path}[{place}]")
     return value
 
@@ -198,6 +198,8 @@ def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = (
 def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
     """Return the object in the field `name`; raise `InputError` where something else is there."""
     value = get(thing, name)
+    if value is None or value.__class__ is dict:
+        return value
     if isinstance(value, str | int | float | bytes | list | tuple):
         place = f"{path}.{name}" if path else name
         raise InputError(f"expected an object, found {_type(value)}", index=index, path=place)

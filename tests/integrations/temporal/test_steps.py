@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from suture import Budget, ChatModelAgent, Message, RunContext, ToolCall, tool
-from suture.kernel import read_result, read_run
 from suture.kernel.engine import Place, Step
+from suture.kernel.lifecycle import read_result
+from suture.kernel.stored import read_run
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.victim import Effects

@@ -228,6 +228,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return True if kinds - {"text"} else None
 
     def view(self, message: Any, index: int | None = None) -> View:
+        if index is None and message.__class__ is dict and message.get("role") == "tool":  # most often it is this
+            call_id, name, content = message.get("tool_call_id"), message.get("name", ""), message.get("content")
+            if call_id.__class__ is name.__class__ is content.__class__ is str:
+                return View("tool", (), (Result(call_id, name, content),))
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message is among messages of another type")
@@ -379,7 +383,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         del index
-        return word(message, "role") == "assistant"
+        return get(message, "role") == "assistant"
 
     def text(self, message: Any) -> str:
         """Return what `message` says as text, a refusal and the words of a sound included."""
@@ -408,7 +412,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return value  # pyright: ignore[reportUnknownVariableType]
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        return self._calls(message, None) if word(message, "role") == "assistant" else ()
+        return self._calls(message, None) if get(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
@@ -434,6 +438,11 @@ def _are_new(calls: list[Any], demands: Demands) -> bool:
 
 def _read_call(call: Any, index: int | None, path: str) -> Call:
     """Return one call of `tool_calls`."""
+    function: Any = call.get("function") if call.__class__ is dict else None
+    if function.__class__ is dict and index is None and call.get("type") == "function":
+        made = Call(call.get("id"), function.get("name"), function.get("arguments"))
+        if made.id.__class__ is made.name.__class__ is made.arguments.__class__ is str:
+            return made
     call_id = text_of(call, "id", index, path)
     if word(call, "type") == _CUSTOM:
         custom = inner(call, "custom", index, path)

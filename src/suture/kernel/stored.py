@@ -1,0 +1,261 @@
+"""Runs in a store: opened, read, forked and compacted; and the lease that a run holds, for one writer at a time.
+
+A lease has a heartbeat, so a process that dies loses it when its time is up, by the store's clock. A process on
+the same machine need not wait for that: it sees that the holder is dead.
+"""
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from suture._aio import LOG, run_to_the_end
+from suture.errors import ConfigError, ResumeError, RunBusyError
+from suture.kernel.journal import Changed, Journal, Moved, encode_records, recall, replay, write_whole
+from suture.kernel.loop import as_history
+from suture.kernel.run_state import VERSION, RunState, copy_state
+from suture.kernel.state import Execution, Spec, new_run_id
+from suture.kernel.tool_call import answer_reply
+from suture.messages import History
+
+SECONDS = 30.0
+"""For how long a lease holds without a heartbeat."""
+
+
+_LONGEST_PAUSE = 0.25
+"""For how many seconds at most whoever waits for a lease does not ask for it."""
+_FREED: "WeakValueDictionary[tuple[int, int, str], asyncio.Event]" = WeakValueDictionary()
+"""What wakes those of an event loop who wait for the lease of a run."""
+
+
+def can_lease(store: object) -> bool:
+    """Tell whether a store knows leases; one of your own need not."""
+    return all(hasattr(store, name) for name in ("acquire", "renew", "release", "lease"))
+
+
+class RunLease:
+    """The lease of one run, held by this process until it is given back."""
+
+    def __init__(self, store: Any, run: str, seconds: float = SECONDS) -> None:
+        self.store, self.run, self.seconds = store, run, seconds
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{os.urandom(4).hex()}"
+        self._beat: asyncio.TimerHandle | None = None
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def take(self, *, waits: bool = False) -> None:
+        """Take the lease; if somebody who is alive holds it, wait in the order of arrival, or raise `RunBusyError`."""
+        pause, loop = 0.01, asyncio.get_running_loop()
+        try:
+            while not await self._ask(waits=waits):
+                # Whoever gives it back in this loop says so; of other processes only the store knows.
+                freed = _FREED.setdefault((id(loop), id(self.store), self.run), asyncio.Event())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause * (1 + os.urandom(1)[0] / 256)):  # spreads load
+                        await freed.wait()
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        except BaseException:
+            await run_to_the_end(self.give_back())
+            raise
+        self._schedule()
+
+    async def _ask(self, *, waits: bool) -> bool:
+        while not await self.store.acquire(self.run, self.owner, self.seconds, queue=waits):
+            holder = await self.store.lease(self.run)
+            if holder is not None and is_dead(holder.owner):
+                LOG.info("the process that ran %r, or waited for it, is gone; its lease is taken over", self.run)
+                await self.store.release(self.run, holder.owner)
+            elif waits:
+                return False
+            elif holder is not None:
+                raise RunBusyError(self.run, holder.owner, self.seconds)
+        return True
+
+    async def give_back(self) -> None:
+        """Give the lease back, so that whoever comes next need not wait."""
+        if self._beat is not None:
+            self._beat.cancel()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        try:
+            await self.store.release(self.run, self.owner)
+        except Exception:  # noqa: BLE001 - it runs out by itself
+            LOG.warning("the lease of run %r could not be given back; it runs out by itself", self.run, exc_info=True)
+        freed = _FREED.pop((id(asyncio.get_running_loop()), id(self.store), self.run), None)
+        if freed is not None:
+            freed.set()
+
+    def _schedule(self) -> None:
+        self._beat = asyncio.get_running_loop().call_later(self.seconds / 3, self._start_renewal)
+
+    def _start_renewal(self) -> None:
+        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            held = await self.store.renew(self.run, self.owner, self.seconds)
+        except Exception:  # noqa: BLE001 - the next one may work; a lost lease is noticed by the next write
+            LOG.warning("the lease of run %r was not renewed", self.run, exc_info=True)
+            held = True
+        if held:
+            self._schedule()
+        else:
+            LOG.warning("the lease of run %r is lost; its next write will fail", self.run)
+
+
+def _birth(process: int) -> str:
+    """Return when a process began, where the system says so: ids of processes are used again."""
+    with suppress(OSError, IndexError), open(f"/proc/{process}/stat") as stat:  # noqa: PTH123 - `pathlib` loads much
+        return stat.read().rpartition(")")[2].split()[19]
+    return ""
+
+
+def is_dead(owner: str) -> bool:
+    """Tell whether the holder of a lease is a process of this machine that is gone."""
+    host, process, birth, _ = (*owner.split(":"), "", "", "", "")[:4]
+    if host != socket.gethostname() or not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return birth != _birth(int(process))
+
+
+# --- stored runs ----------------------------------------------------------------------------------
+
+
+async def open_journal(run: Execution, store: Any, name: str, *, takes_lease: bool) -> bool:
+    """Let a run write its journal, under a lease where the store knows those; read what is there, if anything is."""
+    journal = Journal(run, store, name)
+    if takes_lease:
+        if run.lease is not None:  # a session has one already
+            journal.lease = run.lease
+        elif can_lease(store):
+            lease = RunLease(store, name)
+            await lease.take()
+            journal.lease = lease
+        run.opened = journal
+    is_stored = await _read_journal(run, journal)
+    run.journal = journal
+    if is_stored:
+        journal.take_over(run.history)
+        if run.state.version != VERSION:
+            journal.note(Moved(VERSION))
+            run.state.version = VERSION
+    return is_stored
+
+
+async def _read_journal(run: Execution, journal: Journal) -> bool:
+    """Replay a journal; what this process remembers of it is not read again."""
+    store, name = journal.store, journal.name
+    recent = recall(run, store, name)
+    if recent is not None:
+        tail = await store.load(name, recent.length - 1)
+        if tail and tail[0] == recent.last:
+            run.state, run.history, run.ids = copy_state(recent.state), recent.history, dict(recent.ids)
+            journal.count, journal.last = recent.length + len(tail) - 1, tail[-1]
+            if len(tail) > 1:
+                messages: list[Any] = list(run.history)
+                replay(run, tail[1:], messages, answer_reply)
+                run.history = as_history(run.history, messages)
+            return True
+    stored = await store.load(name, 0)
+    messages: list[Any] = []
+    given = run.state
+    run.state = RunState()
+    replay(run, stored, messages, answer_reply)
+    run.history, journal.count = History(messages), len(stored)
+    if stored:
+        journal.last = stored[-1]
+    else:
+        run.state = given
+    return bool(stored)
+
+
+async def read_run(spec: Spec, name: str) -> Execution | None:
+    """Return a stored run as it stands, without running it; `None` if there is none."""
+    if spec.store is None:
+        raise ConfigError("a stored run is read from a checkpoint_store, and the agent has none")
+    run = Execution(spec, RunState(wire=spec.wire.name))
+    run.checkpoint_id = name
+    return run if await _read_journal(run, Journal(run, spec.store, name)) else None
+
+
+async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
+    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
+    run = await read_run(spec, name)
+    if run is None or spec.store is None or run.state.key == key:
+        return run
+    records, messages, found = await spec.store.load(name, 0), list[Any](), None
+    if any(key.encode() in record for record in records):
+        run.state = RunState()
+        for record in records:
+            replay(run, [record], messages, answer_reply)
+            if run.state.key == key and run.state.outcome:
+                found = copy_state(run.state), History(messages)
+    if found is None:
+        return None
+    run.state, run.history = found
+    return run
+
+
+class Checkpoint(NamedTuple):
+    """A place of a stored run to go back to: what it had said and done when it had so many records."""
+
+    position: int
+    turn: int
+    phase: str
+    outcome: str
+    """How the run had ended there; empty where it goes on."""
+    messages: int
+
+
+async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
+    """Return the places of a stored run, one for each of its records behind which it has its input."""
+    if spec.store is None:
+        raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
+    run = Execution(spec, RunState())
+    run.checkpoint_id = name
+    messages: list[Any] = []
+    places: list[Checkpoint] = []
+    for number, record in enumerate(await spec.store.load(name, 0)):
+        replay(run, [record], messages, answer_reply)
+        state = run.state
+        if state.entered:
+            places.append(Checkpoint(number + 1, state.turn, state.phase, state.outcome, len(messages)))
+    return places
+
+
+async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
+    """Store a run that goes on from a checkpoint of another one, under an id of its own: it is another run."""
+    store: Any = spec.store
+    if store is None or not hasattr(store, "fork"):
+        raise ConfigError("a run is forked in a checkpoint_store that knows forks, such as SQLiteStore")
+    if position < 1:
+        raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
+    await store.fork(name, position, new_name)
+    await store.append(new_name, position, [encode_records([Changed({"run_id": new_run_id(), "driver": ""})])])
+
+
+async def compact_run(spec: Spec, name: str) -> None:
+    """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
+    store: Any = spec.store
+    if store is None or not hasattr(store, "replace"):
+        raise ConfigError("a run is compacted in a checkpoint_store that knows `replace`, such as SQLiteStore")
+    lease = RunLease(store, name)
+    await lease.take()
+    try:
+        length = len(await store.load(name))
+        run = await read_run(spec, name)
+        if run is None or run.state.outcome != "finished":
+            raise ResumeError(f"{name!r} has not finished: its journal is needed to go on with it")
+        await store.replace(name, length, [write_whole(run, store)], owner=lease.owner)
+        for other in await store.runs():
+            if other.startswith(f"{name}/"):  # calls that have ended need no journals of agents inside
+                await store.delete(other)
+    finally:
+        await run_to_the_end(lease.give_back())
