@@ -8,17 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from langgraph.types import Command
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from suture._aio import run_blocking, settle
 from suture.integrations.compaction import GuestRequest
 from suture.integrations.langchain.reduction import ToolReductionMiddleware
 from suture.integrations.langchain.saved import home_of
-from suture.integrations.langchain.state import messages_of
+from suture.integrations.langchain.state import messages_of, replacements, with_update
 from suture.middleware import Compaction
 from suture.models.windows import context_window
 from suture.reduction import Settings
@@ -162,8 +161,7 @@ def _answered(request: ModelRequest[Any], made: Sequence[Any] | None, response: 
     is_same = len(before) == len(state) and all(one is other for one, other in zip(before, state, strict=True))
     if made is None or len(made) > len(before) or not is_same or not all(message.id for message in before):
         return response
-    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
-    return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": _replace(before, made)}))
+    return with_update(response, _replace(before, made))
 
 
 def _replace(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -172,7 +170,7 @@ def _replace(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> lis
     In a state, a message can only take the place of one that goes. So one that stays keeps its place, unless there are
     more new ones than places between it and the next.
 
-    >>> old = [HumanMessage("a", id="1"), AIMessage("b", id="2"), HumanMessage("c", id="3")]
+    >>> old = [HumanMessage("a", id="1"), HumanMessage("b", id="2"), HumanMessage("c", id="3")]
     >>> [(message.type, message.id) for message in _replace(old, [old[0], HumanMessage("so far"), old[2]])]
     [('human', '2')]
     """
@@ -184,7 +182,5 @@ def _replace(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> lis
             stays.append((old, new))
     update: list[BaseMessage] = []
     for (old, new), (next_old, next_new) in pairwise([*stays, (len(before), len(after))]):
-        places, made = before[old + 1 : next_old], after[new + 1 : next_new]
-        update += [one.model_copy(update={"id": place.id}) for one, place in zip(made, places, strict=False)]
-        update += [RemoveMessage(id=cast("str", place.id)) for place in places[len(made) :]]
+        update += replacements(before[old + 1 : next_old], after[new + 1 : next_new])
     return update

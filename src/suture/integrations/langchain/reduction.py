@@ -12,22 +12,15 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, Literal, cast
 from weakref import ref
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-    ToolCallRequest,
-)
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.types import Command
 
 from suture._aio import run_blocking, settle
 from suture.errors import ConfigError, OffloadError
 from suture.integrations.langchain.backends import RUN_STORE, Backends, check_backend, is_readable
 from suture.integrations.langchain.saved import Conversation, Reader
-from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages
+from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages, with_update
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
 from suture.middleware.offload import check_saving
@@ -118,7 +111,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         if work is None:
             return handler(request)
         request, update = run_blocking(work)
-        return _answered(handler(request), update)
+        return with_update(handler(request), update)
 
     def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
@@ -132,7 +125,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     async def _send(self, work: "Coroutine[Any, Any, _Ready]", handler: Callable[..., Awaitable[Any]]) -> Any:
         request, update = await work
-        return _answered(await handler(request), update)
+        return with_update(await handler(request), update)
 
     def _equipped(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Return a request with the tools that read what was saved, but none whose name is taken."""
@@ -314,14 +307,6 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
 _Ready = tuple[ModelRequest[Any], list[BaseMessage]]
 """A request that can be sent, and what is to change in the state once it was."""
-
-
-def _answered(response: Any, update: list[BaseMessage]) -> Any:
-    """Return what the model gave, together with what is to change in the state."""
-    if not update:
-        return response
-    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
-    return ExtendedModelResponse(model_response=whole, command=Command(update={"messages": update}))
 
 
 class _Memo:

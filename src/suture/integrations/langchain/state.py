@@ -5,6 +5,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, cast
 
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langgraph.types import Command
 
@@ -91,7 +92,7 @@ def state_update(before: Sequence[Any], cells: Cells, state: Sequence[Any]) -> l
     for places in rounds:
         old = [before[place] for place in places]
         if all(getattr(each, "id", None) and _is_same(held.get(each.id), each) for each in old):
-            update += _replacements(old, [message for place in places for message in cells[place]])
+            update += replacements(old, [message for place in places for message in cells[place]])
     return update
 
 
@@ -103,7 +104,15 @@ def _is_same(one: Any, other: Any) -> bool:
         return False
 
 
-def _replacements(old: Sequence[Any], new: Sequence[Any]) -> list[BaseMessage]:
+def with_update(response: Any, update: list[BaseMessage]) -> Any:
+    """Return what the model gave, together with what is to change in the state."""
+    if not update:
+        return response
+    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return ExtendedModelResponse(model_response=whole, command=Command(update={_KEY: update}))
+
+
+def replacements(old: Sequence[Any], new: Sequence[Any]) -> list[BaseMessage]:
     """Return messages that take the places of `old`, and what removes the places that are left."""
     if len(new) > len(old):
         raise ConfigError(
