@@ -48,7 +48,7 @@ class CallIndex:
         """How many messages these are."""
         self._searched = 0
         """How many messages were read in search of a call."""
-        self._known: dict[tuple[Key, int], int] = {}
+        self._known: dict[tuple[Key, int, bool], int] = {}
         """What was found before."""
         self._turn = (start, -1)
         """What was asked for a turn last, and what was found."""
@@ -71,21 +71,25 @@ class CallIndex:
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
-        place = self.find_alias(key, before)
+        place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
         if place < 0 or key in self._list(place, place + 1, aliases=False):
             return place
         return self._search(key, place, aliases=False)
 
-    def find_alias(self, name: Key, before: int) -> int:
+    def find_alias(self, name: Key, before: int, *, aliases: bool = True) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
-        if (name, before) not in self._known:
+        if (name, before, aliases) not in self._known:
             may_stand = True
             if self._searched >= len(self._messages):  # from now on all names are kept: most are found nowhere
                 self._names.update(self._list(self._read, before))
                 self._read = max(self._read, before)
                 may_stand = name in self._names
-            self._known[name, before] = self._search(name, before) if may_stand else -1
-        return self._known[name, before]
+            self._known[name, before, aliases] = self._search(name, before, aliases=aliases) if may_stand else -1
+        return self._known[name, before, aliases]
+
+    def stands(self, key: Key, before: int) -> bool:
+        """Tell whether a call of this key stands before a place."""
+        return self.find_alias(key, before, aliases=False) >= 0
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
