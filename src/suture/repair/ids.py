@@ -6,7 +6,7 @@ from typing import Any
 
 from suture.errors import ConfigError
 from suture.profiles import IdForm
-from suture.wires import Call, Key, SurrogateError, View, Wire, sendable
+from suture.wires import Key, SurrogateError, View, Wire, sendable
 
 _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -40,13 +40,15 @@ class CallIndex:
         self._wire, self.messages, self._charge, self._start = wire, messages, charge, start
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
+        self._viewed: dict[int, tuple[list[Key], list[Key]]] = {}
+        """The ids of the calls in those that were looked for, and what else they may be meant by."""
         self._names: set[Key] = set()
         """The ids of the first messages, and what else their calls may be meant by."""
         self._read = start
         """How many messages these are."""
         self._searched = 0
         """How many messages were read in search of a call."""
-        self._known: dict[tuple[Key, int], int] = {}
+        self._known: dict[tuple[Key, int, bool], int] = {}
         """What was found before."""
         self._turn = (start, -1)
         """What was asked for a turn last, and what was found."""
@@ -69,21 +71,25 @@ class CallIndex:
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
-        place = self.find_alias(key, before)
+        place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
         if place < 0 or key in self._list(place, place + 1, aliases=False):
             return place
         return self._search(key, place, aliases=False)
 
-    def find_alias(self, name: Key, before: int) -> int:
+    def find_alias(self, name: Key, before: int, *, aliases: bool = True) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
-        if (name, before) not in self._known:
+        if (name, before, aliases) not in self._known:
             may_stand = True
-            if self._searched >= 2 * len(self.messages):  # from now on all names are kept: most are found nowhere
+            if self._searched >= len(self.messages):  # from now on all names are kept: most are found nowhere
                 self._names.update(self._list(self._read, before))
                 self._read = max(self._read, before)
                 may_stand = name in self._names
-            self._known[name, before] = self._search(name, before) if may_stand else -1
-        return self._known[name, before]
+            self._known[name, before, aliases] = self._search(name, before, aliases=aliases) if may_stand else -1
+        return self._known[name, before, aliases]
+
+    def stands(self, key: Key, before: int) -> bool:
+        """Tell whether a call of this key stands before a place."""
+        return self.find_alias(key, before, aliases=False) >= 0
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
@@ -120,9 +126,16 @@ class CallIndex:
             unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)
             if unusual == start:
                 end = plain if plain >= 0 else min(stop, len(self._unusual))
-                calls = [call for place in range(start, end) for call in self.view(place).calls if call.id]
-                names += [self._wire.key(call) for call in calls]
-                names += [name for call in calls for name in self._other_names(call)] if aliases else []
+                for place in range(start, end):
+                    if place not in self._viewed:
+                        calls = [call for call in self.view(place).calls if call.id]
+                        others = [
+                            call._replace(id=name) for call in calls for name in (call.alias, *get_halves(call.id))
+                        ]
+                        keys = [self._wire.key(call) for call in calls]
+                        self._viewed[place] = keys, [self._wire.key(call) for call in others if call.id]
+                    names += self._viewed[place][0]
+                    names += self._viewed[place][1] if aliases else ()
             else:
                 end = unusual if unusual >= 0 else stop
                 ids = self._wire.call_ids(self.messages, start, end)
@@ -132,10 +145,6 @@ class CallIndex:
                     names += self._wire.item_ids(self.messages, start, end)
             start = end
         return names
-
-    def _other_names(self, call: Call) -> list[Key]:
-        names = (call.alias, *get_halves(call.id))
-        return [self._wire.key(call._replace(id=name)) for name in names if name]
 
 
 def get_halves(call_id: str) -> tuple[str, ...]:

@@ -433,7 +433,7 @@ class _Assigning:
         If an earlier turn has the id too, nobody can know whose it is.
         """
         begin = self._part(turn.first).start
-        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
+        if slot.answer is None or reference.key in self.known or self.parts.index.stands(reference.key, begin):
             self.found.orphans.append(reference)
             return
         kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}

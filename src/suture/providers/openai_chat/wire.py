@@ -205,8 +205,8 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        made = [message["tool_calls"] for message in iterate(messages, start, stop) if message.get("tool_calls")]
-        return [call["id"] for calls in made for call in calls]
+        made = iterate(messages, start, stop)
+        return [call["id"] for message in made if "tool_calls" in message for call in message["tool_calls"] or ()]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Chat's: certainly where it has a field of its own."""
