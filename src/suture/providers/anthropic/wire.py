@@ -27,8 +27,6 @@ from suture.wires.values import (
     iterate,
 )
 
-__all__ = ["WIRE", "AnthropicWire"]
-
 _KINDS = {
     "tool_use": CALL,
     "tool_result": RESULT,
