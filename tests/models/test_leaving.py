@@ -183,7 +183,7 @@ async def model_is_ready(model: Any) -> None:
     if hasattr(model, "_get_client"):
         await asyncio.to_thread(model._get_client)
     else:
-        await model._clients.get()
+        await model.client()
 
 
 @pytest.mark.parametrize("wire", WIRES)
