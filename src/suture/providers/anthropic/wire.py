@@ -28,8 +28,6 @@ from suture.wires.values import (
     says_something,
 )
 
-__all__ = ["WIRE", "AnthropicWire"]
-
 _KINDS = {
     "tool_use": CALL,
     "tool_result": RESULT,

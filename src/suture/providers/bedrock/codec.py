@@ -187,9 +187,11 @@ def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> Reasoning | None:
 def _read_citations(cited: Mapping[str, Any], text: Any) -> AssistantGenText | None:
     """Return text with its citations; `None` where it is no text, or more than that."""
     citations, content = cited.get("citations"), cited.get("content")
-    if text is UserInputText or not has_only(cited, "citations", "content") or not is_list(citations):
+    if text is UserInputText or not has_only(cited, "citations", "content"):
         return None
-    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content or ()]
+    if not is_list(citations) or not is_list(content):
+        return None
+    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
     if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
         return None
     return AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
@@ -279,9 +281,8 @@ class _Writer(BlockWriter):
 
     def _write_result_text(self, block: UserInputText) -> dict[str, Any]:
         """Return a text of a result, which may be JSON."""
-        value = (
-            parse_json(block.text) if block.extra == {WIRE: {"json": True}} else None
-        )  # it may be cut since it was read
+        is_json = block.extra == {WIRE: {"json": True}}
+        value = parse_json(block.text) if is_json else None  # it may be cut since it was read
         return self._write_text(block) if value is None else {"json": value}
 
     def _write_server(self, block: Any) -> dict[str, Any] | None:

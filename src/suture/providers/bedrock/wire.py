@@ -44,8 +44,6 @@ from suture.wires.values import (
     iterate,
 )
 
-__all__ = ["WIRE", "BedrockWire"]
-
 _MEDIA = dict.fromkeys(("image", "document", "video", "audio"), MEDIA)
 _KINDS = {"toolUse": CALL, "toolResult": RESULT, "text": TEXT, "reasoningContent": THINKING, **_MEDIA}
 _ROLES = frozenset(("user", "assistant"))

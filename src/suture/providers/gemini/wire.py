@@ -48,8 +48,6 @@ from suture.wires.values import (
     iterate,
 )
 
-__all__ = ["WIRE", "GeminiWire"]
-
 _ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
 _CALLED = frozenset(("functionCall", "thoughtSignature"))

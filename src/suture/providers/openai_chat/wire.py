@@ -71,8 +71,6 @@ from suture.wires.values import (
 )
 from suture.wires.wire import ItemWire
 
-__all__ = ["WIRE", "OpenAIChatWire"]
-
 _ROLES = {
     "system": "system",
     "developer": "system",
@@ -299,13 +297,13 @@ class OpenAIChatWire(ItemWire, ChatWire):
         }
 
     def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        if calls:
-            made = get(message, "tool_calls") or ()
+        made = get(message, "tool_calls") or ()
+        if calls and made:
             changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
-            message = put(message, tool_calls=changed) if made else message
-        if len(get(message, "tool_calls") or ()) in calls:
-            edit = calls[len(get(message, "tool_calls") or ())]
-            message = put(message, function_call=_write_function(get(message, "function_call"), edit))
+            message = put(message, tool_calls=changed)
+        if len(made) in calls:  # that of the older form comes last
+            function = _write_function(get(message, "function_call"), calls[len(made)])
+            message = put(message, function_call=function)
         if results:
             edit = results[0]
             own_id = None if word(message, "role") == "function" else edit.id

@@ -46,8 +46,6 @@ from suture.wires.values import (
 )
 from suture.wires.wire import ItemWire
 
-__all__ = ["CALL_TYPES", "FROM_OUTSIDE", "ROLES", "WIRE", "CallType", "OpenAIResponsesWire"]
-
 
 class CallType(NamedTuple):
     """One type of call and its output: the fields that hold the id, the name and the arguments."""
@@ -104,6 +102,7 @@ _TOLD = _KINDS_OF_PARTS | {
 }
 _PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
 """What the service's own item ids begin with, by the type of the item."""
+_OWN_ITEMS = frozenset((*_CALLS, *_OUTPUTS, *FROM_OUTSIDE, "reasoning"))
 _NO_ITEM = "<no item>"
 _WRITTEN = frozenset(("local_shell", "apply_patch"))
 
@@ -278,14 +277,9 @@ class OpenAIResponsesWire(ItemWire):
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
         kind = word(message, "type")
         if isinstance(kind, str) and kind != "message":
-            known = (
-                kind in _CALLS
-                or kind in _OUTPUTS
-                or kind in FROM_OUTSIDE
-                or kind == "reasoning"
-                or kind.endswith("_call")
-            )
-            return known or (None if word(message, "id") else False)  # all of its items have ids; logs seldom do
+            if kind in _OWN_ITEMS or kind.endswith("_call"):
+                return True
+            return None if word(message, "id") else False  # all of its items have ids; logs seldom do
         if word(message, "role") not in ROLES or any(
             get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
@@ -398,11 +392,7 @@ class OpenAIResponsesWire(ItemWire):
         pair = _CALLS.get(kind) or _OUTPUTS[kind]
         fields: dict[str, Any] = {}
         for edit in calls.values():
-            fields = {
-                pair.call_id: edit.id,
-                pair.name: edit.name,
-                pair.arguments: edit.arguments,
-            }
+            fields = {pair.call_id: edit.id, pair.name: edit.name, pair.arguments: edit.arguments}
         for change in results.values():
             content = change.text
             if change.parts is not None:
