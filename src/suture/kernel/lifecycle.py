@@ -192,6 +192,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
         # A nested run is written by whoever writes the outer one.
         if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):
             if start.resumes:
+                run.journal = None  # a resume that is refused changes nothing
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
             return False
     state = run.state
