@@ -309,8 +309,10 @@ class Journal:
             self._noted.append(record)
 
     def note_state(self) -> None:
-        """Note which fields of the state differ from what was noted last."""
+        """Note how the history, and which fields of the state, differ from what was noted last."""
         state, known, run = self.run.state, self._known, self.run
+        if run.history is not self._written:
+            self.note_history(run.history)
         fields: dict[str, Any] = {}
         for name, old in known.items():
             value = getattr(state, name)

@@ -103,8 +103,6 @@ async def begin(run: Execution, start: Begin) -> Standing:
         if run.spec.input_builder is not None:
             messages = await settle(run.spec.input_builder(run.instruction, run.history))
             run.history = History(read_input(run.wire, messages))
-        if journal is not None:
-            journal.note_history(run.history)
         run.update(entered=True)
         if journal is not None:
             await journal.flush()
@@ -424,8 +422,6 @@ async def _store_end(
     journal, history = run.journal, run.history
     if journal is not None and journal.broken is not None:
         return
-    if journal is not None:
-        journal.note_history(history)
     if waiting:
         note_waiting(run, waiting)
     place = run.state.output
