@@ -342,7 +342,14 @@ class ChatModelAgent(Generic[Out]):
 
         async def call(arguments: str, **_: Any) -> str:
             spec = self.spec
-            text = arguments if input_schema is not None else _read_request(arguments)
+            text: Any = arguments
+            if input_schema is None:
+                try:
+                    text = msgspec.json.decode(arguments or "{}", type=dict[str, Any]).get("request")
+                except msgspec.DecodeError as error:
+                    raise ToolArgumentsError(f"the arguments must be a JSON object: {error}") from None
+                if not isinstance(text, str):
+                    raise ToolArgumentsError("arguments.request: expected a text that says what to do")
             output = await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events)
             return output if isinstance(output, str) else msgspec.json.encode(output).decode()
 
@@ -374,7 +381,13 @@ class ChatModelAgent(Generic[Out]):
             *(f"{hook.name}.{hook.method}" for hook in stack.after_model),
         ]
         hooks = {(hook.at, hook.owner, hook.method): hook for ring in stack.around_tools.values() for hook in ring}
-        around = [f"{hook.name}.{hook.method}" for _, hook in sorted(hooks.items(), key=_place_in_ring)]
+        # Those of `ToolsConfig` and of older middlewares stand outside, then all in list order.
+        outside = ("tool_call_middlewares", "AgentMiddleware")
+        around = sorted(
+            hooks.values(),
+            key=lambda hook: (not hook.owner.startswith(outside), hook.at, hook.method != "wrap_tool_call"),
+        )
+        rings = [f"{hook.name}.{hook.method}" for hook in around]
         sends = [] if stack.sends_tool_events else ["event sender"]
         added = [tool.name for item in self.middlewares for tool in getattr(item, "tools", ())]
         names = [*(tool.name for tool in spec.tools), *added]
@@ -382,7 +395,7 @@ class ChatModelAgent(Generic[Out]):
         return (
             f"{spec.name}: {own} (wire {spec.wire.name}, profile {profile})\n"
             f"  model turn: {' > '.join(turn)}\n"
-            f"  tool call:  {' > '.join([*sends, *around, 'callbacks', 'tool'])}\n"
+            f"  tool call:  {' > '.join([*sends, *rings, 'callbacks', 'tool'])}\n"
             f"  tools:      {', '.join(names) or 'none'}"
         )
 
@@ -474,23 +487,6 @@ def _make_spec(agent: ChatModelAgent[Any], model: Model[Any]) -> Spec:
 def _as_callbacks(given: Callbacks | Sequence[Callbacks] | None) -> tuple[Callbacks, ...]:
     """Return the callbacks that were passed: none, one, or several."""
     return () if given is None else (given,) if isinstance(given, Callbacks) else tuple(given)
-
-
-def _place_in_ring(entry: tuple[tuple[int, str, str], Any]) -> tuple[bool, int, bool]:
-    """Return where a hook stands: those of `ToolsConfig` and of older middlewares outside, then in list order."""
-    (at, owner, method), _ = entry
-    return not owner.startswith(("tool_call_middlewares", "AgentMiddleware")), at, method != "wrap_tool_call"
-
-
-def _read_request(arguments: str) -> str:
-    try:
-        decoded = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise ToolArgumentsError(f"the arguments must be a JSON object: {error}") from None
-    request = decoded.get("request")
-    if not isinstance(request, str):
-        raise ToolArgumentsError("arguments.request: expected a text that says what to do")
-    return request
 
 
 # --- settings -------------------------------------------------------------------------------------

@@ -399,6 +399,7 @@ class CallJournal(Journal):
 
     def __init__(self, run: Execution, store: Any, key: str, *, again: bool) -> None:
         super().__init__(run, store, run.checkpoint_id or "")
+        self.take_over(run.history)
         self.claims, self.key, self.again = store, key, again
         self.lost = False
         """Whether somebody else has written how the call ended."""

@@ -309,8 +309,10 @@ class Journal:
             self._noted.append(record)
 
     def note_state(self) -> None:
-        """Note which fields of the state differ from what was noted last."""
+        """Note how the history, and which fields of the state, differ from what was noted last."""
         state, known, run = self.run.state, self._known, self.run
+        if run.history is not self._written:
+            self.note_history(run.history)
         fields: dict[str, Any] = {}
         for name, old in known.items():
             value = getattr(state, name)
@@ -399,8 +401,11 @@ class Journal:
             if self.broken is not None:
                 return
             try:
-                if self._unsure:
-                    await self._look_again()
+                if self._unsure:  # that write was cancelled: a store writes all of it or nothing
+                    stored = await self.store.load(self.name, self.count)
+                    if stored[: len(self._unsure)] == self._unsure:
+                        self.count, self.last = self.count + len(self._unsure), self._unsure[-1]
+                        self._unsure = []
                 noted = self.take_noted()
                 if noted:
                     self._unsure.append(encode_records(noted))
@@ -448,13 +453,6 @@ class Journal:
         if lease is not None and lease is not self.run.lease:
             await lease.give_back()
 
-    async def _look_again(self) -> None:
-        """After a write that was cancelled, see whether it was done: a store writes all of it or nothing."""
-        stored = await self.store.load(self.name, self.count)
-        if stored[: len(self._unsure)] == self._unsure:
-            self.count, self.last = self.count + len(self._unsure), self._unsure[-1]
-            self._unsure = []
-
 
 def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, Sequence[Any]]:
     """Return which slice of `old` became which messages: what both begin and end with stays."""
@@ -492,8 +490,10 @@ def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer:
         try:
             for record in decode_records(data, run.state.version):
                 apply_record(run, record, messages, answer)
-            if number == len(stored) - 1:
-                _check_turn(run, messages)
+            known = len(run.wire.calls(messages[-1])) if messages and number == len(stored) - 1 else 0
+            for name in OF_THE_TURN if number == len(stored) - 1 else ():
+                if any(not 0 <= index < known for index in getattr(run.state, name)):
+                    raise ValueError(f"{name}: there is no such call")  # noqa: TRY301 - as any other fault
         except (ResumeError, SchemaVersionError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it cannot be read
@@ -525,14 +525,6 @@ def decode_records(data: bytes, version: int) -> list[Record]:
     while version != VERSION:
         plain, version = MIGRATIONS[version](plain), version + 1
     return msgspec.convert(plain, list[Record])
-
-
-def _check_turn(run: Execution, messages: list[Any]) -> None:
-    """Raise if something is stored of a call that the last message does not have."""
-    known = range(len(run.wire.calls(messages[-1])) if messages else 0)
-    for name in OF_THE_TURN:
-        if any(index not in known for index in getattr(run.state, name)):
-            raise ValueError(f"{name}: there is no such call")
 
 
 def _unreadable(run: str | None, number: int, data: bytes, error: Exception) -> SchemaVersionError:

@@ -103,8 +103,6 @@ async def begin(run: Execution, start: Begin) -> Standing:
         if run.spec.input_builder is not None:
             messages = await settle(run.spec.input_builder(run.instruction, run.history))
             run.history = History(read_input(run.wire, messages))
-        if journal is not None:
-            journal.note_history(run.history)
         run.update(entered=True)
         if journal is not None:
             await journal.flush()
@@ -192,6 +190,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
         # A nested run is written by whoever writes the outer one.
         if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):
             if start.resumes:
+                run.journal = None  # a resume that is refused changes nothing
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
             return False
     state = run.state
@@ -424,8 +423,6 @@ async def _store_end(
     journal, history = run.journal, run.history
     if journal is not None and journal.broken is not None:
         return
-    if journal is not None:
-        journal.note_history(history)
     if waiting:
         note_waiting(run, waiting)
     place = run.state.output

@@ -160,7 +160,6 @@ class LocalPort:
         state.turn, state.phase, state.is_last = turn, "after", is_last
         state.message_id, state.last_usage = asked.message_id, asked.usage
         if run.journal is not None:
-            run.journal.note_history(run.history)
             run.journal.note_state()
         return Standing("after", turn, is_last)
 
@@ -175,8 +174,6 @@ class LocalPort:
             await _run_hooks(run, run.spec.stack.after_model, at.turn, "after")
             if not run.history.length:
                 raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
-            if run.journal is not None:
-                run.journal.note_history(run.history)
         run.state.phase = phase = "tools" if run.last_calls() else self._read_answer(at)
         if run.journal is not None:
             run.journal.note_state()
@@ -194,8 +191,6 @@ class LocalPort:
                 f"the answer does not fit output_type, after {run.state.corrections} corrections: {fault}"
             )
         run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
-        if run.journal is not None:
-            run.journal.note_history(run.history)
         run.state.corrections += 1
         return "model"
 
@@ -220,8 +215,6 @@ class LocalPort:
         if run.after_tool_calls is not None:
             hook = Hook("after_tool_calls", "after_tool_calls", "", state_alone(run.after_tool_calls), 0)
             await _run_hooks(run, (hook,), at.turn, "after_tools")
-            if run.journal is not None:
-                run.journal.note_history(run.history)
         if at.ends:
             fault = _read_output(run)
             if fault:

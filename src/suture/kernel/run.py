@@ -332,7 +332,8 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         outer.children.discard(work)
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
-        used = _difference(inner.state.usage, inner.usage_before)
+        now, before = inner.state.usage, inner.usage_before
+        used = TokenUsage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__})
         if used.total_tokens:
             outer.spend(used)
     if result.outcome is Outcome.INTERRUPTED:
@@ -340,7 +341,3 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     if result.outcome is Outcome.CANCELLED:
         raise asyncio.CancelledError
     return result.output
-
-
-def _difference(now: TokenUsage, before: TokenUsage) -> TokenUsage:
-    return TokenUsage(**{name: getattr(now, name) - getattr(before, name) for name in TokenUsage.__struct_fields__})

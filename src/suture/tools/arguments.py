@@ -78,7 +78,9 @@ def make_reader(
         return Reader(schema, read)
     if schema is not None:
         return _schema_reader(tool, schema, signature)
-    make = _pydantic_reader if _needs_pydantic(signature.visible) else _msgspec_reader
+    hints = signature.visible if "pydantic" in sys.modules else ()
+    needs_pydantic = any(_is_its(each.hint) or _is_its_value(each.default) for each in hints)
+    make = _pydantic_reader if needs_pydantic else _msgspec_reader
     return make(tool, signature.visible, notes)
 
 
@@ -205,11 +207,6 @@ def _misfit(tool: str, parameters: Sequence[Parameter], error: Exception) -> Con
 
 
 # --- pydantic -----------------------------------------------------------------------------------
-
-
-def _needs_pydantic(parameters: Sequence[Parameter]) -> bool:
-    """Return whether only pydantic knows what these annotations mean."""
-    return "pydantic" in sys.modules and any(_is_its(each.hint) or _is_its_value(each.default) for each in parameters)
 
 
 def _is_its_value(value: Any) -> bool:
