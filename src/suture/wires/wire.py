@@ -52,6 +52,7 @@ class Wire(ABC):
     `named_results`: a result carries the name of its tool.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
     object, not the object. `glances_at_rules`: a glance knows every rule of a profile, not only structure.
+    `alternates`: who may speak depends on who spoke before.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -64,6 +65,7 @@ class Wire(ABC):
     set_like = False
     bundled = False
     glances_at_rules = False
+    alternates = True
     text_arguments = False
     named_results = True
     form: Form

@@ -143,6 +143,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     name = "openai-chat"
     text_arguments = True
     glances_at_rules = True
+    alternates = False
     form = Form(typed_text("text"), text_block("text"), write_media)
 
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
