@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import suture
@@ -194,7 +194,14 @@ def assert_one_path(wire: str, profile: str, messages: list[Any], **options: Any
     assert quick.changed == walk.changed
 
 
+TWO_RESULTS_INSIDE: list[Step] = [
+    ("inner", [("a", "f", "{}")], [("a", "f", "real-0")], "so"),
+    ("inner", [("a", "f", "{}")], [("a", "f", "real-1"), ("a", "f", "real-2")], "so"),
+]
+
+
 @everywhere
+@example(history=TWO_RESULTS_INSIDE, tail="cancel")
 @given(history=spread_histories, tail=st.sampled_from(["cancel", "keep"]))
 def test_what_the_quick_look_calls_whole_the_thorough_look_calls_whole(
     wire: str, profile: str, history: list[Step], tail: Any

@@ -223,8 +223,12 @@ class Follower:
 
     def _look_back(self, wire: Wire, history: History[Any]) -> None:
         """Keep who spoke last."""
-        view = wire.view(history.log[history.length - 1])
-        self._last = "results" if view.results else view.role
+        last = history.log[history.length - 1]
+        if wire.alternates:
+            view = wire.view(last)
+            self._last = "results" if view.results else view.role
+        else:
+            self._last = "assistant" if wire.made_by_model(last) else ""
 
     def _send(self, messages: Sequence[Any]) -> History[Any]:
         """Return `messages` as a history that goes on from the last one, with all that is kept in its log."""

@@ -53,6 +53,7 @@ class Wire(ABC):
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
     object, not the object. `glances_at_rules`: a glance knows every rule of a profile, not only structure.
     `has_fields`: its messages are dicts, or objects of an SDK that have the same fields.
+    `alternates`: who may speak depends on who spoke before.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").name
@@ -66,6 +67,7 @@ class Wire(ABC):
     bundled = False
     glances_at_rules = False
     has_fields = False
+    alternates = True
     text_arguments = False
     named_results = True
     form: Form

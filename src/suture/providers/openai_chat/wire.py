@@ -148,6 +148,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     text_arguments = True
     glances_at_rules = True
     has_fields = True
+    alternates = False
     form = Form(typed_text("text"), text_block("text"), write_media)
 
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
