@@ -174,9 +174,9 @@ def spend(count: int) -> tuple[int, int, int]:
                     send(url, CHAT, BROKEN, x_kind=str(number % 7))
                 provider.requests.clear()
             gc.collect()
-            left = [len([*Path("/proc/self/fd").iterdir()]), app.records.in_flight, len(gc.get_objects())]
+            left = [len([*Path("/proc/self/fd").iterdir()]), len(gc.get_objects())]
     logging.disable(logging.NOTSET)
-    return left[0], left[1], left[2]
+    return left[0], app.records.in_flight, left[1]  # the last one ends a moment after its client has all
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts what Linux tells")

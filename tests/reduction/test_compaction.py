@@ -207,6 +207,18 @@ def test_a_summary_stands_behind_what_the_user_said_and_before_the_recent_rounds
     assert suture.check(plan.messages).acceptable
 
 
+def test_a_summary_that_was_paid_for_is_not_cut_away_for_long_recent_rounds():
+    """Even if the target, though not the limit, is out of reach."""
+    messages = [{"role": "user", "content": "Begin with version 0.7.0."}]
+    for number in range(40):
+        messages += [{"role": "assistant", "content": f"I look at file {number}. " * 20}]
+        messages += [{"role": "user", "content": f"go on {number}"}]
+    messages += [{"role": "user", "content": "words " * 2_000}, {"role": "assistant", "content": "more " * 4_000}]
+    plan = compact(messages, max_tokens=3_000, summarizer=lambda _: "It is version 0.7.0. " + "They read files. " * 50)
+    assert plan.tokens_after <= 3_000
+    assert any("It is version 0.7.0." in message["content"] for message in plan.messages)
+
+
 def test_chunks_fit_into_the_summarisers_window():
     prompts: list[int] = []
 

@@ -443,7 +443,8 @@ class Compactor:
         if view.role == "user":
             summary = self._summary(message)
             if summary is not None:
-                body = self._shorten(summary.body, level)
+                least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
+                body = self._shorten(summary.body, max(level, least))
                 tool, language = self.terms.settings.read_file_tool_name, self.terms.language
                 return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
             if words and self.folding.offload:

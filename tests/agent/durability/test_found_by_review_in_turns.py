@@ -187,7 +187,7 @@ def test_an_answer_may_be_given_again_but_not_otherwise():
         (asked,) = first.interrupts
         with pytest.raises(ConnectionError):
             await agent([Fails()]).resume("c", answers={asked.id: True})
-        with pytest.raises(ResumeError, match="answered before"):
+        with pytest.raises(ResumeError, match="already answered differently"):
             await agent([]).resume("c", answers={asked.id: False})
         return await agent([], "done").resume("c", answers={asked.id: True})
 

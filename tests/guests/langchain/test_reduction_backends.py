@@ -178,7 +178,7 @@ def test_a_store_of_langgraph_has_each_thread_in_a_namespace_of_its_own():
 @pytest.mark.parametrize("way", WAYS)
 def test_an_agent_without_a_store_is_told_so_before_the_model_is_asked(way):
     made, model = agent([reads(100)], [ToolReductionMiddleware("store")])
-    with pytest.raises(ConfigError, match=r"the agent's store, and it has none; make it with store=…"):
+    with pytest.raises(ConfigError, match=r"the agent's store, and it has none; make the agent with store=…"):
         invoke(way, made, say("go"))
     assert model.sent == []
 
