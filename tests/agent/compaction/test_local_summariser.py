@@ -1,5 +1,6 @@
 """A real model, if a small one, summarises a recorded run of 200 messages, and is asked about its beginning."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,14 @@ from suture.models import LocalModel
 from suture.tokens import ExactCounter
 from suture.wires import get_wire
 from tests.corpus import conversations, needs_corpus
-from tests.models.local.asking import needs_model
+from tests.models.local.asking import ask, needs_model
 
 LIMIT = 3_000
 NAME = "sqlfluff__sqlfluff-1733"
-ASKED = "Look at the PR description above. Which version of sqlfluff does it report? Answer with the version only."
+ASKED = "Which version of Python does the PR description report?"
+VERSIONS = ["Python 2.7.18", "Python 3.6.9", "Python 3.7.5", "Python 3.8.10", "Python 3.11.2"]
+CHOICE = {"name": "answer", "schema": {"type": "string", "enum": VERSIONS}}
+"""So small a model cannot put it into words of its own, but it can choose."""
 
 
 class Listening(LocalModel[AgenticMessage]):
@@ -42,7 +46,8 @@ def test_a_local_model_summarises_a_recorded_run_and_answers_a_question_about_it
     model.requests = []
     counter = ExactCounter()
     agent = ChatModelAgent(model=model, middlewares=[Compaction(LIMIT, token_counter=counter, summarizer_timeout=600)])
-    result = agent.run_sync([*history, AgenticMessage.user(ASKED)], options={"tool_choice": "none"})
+    options = {"tool_choice": "none", "response_format": {"type": "json_schema", "json_schema": CHOICE}}
+    result = agent.run_sync([*history, AgenticMessage.user(ASKED)], options=options)
     *asked, last = model.requests
     tokens = sum(map(counter.count, last.messages))
     covered(f"{len(asked)} summaries, {tokens} tokens of {LIMIT}, answer {result.output!r}")
@@ -51,4 +56,6 @@ def test_a_local_model_summarises_a_recorded_run_and_answers_a_question_about_it
     assert tokens <= LIMIT
     assert asked
     assert len(history) - len(last.messages) > 150
-    assert "0.7.0" in result.output
+    assert "Python 3.7.5" in result.output
+    first, _, *rest = last.messages
+    assert "Python 3.7.5" not in asyncio.run(ask(model, [first, *rest], **options)).text  # it knows from the beginning
