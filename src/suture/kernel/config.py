@@ -13,6 +13,13 @@ from suture.messages import FrozenMap, M, TokenUsage
 from suture.tools import AnyTool
 
 
+def _check_functions(settings: object, *names: str) -> None:
+    for name in names:
+        given = getattr(settings, name)
+        if given is not None and not callable(given):
+            raise ConfigError(f"{type(settings).__name__}.{name} must be a function, found {type(given).__name__}")
+
+
 class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """One attempt at a model turn, as `should_retry` judges it: its output, its error, or (a cut stream) both.
 
@@ -72,9 +79,7 @@ class ModelRetryConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if type(self.max_retries) is not int or self.max_retries < 0:
             raise ConfigError(f"max_retries counts extra attempts, 0 or more; got {self.max_retries!r}")
-        for given in (self.should_retry, self.backoff):
-            if given is not None and not callable(given):
-                raise ConfigError(f"should_retry and backoff are functions; got {given!r}")
+        _check_functions(self, "should_retry", "backoff")
 
 
 class FailoverContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -110,6 +115,7 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many other models are tried in one turn; all of `models` if not given."""
 
     def __post_init__(self) -> None:
+        _check_functions(self, "should_failover", "get_failover_model")
         if not self.models and self.get_failover_model is None:
             raise ConfigError("a failover needs models, or get_failover_model to choose one")
         if self.max_retries is None and not self.models:
@@ -133,6 +139,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What the usage so far costs, in the unit of `cost`."""
 
     def __post_init__(self) -> None:
+        _check_functions(self, "cost_of")
         if self.cost is not None and self.cost_of is None:
             raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
 
@@ -193,6 +200,9 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
     on_end: Callable[[Component, Any], Any] | None = None
     on_error: Callable[[Component, Exception], Any] | None = None
     kinds: AbstractSet[str] = frozenset(("agent", "model", "tool"))
+
+    def __post_init__(self) -> None:
+        _check_functions(self, "on_start", "on_end", "on_error")
 
 
 async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, value: Any) -> None:

@@ -351,3 +351,18 @@ def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, to
     wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: 7})
     with pytest.raises(suture.SutureError, match=told):
         asyncio.run(_awaited(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong()])))
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (ModelRetryConfig, ["should_retry", "backoff"]),
+        (ModelFailoverConfig, ["should_failover", "get_failover_model"]),
+        (suture.Budget, ["cost_of"]),
+        (Callbacks, ["on_start", "on_end", "on_error"]),
+    ],
+)
+def test_a_policy_that_is_no_function_is_refused_at_once(make: Any, names: list[str]):
+    for name in names:
+        with pytest.raises(suture.ConfigError, match=f"{name} must be a function, found int"):
+            make(**{name: 7})
