@@ -8,6 +8,7 @@ import pytest
 import suture
 from tests.histories import Step, write
 from tests.repair.test_properties import assert_one_path
+from tests.shapes.wires import WIRES
 
 A, B, C = [("a", "f", "{}")], [("b", "f", "{}")], [("c", "f", "{}")]
 NAMELESS = [("", "f", "{}")]
@@ -209,3 +210,16 @@ def test_what_a_search_found_grows_in_every_split_as_if_handed_over_at_once(name
 def test_what_a_search_found_is_the_same_at_a_glance_and_at_a_thorough_look(name: str) -> None:
     wire, profile, steps, options = FOUND[name]
     assert_one_path(wire, profile, write(wire, steps), **options)
+
+
+def test_a_call_before_a_stray_result_is_canceled_by_a_user_who_speaks_later():
+    """Nobody had spoken behind it when the first messages came."""
+    history = [HI, TWICE, ("result", "a", "f", "1"), ("system", "note"), ("result", "b", "f", "2"), ("user", "and")]
+    for wire in WIRES:
+        messages = write(wire, history)
+        whole = suture.repair(messages, wire=wire)
+        for cut in range(1, len(messages)):
+            grown = suture.Repairer[Any](messages[:cut], wire=wire)
+            grown.extend(messages[cut:])
+            assert list(grown.messages) == list(whole.messages), (wire, cut)
+            assert grown.report == whole.report

@@ -210,6 +210,7 @@ def test_what_the_quick_look_calls_whole_the_thorough_look_calls_whole(
     assert_one_path(wire, profile, write(wire, history), tail=tail)
 
 
+@example(history=[("turn", [("a", "f", "{}")]), ("say", " "), ("user", "hello")])
 @given(history=st.lists(all_steps.filter(lambda step: step[0] not in {"mixed", "inner"}), max_size=9).map(numbered))
 def test_message_and_agentic_agree(history: list[Step]) -> None:
     """The same calls, results and texts in the same order; how they are put into messages may differ."""

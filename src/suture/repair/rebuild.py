@@ -164,7 +164,7 @@ class _Rebuilding:
         behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
         rest = range(self.ranges[part].stop, len(self.messages))
         views = chain((record.view for record in behind), (look(self.wire, self.messages[at], at)[1] for at in rest))
-        return next((speaker for view in views if (speaker := _speaker(view))), "")
+        return next((speaker for view in views if (speaker := find_speaker(view))), "")
 
     def _open_turn(self) -> Turn | None:
         """Return the last turn, if it lacks results and nothing but its own results follows it."""
@@ -410,7 +410,7 @@ class _Rebuilding:
         self.out.findings.append(Finding(index=index, problem=problem, call_id=call_id, name=name, done=done))
 
 
-def _speaker(view: View) -> str:
+def find_speaker(view: View) -> str:
     """Return who speaks in a message: the user, the model, or nobody."""
     if view.role == "assistant":
         return "" if view.empty else view.role

@@ -20,7 +20,7 @@ from suture.profiles import Profile
 from suture.repair.fit import Fit
 from suture.repair.ids import CallIndex
 from suture.repair.pairing import OutsideError, Parts
-from suture.repair.rebuild import Item, Paired, PairOptions, Place, pair
+from suture.repair.rebuild import Item, Paired, PairOptions, Place, find_speaker, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
 from suture.wires import Demands, View, Wire
 from suture.wires.fields import outline
@@ -395,17 +395,28 @@ class Walk:
         return self._index.view(index)
 
     def _closed_place(self, floor: int | None = None) -> int:
-        """Return the last place that nothing which may still come could change."""
-        end, floor = len(self.raw), self.boundary if floor is None else floor
-        for last in range(end, floor, -1):
+        """Return the last place that nothing which may still come could change.
+
+        Who speaks behind a call decides why it has no result: the place goes back until somebody does.
+        """
+        floor = self.boundary if floor is None else floor
+        place = len(self.raw)
+        while place > floor:
+            last = place
+            while last > floor and self._is_silent(self._view(last - 1)):
+                last -= 1
+            if last == floor:
+                break
             view = self._view(last - 1)
-            if view.role != "system" and not (view.role == "assistant" and view.empty):
-                break  # somebody speaks there: that decides why a call before it has no result
-        else:
-            return end
-        if view.role != "assistant" and not view.results:
-            return end
-        place = last - 1
-        while place > floor and not self._is_boundary(place):
-            place -= 1
+            if view.role != "assistant" and not view.results:
+                break
+            place = last - 1
+            while place > floor and not self._is_boundary(place):
+                place -= 1
+            if any(find_speaker(self._view(at)) for at in range(place, last)):
+                break
         return place
+
+    @staticmethod
+    def _is_silent(view: View) -> bool:
+        return view.role == "system" or (view.role == "assistant" and view.empty)

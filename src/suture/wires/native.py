@@ -187,7 +187,7 @@ class MessageWire(ItemWire, NativeWire):
         parts = message.assistant_gen_multi_content
         signed = any(isinstance(part, ReasoningPart) and part.signature for part in parts)
         calls = tuple([_call(call) for call in message.tool_calls])
-        empty = not (calls or parts or message.content or message.reasoning_content)
+        empty = not (calls or parts or message.content.strip() or message.reasoning_content)
         return View(role, calls, signed=signed, empty=empty)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
