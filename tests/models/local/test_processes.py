@@ -13,7 +13,8 @@ import pytest
 
 import suture
 from suture.errors import ModelError, StreamCutError
-from suture.models import LocalModel
+from suture.messages import Message
+from suture.models import LocalModel, ModelRequest, closing
 from tests.models.local.asking import ENDLESS, PATIENCE, ask, needs_model, process_id, start
 
 SPEAKING = f"""
@@ -107,14 +108,13 @@ def test_a_model_whose_process_dies_is_an_error_to_try_again_on_and_then_there_i
         model = LocalModel(context_size=1024)
         await ask(model, "Hi.", max_tokens=1)
         first = process_id(model)
-        speaking = asyncio.create_task(ask(model, "Go.", output_schema=ENDLESS, max_tokens=1000))
-        waiting = asyncio.create_task(ask(model, "Hi.", max_tokens=1))
-        await asyncio.sleep(0)
-        os.kill(first, signal.SIGKILL)
-        for task in (speaking, waiting):
+        request = ModelRequest("", [Message.user("Go.")], (), {"output_schema": ENDLESS, "max_tokens": 1000})
+        async with closing(model.stream(request)) as stream:
+            await anext(stream)
+            os.kill(first, signal.SIGKILL)
             with pytest.raises((ModelError, StreamCutError)) as failed:
-                await task
-            assert getattr(failed.value, "retryable", True)
+                _ = [piece async for piece in stream]
+        assert getattr(failed.value, "retryable", True)
         assert has_gone(first)
         assert (await ask(model, "Hi.", max_tokens=1)).text
         assert process_id(model) != first
