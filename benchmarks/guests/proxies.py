@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
@@ -243,8 +242,7 @@ def page() -> Iterator[str]:
     peers = [_LITELLM, _HOOK] if Path(sys.executable).with_name("litellm").exists() else []
     kinds = [_NOTHING, _SUTURE, *peers]
     sdks = ["Python", "Node"] if shutil.which("node") and Path(_SDKS, "node_modules", "openai").is_dir() else ["Python"]
-    with ThreadPoolExecutor() as pool:  # each kind has an upstream of its own
-        found = dict(zip(kinds, pool.map(measure, kinds, [sdks] * len(kinds)), strict=True))
+    found = {kind: measure(kind, sdks) for kind in kinds}  # one after the other: costs are measured
     yield _HEAD
     yield f"| interface | SDK | reply | {' | '.join(kinds)} |"
     yield "|---" * (3 + len(kinds)) + "|"
