@@ -29,7 +29,7 @@ from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
 from suture.wires import get_chat_wire
 
 if TYPE_CHECKING:
-    from suture.kernel.stored import Checkpoint
+    from suture.kernel.storage import Checkpoint
     from suture.sessions import Session
     from suture.stores import Store
 
@@ -285,7 +285,7 @@ class ChatModelAgent(Generic[Out]):
 
     async def checkpoints(self, run: str, /) -> "list[Checkpoint]":
         """Return the places of a stored run that `fork` can go back to, in order."""
-        from suture.kernel.stored import read_checkpoints  # noqa: PLC0415 - only who stores runs pays for it
+        from suture.kernel.storage import read_checkpoints  # noqa: PLC0415 - only who stores runs pays for it
 
         return await read_checkpoints(self.spec, run)
 
@@ -305,7 +305,7 @@ class ChatModelAgent(Generic[Out]):
         >>> asyncio.run(go_back())
         'two'
         """
-        from suture.kernel.stored import fork_run  # noqa: PLC0415 - only who stores runs pays for it
+        from suture.kernel.storage import fork_run  # noqa: PLC0415 - only who stores runs pays for it
 
         await fork_run(self.spec, run, position, new_run)
 
@@ -314,7 +314,7 @@ class ChatModelAgent(Generic[Out]):
 
         Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
         """
-        from suture.kernel.stored import compact_run  # noqa: PLC0415 - only who stores runs pays for it
+        from suture.kernel.storage import compact_run  # noqa: PLC0415 - only who stores runs pays for it
 
         await compact_run(self.spec, run)
 

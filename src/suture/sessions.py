@@ -9,7 +9,7 @@ from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunResult
 from suture.kernel.lifecycle import NOTHING, read_result
 from suture.kernel.run_state import Out
-from suture.kernel.stored import RunLease, can_lease, find_run, is_dead, read_run
+from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "left"]
 """How a session stands: `left` is a run that a dead process left unfinished."""

@@ -33,7 +33,7 @@ from suture.kernel import RunResult
 from suture.kernel.engine import CallEnd, Place, Step
 from suture.kernel.lifecycle import NOTHING, read_input, read_result
 from suture.kernel.loop import Standing, drive
-from suture.kernel.stored import read_run
+from suture.kernel.storage import read_run
 
 __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 

@@ -33,7 +33,7 @@ from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
 from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
 from suture.kernel.state import FRAME, Execution, Frame, Spec
-from suture.kernel.stored import find_run, read_run
+from suture.kernel.storage import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language

@@ -185,7 +185,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
             raise ConfigError("a checkpoint_id needs an agent with a checkpoint_store")
         return False
     else:
-        from suture.kernel.stored import open_journal  # noqa: PLC0415 - only who stores runs pays for it
+        from suture.kernel.storage import open_journal  # noqa: PLC0415 - only who stores runs pays for it
 
         # A nested run is written by whoever writes the outer one.
         if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):

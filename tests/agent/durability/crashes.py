@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from suture import ChatModelAgent, Outcome, RunContext, recover, tool
-from suture.kernel.stored import read_run
+from suture.kernel.storage import read_run
 from suture.stores import PostgresStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import UNKNOWN, acceptable, results, roles, turn

@@ -11,7 +11,7 @@ import pytest
 from suture import Budget, ChatModelAgent, Message, RunContext, ToolCall, tool
 from suture.kernel.engine import Place, Step
 from suture.kernel.lifecycle import read_result
-from suture.kernel.stored import read_run
+from suture.kernel.storage import read_run
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.victim import Effects

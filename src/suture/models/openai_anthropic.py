@@ -26,7 +26,7 @@ _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_
 """What else the packages take from the environment. It is for the provider, not for another server."""
 
 
-class StainlessModel(ProviderModel[NativeM]):
+class SDKModel(ProviderModel[NativeM]):
     """A model over one of the two packages, `openai` unless it says otherwise."""
 
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
@@ -140,7 +140,7 @@ class StainlessModel(ProviderModel[NativeM]):
         return client
 
 
-class OpenAIChatModel(StainlessModel[NativeM]):
+class OpenAIChatModel(SDKModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
     With `base_url` it is any compatible server: Ollama, vLLM, llama.cpp, OpenRouter. Such a server gets `api_key`,
@@ -167,7 +167,7 @@ class OpenAIChatModel(StainlessModel[NativeM]):
 _UNSTORED = get_codec("openai-responses", store=False)
 
 
-class OpenAIResponsesModel(StainlessModel[NativeM]):
+class OpenAIResponsesModel(SDKModel[NativeM]):
     """A model behind the Responses API, through the `openai` package (extra `openai`).
 
     Nothing is left at the provider: `store` is off, and reasoning comes back encrypted and is sent again with the
@@ -199,7 +199,7 @@ _MARKS = 4
 """How many marks a request may have."""
 
 
-class AnthropicModel(StainlessModel[NativeM]):
+class AnthropicModel(SDKModel[NativeM]):
     """A model behind the Messages API, through the `anthropic` package (extra `anthropic`).
 
     The option `cache` (`True`, `"5m"` or `"1h"`) marks the end of the conversation, the instruction and the tools for
