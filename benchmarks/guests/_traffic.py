@@ -31,8 +31,8 @@ class Interface(NamedTuple):
 
     def ask(self, url: str, history: list[Any], *, stream: bool) -> str:
         """Ask with the provider's Python SDK; return what it says."""
-        client = self.api.make(base_url=url + self.base)
-        return "".join(_ASK[self.path](client, history)) if stream else self.api.ask(client, history).text
+        with self.api.make(base_url=url + self.base) as client:
+            return "".join(_ASK[self.path](client, history)) if stream else self.api.ask(client, history).text
 
 
 def _event(name: str, data: Any) -> bytes:
