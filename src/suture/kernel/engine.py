@@ -32,7 +32,7 @@ from suture.kernel.lifecycle import (
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
 from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
-from suture.kernel.state import FRAME, Execution, Frame, Spec
+from suture.kernel.state import Execution, Frame, Spec, set_frame
 from suture.kernel.storage import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value
@@ -138,7 +138,7 @@ class Place:
             return CallEnd()
         if is_over(run, index):
             return _read_end(run, calls, index)
-        FRAME.set(Frame(run, 0, "run", "run"))
+        set_frame(Frame(run, 0, "run", "run"))
         async with self._live(run):
             failure: Exception | None = None
             if not run.has_joined:

@@ -15,7 +15,7 @@ from suture.kernel.emitter import Emitter
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
-from suture.kernel.state import FRAME, Execution
+from suture.kernel.state import Execution, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History
@@ -264,7 +264,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
 
 async def before_agent(run: Execution, *, resumed: bool) -> None:
     """Run the hooks that may change instruction and tools; each process that joins a run does."""
-    spec, frame = run.spec, FRAME.get()
+    spec, frame = run.spec, get_frame()
     frame.turn, frame.spot = 0, "before_agent"
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
         instruction=spec.instruction,
@@ -466,7 +466,7 @@ async def _clean_up(
     )
 
     async def run_hooks() -> None:
-        frame = FRAME.get()
+        frame = get_frame()
         frame.turn, frame.spot = run.state.turn, "after_agent"
         for hook in run.spec.stack.after_agent:
             if hook.at >= run.reached:

@@ -26,7 +26,7 @@ from suture.errors import (
 from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
 from suture.kernel.model_call import Turn, make_model_context
 from suture.kernel.run_state import InterruptSignal, SafePoint, add_usage
-from suture.kernel.state import FRAME, Execution, is_cancelled
+from suture.kernel.state import Execution, get_frame, is_cancelled
 from suture.kernel.tool_call import answer_batch, explain, refuse_calls, run_batch
 from suture.messages import History, ToolInfo
 from suture.repair import Cause
@@ -141,7 +141,7 @@ class LocalPort:
             if spec.output is not None:
                 options = {**options, "output_schema": spec.output.schema}
             infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
-            frame = FRAME.get()
+            frame = get_frame()
             frame.turn, frame.spot = turn, "model"
             asked = Turn(run, run.history, *infos, options)
             if spec.retry is None and spec.failover is None:
@@ -245,7 +245,7 @@ def _read_output(run: Execution) -> str:
 
 
 async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str) -> None:
-    frame, context = FRAME.get(), make_model_context(run, turn, run.tool_infos)
+    frame, context = get_frame(), make_model_context(run, turn, run.tool_infos)
     frame.turn, frame.spot = turn, spot
     first: ChatModelAgentState[Any] = ChatModelAgentState(
         messages=run.history, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos

@@ -1,7 +1,7 @@
 """Asking a model until there is a reply: failover around retry around one attempt through the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
-from suture.kernel.state import FRAME, Execution, is_cancelled
+from suture.kernel.state import Execution, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
@@ -74,14 +74,14 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
 class AskedModel:
     """The model itself, inside the ring: it is sent what its provider accepts, and callbacks are called."""
 
-    async def __call__(self, request: ModelRequest[Any]) -> Any:
+    def __call__(self, request: ModelRequest[Any]) -> Awaitable[Any]:
         """Ask the model."""
-        run = FRAME.get().run
-        return await read_reply(run.asking, _send(run, run.asking, request), request.sink)
+        run = get_frame().run
+        return read_reply(run.asking, _send(run, run.asking, request), request.sink)
 
     async def model(self) -> Model[Any]:
         """Return the model as the reference's wrappers see it."""
-        run = FRAME.get().run
+        run = get_frame().run
         return _FittedModel(run.asking, run)
 
 
@@ -339,7 +339,7 @@ class Turn(msgspec.Struct, eq=False):
     async def attempt(self, model: Model[Any]) -> Any:
         """Ask one model once, and where it says "too long" once more. What a cut stream had said is in `partial`."""
         run = self.run
-        wire, turn, frame = run.wire, run.state.turn + 1, FRAME.get()
+        wire, turn, frame = run.wire, run.state.turn + 1, get_frame()
         self.number += 1
         self.partial = None
         again = f"r{run.state.resumes}" if run.state.resumes else ""

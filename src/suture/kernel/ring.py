@@ -8,7 +8,7 @@ small queue; there the whole is joined for that wrapper, so memory is not bounde
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import copy_context
-from types import CoroutineType
+from types import CoroutineType, FunctionType
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,8 +30,8 @@ from suture.kernel.requests import (
     text_result,
 )
 from suture.kernel.run_state import Rejected
-from suture.kernel.state import FRAME, Frame, current_frame
-from suture.kernel.tool_call import CalledTool, refuse_call, refuse_renamed
+from suture.kernel.state import Frame, current_frame, get_frame
+from suture.kernel.tool_call import CalledTool, check_names, refuse_call
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools import ToolArgumentsError
 
@@ -43,34 +43,32 @@ _END: Any = object()
 # --- the ring -------------------------------------------------------------------------------------
 
 
-class Layer:
-    """One `wrap_model_call` or `wrap_tool_call` in a ring: it knows what stands inside it."""
+def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+    """Return one `wrap_model_call` or `wrap_tool_call` of a ring, with the rest of the ring as its `proceed`."""
+    owner, wrap, around_tools = hook.owner, hook.call, hook.method == "wrap_tool_call"
 
-    __slots__ = ("around_tools", "inner", "owner", "wrap")
-
-    def __init__(self, hook: Hook, inner: Callable[[Any], Awaitable[Any]]) -> None:
-        self.owner, self.wrap = hook.owner, hook.call
-        self.inner: Any = inner.__call__  # a bound method is called faster
-        self.around_tools = hook.method == "wrap_tool_call"
-
-    async def __call__(self, request: Any) -> Any:
-        """Run the wrapper, with the rest of the ring as its `proceed`."""
-        frame = FRAME.get()
+    async def run(request: Any) -> Any:
+        frame = get_frame()
         outer = frame.owner
-        if self.around_tools and (request.call_id != frame.call_id or request.name != frame.tool):
-            refuse_renamed(outer)
-        frame.owner = self.owner
+        if around_tools and request is not frame.request:
+            check_names(frame, request)
+        frame.owner = owner
         try:
-            value: Any = self.wrap(request, self.inner)
+            value: Any = wrap(request, proceed)
             if value.__class__ is CoroutineType or hasattr(value, "__await__"):
                 value = await value
         finally:
             frame.owner = outer
-        if self.around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
-            raise ConfigError(
-                f"{self.owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult"
-            )
+        if around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
+            raise ConfigError(f"{owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult")
         return value
+
+    return run
+
+
+def _entry(layer: Any) -> Callable[[Any], Awaitable[Any]]:
+    """Return what takes a request through a layer; a function or a bound method is called faster than an object."""
+    return layer if isinstance(layer, FunctionType) else layer.__call__
 
 
 def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
@@ -82,10 +80,10 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
             if hook.method == "wrap_model":
                 inner = ModelLayer(hook, inner)  # noqa: PLW2901 - it stands inside the next one
             elif hook.method in {"wrap_tool_call", "wrap_model_call"}:
-                inner = Layer(hook, inner)  # noqa: PLW2901
+                inner = _layer(hook, _entry(inner))  # noqa: PLW2901
             else:
                 inner = SpecificLayer(hook, ring, inner)  # noqa: PLW2901
-        rings[ring] = inner.__call__
+        rings[ring] = _entry(inner)
     return rings
 
 
@@ -137,7 +135,7 @@ class SpecificLayer:
 
     async def _wrap(self, inside: "_Inside | None") -> Callable[..., Any]:
         """Return the endpoint that the hook gives for what stands inside it."""
-        frame = FRAME.get()
+        frame = get_frame()
         if self.native:
             owner = "tool" if not isinstance(self.inner, SpecificLayer) else self.inner.hook.owner
             inner: Any = _Owned(self.inner.endpoint, owner, streams=self.streams)
@@ -187,7 +185,7 @@ class _Owned:
         return _OwnedStream(work, self._owner) if self._streams else self._await(work)
 
     async def _await(self, work: Awaitable[Any]) -> Any:
-        frame = FRAME.get()
+        frame = get_frame()
         before, frame.owner = frame.owner, self._owner
         try:
             return await work
@@ -201,7 +199,7 @@ class _OwnedStream:
     __slots__ = ("_frame", "_next", "_owner", "_stream")
 
     def __init__(self, stream: Any, owner: str) -> None:
-        self._stream, self._owner, self._frame = stream, owner, FRAME.get()
+        self._stream, self._owner, self._frame = stream, owner, get_frame()
         self._next = stream.__aiter__().__anext__
 
     def __aiter__(self) -> "_OwnedStream":
@@ -318,7 +316,7 @@ class ModelLayer:
 
     async def model(self) -> Model[Any]:
         """Return the model inside, with the hook around it."""
-        frame = FRAME.get()
+        frame = get_frame()
         inner: Any = await self.inner.model() if hasattr(self.inner, "model") else _BridgedModel(frame, self.inner)
         frame.owner = self.hook.owner
         run = frame.run

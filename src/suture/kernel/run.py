@@ -15,7 +15,7 @@ from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
 from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting
-from suture.kernel.state import FRAME, Execution, Frame, Spec, current_frame
+from suture.kernel.state import Execution, Frame, Spec, current_frame, get_frame, set_frame
 from suture.messages import TokenUsage
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
@@ -45,7 +45,7 @@ class Work:
     def begin(self, *, listens: bool) -> "asyncio.Task[None]":
         """Start the task if it has not been; `listens`: somebody will read the events."""
         if self.task is None:
-            run, around = self.run, FRAME.get(None)
+            run, around = self.run, get_frame(None)
             run.depth = around.run.depth + 1 if around is not None else 1
             if run.depth > _DEEPEST:
                 raise ConfigError(f"{_DEEPEST} agents run inside each other; does one run itself without end?")
@@ -58,7 +58,7 @@ class Work:
     async def _go(self) -> None:
         """Run to the end; what came of it is in `result`. The events always come to an end."""
         self.has_begun = True
-        FRAME.set(Frame(self.run, 0, "run", "run"))
+        set_frame(Frame(self.run, 0, "run", "run"))
         try:
             ending = await self._drive()
             if ending is None:
@@ -124,7 +124,7 @@ class Work:
     @property
     def is_around(self) -> bool:
         """Whether the code that asks runs inside this run."""
-        frame = FRAME.get(None)
+        frame = get_frame(None)
         inside = frame.run if frame is not None else None
         while inside is not None and inside is not self.run:
             inside = inside.outer

@@ -305,7 +305,7 @@ def _encode(key: str, value: Any) -> Any:
 class Frame(RunContext[Any]):
     """Where in a run code stands (the turn, the spot in it, and whose code it is), and what code there is given."""
 
-    __slots__ = ("call_id", "counts", "own_values", "owner", "run", "sender", "spot", "tool", "turn")
+    __slots__ = ("call_id", "counts", "own_values", "owner", "request", "run", "sender", "spot", "tool", "turn")
 
     deps: Any = property(attrgetter("run.deps"))
     values: Any = property(_Values)
@@ -329,6 +329,8 @@ class Frame(RunContext[Any]):
         self.call_id, self.tool = call_id, tool
         self.counts: dict[str, int] = {}
         """How many interrupts, and runs of agents, each owner has had at each place."""
+        self.request: Any = None
+        """The tool call, as the model made it."""
         self.sender: Any = None
         """Who sends the events of the model or tool call, if anybody listens."""
         self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None
@@ -384,14 +386,15 @@ class Frame(RunContext[Any]):
         return f"<RunContext of run {self.run_id}, turn {self.turn}>"
 
 
-FRAME: ContextVar[Frame] = ContextVar("suture_frame")
-"""Where the code stands that asks."""
+_FRAME: ContextVar[Frame] = ContextVar("suture_frame")
+get_frame, set_frame = _FRAME.get, _FRAME.set
+"""Where the code stands that asks. Bound once: a step of a run asks often."""
 
 
 def current_frame(what: str = "this") -> Frame:
     """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
     try:
-        return FRAME.get()
+        return get_frame()
     except LookupError:
         raise NotInRunError(
             f"{what} works inside a run only: in a hook, a wrapper or a tool of a running agent"

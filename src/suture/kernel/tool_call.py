@@ -14,7 +14,7 @@ from suture.kernel.config import Component, notify
 from suture.kernel.emitter import ToolSender
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
 from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
-from suture.kernel.state import FRAME, Execution, Frame, describe_error, is_cancelled
+from suture.kernel.state import Execution, Frame, describe_error, get_frame, is_cancelled, set_frame
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
@@ -30,16 +30,16 @@ _Ending = tuple[Waiting, ...] | Exception | None
 
 async def refuse_call(call: ToolCallRequest) -> ToolResult:
     """Say why a call is not run: there is no such tool, or the run may not call it."""
-    frame = FRAME.get()
-    if call.call_id != frame.call_id or call.name != frame.tool:
-        refuse_renamed(frame.owner)
+    frame = get_frame()
+    check_names(frame, call)
     refused = frame.run.refused.get(int(frame.spot))
     return error_result(refused if refused is not None else unknown_tool(call.name, list(frame.run.tools)))
 
 
-def refuse_renamed(owner: str) -> None:
-    """Say who changed what is the model's."""
-    raise ConfigError(f"{owner} changed the name or the id of a call; they are the model's")
+def check_names(frame: Frame, call: ToolCallRequest) -> None:
+    """Raise `ConfigError` where a wrapper changed what is the model's, and say which did."""
+    if call.call_id != frame.call_id or call.name != frame.tool:
+        raise ConfigError(f"{frame.owner} changed the name or the id of a call; they are the model's")
 
 
 def unknown_tool(name: str, known: Sequence[str]) -> str:
@@ -68,10 +68,10 @@ class CalledTool:
 
     async def __call__(self, call: ToolCallRequest) -> ToolResult:
         """Run the tool; the pieces of one that streams go into the sink."""
-        frame = FRAME.get()
+        frame = get_frame()
         outer = frame.owner
-        if call.call_id != frame.call_id or call.name != frame.tool:
-            refuse_renamed(outer)
+        if call is not frame.request:
+            check_names(frame, call)
         argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
         frame.owner = "tool"
         try:
@@ -91,7 +91,7 @@ class CalledTool:
 
     def endpoint(self, argument: Any, /, **options: Any) -> Any:
         """Run the tool in the form of its kind: what the reference's wrappers stand around."""
-        frame = FRAME.get()
+        frame = get_frame()
         tool = frame.run.tools[frame.tool]
         if not frame.run.spec.callbacks and not tool.requires_approval and tool.timeout is None and not tool.retry:
             return tool.endpoint(argument, context=frame, **options)
@@ -236,7 +236,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
     """
     state, arguments = run.state, call.arguments
     frame = Frame(run, state.turn, index, "tool", call.id, call.name)
-    FRAME.set(frame)
+    set_frame(frame)
     if not isinstance(arguments, str):
         import json  # noqa: PLC0415 - most wires have text; it is the standard library's form that wrappers see
 
@@ -250,7 +250,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
         elif tool is None or not tool.requires_approval:
             frame.sender.started()
     root, failure = Collector(frame.sender, emits), None
-    request = ToolCallRequest(call.name, call.id, arguments, kind, root, run.tool_options)
+    request = frame.request = ToolCallRequest(call.name, call.id, arguments, kind, root, run.tool_options)
     try:
         result = await run.spec.rings["" if tool is None or index in run.refused else kind](request)
     except BaseException as error:  # noqa: BLE001 - it becomes a result, or ends the run

@@ -71,6 +71,8 @@ class Repairer(Generic[M]):
         if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
         added, options = list(new), self._options
+        if not added and not causes:
+            return self
         start = len(self._raw)
         self._raw += added
         try:
@@ -166,17 +168,18 @@ class Follower:
         self._repairer: Repairer[Any] = Repairer(**options)
         self._history: History[Any] = History()
         self._sent: History[Any] = History()
-        self._clean: Repaired[Any] | None = None
-        """What the last look gave, if nothing was amiss and what is new can be glanced at."""
+        self._clean = self._repairer.walk.glances
+        """Whether nothing was amiss so far, and what is new can be glanced at."""
         self._last = ""
         self._behind = False
         """Whether the repairer does not know what was only glanced at."""
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
         """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
-        if self.passes(history) and self._clean is not None:
-            return Repaired(messages=history, changed=False, report=self._clean.report)
         repairer = self._repairer
+        if self.passes(history):
+            history.log.memo[Follower] = self
+            return Repaired(messages=history, changed=False, report=repairer.report)
         if not self._behind and (not self._history.length or history.follows(self._history)):
             repairer.extend(history[self._history.length :])
         else:
@@ -189,37 +192,34 @@ class Follower:
             report=repairer.report,
             pending=repairer.pending,
         )
-        self._clean = fixed if history.length and not (changed or fixed.report.findings or fixed.pending) else None
-        if self._clean is not None:
-            walk = repairer.walk
-            glances = walk._glances  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+        walk = repairer.walk
+        self._clean = False
+        if history.length and walk.glances and not (changed or fixed.report.findings or fixed.pending):
             self._look_back(walk.wire, history)
-            if self._last == "assistant" or walk.boundary < history.length or not glances:
-                self._clean = None
-            else:
-                history.log.memo[Follower] = self
+            self._clean = self._last != "assistant" and walk.boundary == history.length
+        if self._clean:
+            history.log.memo[Follower] = self
         return fixed
 
     def passes(self, history: History[Any]) -> bool:
         """Tell whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
-        if history is self._history:
-            return self._clean is not None
-        start, length = self._history.length, history.length
-        if self._clean is None or not history.follows(self._history):
+        before = self._history
+        if history is before:
+            return self._clean
+        start, length = before.length, history.length
+        if not self._clean or start > length or (start and history.log is not before.log):
             return False
         walk = self._repairer.walk
-        demands = walk._demands  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its other half
+        demands = walk.demands
         demands.last, demands.stop = self._last, length
         if start < length:
             self._behind = True
             if walk.wire.glance(history.log, start, demands) < length:
-                self._clean = None
+                self._clean = False
                 return False
-        self._history = history
-        self._look_back(walk.wire, history)
-        if self._last == "assistant":
-            self._clean = None
-        return self._clean is not None
+            self._look_back(walk.wire, history)
+        self._history, self._clean = history, self._last != "assistant"
+        return self._clean
 
     def _look_back(self, wire: Wire, history: History[Any]) -> None:
         """Keep who spoke last."""

@@ -58,7 +58,7 @@ class Walk:
         self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
         self.rules = profile.rules_for(wire)
         self._set_like = wire.set_like and not profile.adjacent
-        self._glances = wire.glances(fits=profile.has_fit)
+        self.glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
         self._index = CallIndex(wire, raw, self._repeat)
@@ -71,7 +71,7 @@ class Walk:
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language)
-        self._demands = Demands(
+        self.demands = Demands(
             problems=frozenset(self.rules),
             accepts_name=self.profile.accepts_name,
             field=self.profile.field if "missing-field" in self.rules else "",
@@ -80,7 +80,7 @@ class Walk:
         if (ids := self.fit.ids) is not None:
             limit = sys.maxsize if ids.form.limit is None else ids.form.limit
             used = ids.used if ids.form.scope == "history" else None
-            self._demands = replace(self._demands, match_id=ids.form.match, limit=limit, used=used)
+            self.demands = replace(self.demands, match_id=ids.form.match, limit=limit, used=used)
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
@@ -171,7 +171,7 @@ class Walk:
 
     def _check_glances(self, closed: int) -> None:
         """Take the look at everything at the beginning, where nothing passes at a glance: parts would only cost."""
-        if not self._glances and not self.boundary and closed == len(self.raw):
+        if not self.glances and not self.boundary and closed == len(self.raw):
             raise _TooMuchError
 
     def _note_beginning(self) -> None:
@@ -198,7 +198,7 @@ class Walk:
         place, glanced = start, True
         while place < stop:
             self._points.append((place, self._mark()))
-            if place not in self._clusters and self._glances and (not place or self.fit.begun):
+            if place not in self._clusters and self.glances and (not place or self.fit.begun):
                 at = bisect_right(self._starts, place)
                 seen = self._glance(place, min(stop, self._starts[at] if at < len(self._starts) else stop))
                 if once and seen - place == len(self.raw):
@@ -214,20 +214,20 @@ class Walk:
 
     def _glance(self, start: int, stop: int) -> int:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
-        self._demands.last, self._demands.stop = self.fit.last, stop
+        self.demands.last, self.demands.stop = self.fit.last, stop
         point = self.fit.mark_ids()
-        seen = before = min(self.wire.glance(self._plain, start, self._demands), stop)
+        seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if seen < stop and self._outlines(seen):
             self.fit.take_back_ids(point)
-            seen = before = min(self.wire.glance(self._plain, start, self._demands), stop)
+            seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if start < seen < stop and self._view(seen).role == "assistant":
             while before > start and self._view(before - 1).role == "assistant":
                 before -= 1
         if before == seen:
             return seen
         self.fit.take_back_ids(point)
-        self._demands.stop = before
-        return min(self.wire.glance(self._plain, start, self._demands), before) if before > start else start
+        self.demands.stop = before
+        return min(self.wire.glance(self._plain, start, self.demands), before) if before > start else start
 
     def _outlines(self, place: int) -> bool:
         """Tell whether a glance has ended at an SDK's objects; from then on it looks at outlines of all messages."""
