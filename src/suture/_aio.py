@@ -14,10 +14,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
-from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import coroutine
-from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 T = TypeVar("T")
 Jobs: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
@@ -134,6 +136,8 @@ class _Threads:
 
     async def take(self) -> Jobs:
         """Return what leads to a thread that has no work; wait for one where there are too many."""
+        from queue import SimpleQueue  # noqa: PLC0415 - only who needs threads pays for it
+
         with self.lock:
             if self.idle:
                 return self.idle.pop()
@@ -171,6 +175,8 @@ class _Threads:
             future.set_result(jobs)
 
     def _serve(self, jobs: Jobs) -> None:
+        from queue import Empty  # noqa: PLC0415 - as above
+
         while True:
             try:
                 job = jobs.get(timeout=_IDLE)

@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_FLOWING = re.compile("[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+")
+_UNSEEN = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+_FLOWING = "[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+"
 """All but the characters that are no letters and do a terminal no harm: spaces, and joiners of letters."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def shorten(text: str, limit: int) -> str:
@@ -45,7 +45,7 @@ def replace_surrogates(text: str) -> str:
     >>> replace_surrogates("caf" + chr(0xD83D)) == "caf" + chr(0xFFFD)
     True
     """
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
 
 
 def visible_lines(text: str) -> str:
@@ -55,7 +55,7 @@ def visible_lines(text: str) -> str:
     one
     two \x1b[31m
     """
-    return text if text.isprintable() else _FLOWING.sub(lambda found: visible(found[0]), text)
+    return text if text.isprintable() else re.sub(_FLOWING, lambda found: visible(found[0]), text)
 
 
 def escape_json(data: bytes) -> bytes:
@@ -66,7 +66,7 @@ def escape_json(data: bytes) -> bytes:
     """
     if data.isascii() and b"\x7f" not in data:
         return data
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", data.decode()).encode()
+    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", data.decode()).encode()
 
 
 def shorten_line(text: str, width: int) -> str:

@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 
 import msgspec
+from msgspec.structs import force_setattr, replace
 
 from suture._aio import run_blocking
 from suture.errors import ConfigError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
-from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack, replaceable
 from suture.kernel.requests import Model
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from suture.kernel.storage import Checkpoint
     from suture.sessions import Session
     from suture.stores import Store
+else:
+    Store = Any  # whoever asks for the signature of an agent pays for no store
 
 __all__ = ["ChatModelAgent"]
 
@@ -83,8 +85,8 @@ class RunOptions(ResumeOptions, total=False):
     """Of the texts that Suture writes, for this run."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ChatModelAgent(Generic[Out]):
+@replaceable
+class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
     """A model that uses tools until it has an answer. Immutable: any number of runs go on at once.
 
     `ChatModelAgent[City]` gives a `City`: the type of `result.output` is that of `output_type`, `str` if none is given.
@@ -139,20 +141,23 @@ class ChatModelAgent(Generic[Out]):
     output_key: str | None = None
     output_type: type[Out] = str  # pyright: ignore[reportAssignmentType]
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
-    checkpoint_store: "Store | None" = None
+    checkpoint_store: Store | None = None
     callbacks: Callbacks | Sequence[Callbacks] | None = None
     redact: Callable[[Any], Any] | None = None
     language: str | None = None
-    _bare_spec: Spec = field(init=False)
 
     def __post_init__(self) -> None:
-        model: Model[Any] = get_model(self.model) if isinstance(self.model, str) else self.model
-        object.__setattr__(self, "model", model)
+        if isinstance(self.model, str):
+            force_setattr(self, "model", get_model(self.model))
         _check_settings(self)
-        object.__setattr__(self, "_bare_spec", _make_spec(self, model))
+        _ = self._bare_spec  # what is wrong with tools and middlewares is said now
 
     def __repr__(self) -> str:
         return f"<ChatModelAgent {self.name!r}>"
+
+    @cached_property
+    def _bare_spec(self) -> Spec:
+        return _make_spec(self, cast("Model[Any]", self.model))
 
     @cached_property
     def spec(self) -> Spec:
@@ -160,19 +165,19 @@ class ChatModelAgent(Generic[Out]):
         listed: Sequence[Any] = self.middlewares
         spec, own = self._bare_spec, next((item for item in listed if hasattr(item, "fit_options")), None)
         if own is not None:
-            spec = spec._replace(fit_options=own.fit_options, repairs=own.repairs_history)
+            spec = replace(spec, fit_options=own.fit_options, repairs=own.repairs_history)
         elif self.repair:
             from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
 
             patch, stack = PatchToolCalls(), spec.stack
-            hooks = [hook._replace(at=-1) for hook in compile_stack([patch]).before_model]
+            hooks = [replace(hook, at=-1) for hook in compile_stack([patch]).before_model]
             older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
-            stack = stack._replace(before_model=(*older, *hooks, *stack.before_model[len(older) :]))
-            spec = spec._replace(stack=stack, fit_options=patch.fit_options)
+            stack = replace(stack, before_model=(*older, *hooks, *stack.before_model[len(older) :]))
+            spec = replace(spec, stack=stack, fit_options=patch.fit_options)
         else:
-            spec = spec._replace(repairs=False)
+            spec = replace(spec, repairs=False)
         own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
-        return spec._replace(shorten=_shorten if own_answer is None else own_answer.shorten)
+        return replace(spec, shorten=_shorten if own_answer is None else own_answer.shorten)
 
     async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
@@ -417,7 +422,7 @@ class ChatModelAgent(Generic[Out]):
             _check_options(options, answers)
         spec = self.spec
         if "callbacks" in options:
-            spec = spec._replace(callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
+            spec = replace(spec, callbacks=(*spec.callbacks, *_as_callbacks(options["callbacks"])))
         run = Execution.new(
             spec,
             resolve_language(options.get("language") or self.language),
@@ -442,7 +447,7 @@ class ChatModelAgent(Generic[Out]):
         elif resumed.snapshot is None:
             raise ConfigError(f"this run cannot be resumed: it {resumed.outcome.value}")
         else:
-            start = start._replace(snapshot=resumed.snapshot)
+            start = replace(start, snapshot=resumed.snapshot)
         return Work(run, start, go)
 
 

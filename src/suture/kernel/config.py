@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Generic, NamedTuple, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
@@ -219,7 +219,7 @@ async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, 
 # --- structured answers ---------------------------------------------------------------------------
 
 
-class OutputRule(NamedTuple):
+class OutputRule(msgspec.Struct, frozen=True):
     """What a final answer must be: how the model is told, how it is read, what to say if it does not fit."""
 
     instruction: str

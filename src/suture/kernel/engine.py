@@ -107,7 +107,7 @@ class Place:
         start = Begin(resumes=True, joins=True)
         if answers is not None:
             try:
-                await load(run, start._replace(answers=await self.read_answers(name, answers)))
+                await load(run, msgspec.structs.replace(start, answers=await self.read_answers(name, answers)))
             except ResumeError as error:
                 return msgspec.structs.replace(self._step(run), refused=str(error)[:150])
         port = StepPort(run, _read_calls)

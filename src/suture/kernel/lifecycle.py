@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from os import urandom
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -30,7 +30,7 @@ _UNKNOWN = (None, "")
 """Stands for the id of a message that events gave none."""
 
 
-class Begin(NamedTuple):
+class Begin(msgspec.Struct, frozen=True):
     """How a run is to begin: with an input, or (`resumes`) from where it stood, with answers."""
 
     messages: Sequence[Any] = ()
@@ -134,9 +134,8 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
         raise ResumeError(f"{run.checkpoint_id!r} is run by {run.state.driver}: answer or stop it there")
     if start.nested:
         known = run.state.asked
-        start = start._replace(
-            resumes=restored, answers={key: start.answers[key] for key in known if key in start.answers}
-        )
+        answers = {key: start.answers[key] for key in known if key in start.answers}
+        start = msgspec.structs.replace(start, resumes=restored, answers=answers)
     if start.resumes:
         if not takes_answers:
             run.journal = None
@@ -161,7 +160,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
-        run.language = cast("Any", fresh.language)
+        run.language = fresh.language
     run.state = fresh
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None

@@ -140,10 +140,9 @@ class LocalPort:
             options = run.options
             if spec.output is not None:
                 options = {**options, "output_schema": spec.output.schema}
-            infos = (_NO_TOOLS, _NO_TOOLS) if is_last else (run.tool_infos, state.deferred_tool_infos)
-            frame = get_frame()
-            frame.turn, frame.spot = turn, "model"
-            asked = Turn(run, run.history, *infos, options)
+            infos = _NO_TOOLS if is_last else run.tool_infos
+            deferred = _NO_TOOLS if is_last else state.deferred_tool_infos
+            asked = Turn(run, run.history, infos, deferred, options)
             if spec.retry is None and spec.failover is None:
                 message = await asked.attempt(run.model)
             else:

@@ -6,7 +6,7 @@ an agent: what belongs to one run goes into `current_run().values`, or `.cache`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -54,14 +54,14 @@ class _Fields:
         return make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def _replaceable(kind: type[S]) -> type[S]:
+def replaceable(kind: type[S]) -> type[S]:
     """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
     kind.__dataclass_fields__ = _Fields()  # pyright: ignore[reportAttributeAccessIssue]
     kind.__replace__ = replace
     return kind
 
 
-@_replaceable
+@replaceable
 class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What a run works with, as `before_agent` sees it and may change it for the whole run.
 
@@ -80,7 +80,7 @@ class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=Tru
     resumed: bool = False
 
 
-@_replaceable
+@replaceable
 class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What lasts from turn to turn: the history and the tools that the model sees.
 
@@ -98,7 +98,7 @@ class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True)
     report: Mapping[str, Any] | None = None
 
 
-@_replaceable
+@replaceable
 class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     """What surrounds one model turn.
 
@@ -239,7 +239,7 @@ SPECIFIC_HOOKS = {
 """The reference's hook for each kind of tool."""
 
 
-class Hook(NamedTuple):
+class Hook(msgspec.Struct, frozen=True, eq=False):
     """One hook of one middleware."""
 
     owner: str
@@ -252,7 +252,7 @@ class Hook(NamedTuple):
     """Its middleware's place in the list."""
 
 
-class Stack(NamedTuple):
+class Stack(msgspec.Struct, frozen=True, eq=False):
     """The hooks of an agent, each list in the order in which the middlewares were given."""
 
     before_agent: tuple[Hook, ...]
@@ -334,7 +334,7 @@ def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> li
 
 def _without_context(hooks: Sequence[Hook]) -> list[Hook]:
     """Return hooks of the state alone as hooks that are also given a context."""
-    return [hook._replace(call=state_alone(hook.call)) for hook in hooks]
+    return [replace(hook, call=state_alone(hook.call)) for hook in hooks]
 
 
 def state_alone(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

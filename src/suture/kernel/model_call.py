@@ -345,7 +345,7 @@ class Turn(msgspec.Struct, eq=False):
         again = f"r{run.state.resumes}" if run.state.resumes else ""
         self.message_id = message_id = f"{run.address}/{turn}.{self.number}{again}"
         run.asking, run.sent_infos = model, self.tool_infos
-        frame.owner, sender = "model", None
+        frame.turn, frame.spot, frame.owner, sender = turn, "model", "model", None
         if run.emitter is not None:
             run.emitter.send(ModelStarted, turn=turn, attempt=self.number, message_id=message_id, model=name_of(model))
             frame.sender = ModelSender(run, message_id)

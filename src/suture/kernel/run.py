@@ -309,7 +309,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     outer = frame.run
     count = frame.count(spec.name)
     which = f"{spec.name}.{count}" if count else spec.name  # a wrapper may call its tool twice
-    spec = spec._replace(redact=spec.redact or outer.spec.redact)
+    spec = msgspec.structs.replace(spec, redact=spec.redact or outer.spec.redact)
     inner = Execution.new(spec, outer.language, outer=outer, streaming=outer.state.streaming)
     inner.address, inner.path = f"{outer.address}/{frame.place}/{which}", (*outer.path, spec.name)
     inner.stop_at, inner.inner_stop_at = set(outer.inner_stop_at), set(outer.inner_stop_at)
@@ -318,11 +318,11 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, inner.state.run_id)
     start = Begin(messages, answers=outer.state.answers, nested=True)
     if outer.journal is not None:
-        inner.spec = spec._replace(store=outer.journal.store)
+        inner.spec = msgspec.structs.replace(spec, store=outer.journal.store)
         place = frame.place.replace("/", ".")
         inner.checkpoint_id = f"{outer.checkpoint_id}/{outer.state.run_id}.{place}.{which}"
     else:
-        start = start._replace(snapshot=inner.root.snapshots.pop(inner.address, None))
+        start = msgspec.structs.replace(start, snapshot=inner.root.snapshots.pop(inner.address, None))
     work = Work(inner, start)
     run: Run[Any] = Run(work)
     outer.children.add(work)

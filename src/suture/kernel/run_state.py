@@ -1,7 +1,7 @@
 """What is stored of a run, its result, and what it asks. A new stored fact is a new field; `journal.py` writes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import msgspec
 
@@ -28,7 +28,7 @@ DELETED: Any = object()
 """Stands for a value that a tool call has deleted."""
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, frozen=True):
     """A value of a run, and what it was stored as when it was set: that is what it is after a resume."""
 
     value: Any
@@ -130,7 +130,7 @@ class SafePoint(BaseException):
     """The run was asked to stop at a point that it has reached."""
 
 
-class Snapshot(NamedTuple):
+class Snapshot(msgspec.Struct, frozen=True):
     """A run as it stood, in memory: what a run without a store is resumed from."""
 
     state: RunState
@@ -213,7 +213,7 @@ _EXPECTED: dict[str, tuple[type, ...]] = {
 }
 
 
-class Waiting(NamedTuple):
+class Waiting(msgspec.Struct, frozen=True):
     """An interrupt that was not answered yet, with what it keeps and what kind of answer it takes."""
 
     interrupt: Interrupt
@@ -253,7 +253,7 @@ class Rejected(Exception):
     """A call was not approved; the text is for the model."""
 
 
-class Approval(NamedTuple):
+class Approval(msgspec.Struct, frozen=True):
     """An answer to a tool that asks for approval: yes or no, and why.
 
     >>> Approval.of({"approved": False, "reason": "too dear"})

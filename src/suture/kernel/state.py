@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from contextvars import ContextVar
 from operator import attrgetter
 from os import urandom
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
+
+import msgspec
 
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
@@ -26,7 +28,7 @@ from suture.wires import Call, ChatWire
 T = TypeVar("T")
 
 
-class Spec(NamedTuple):
+class Spec(msgspec.Struct, frozen=True, eq=False):
     """An agent as the kernel sees it: settings that never change, shared by all of its runs."""
 
     name: str
@@ -69,9 +71,23 @@ def new_run_id() -> str:
     return urandom(8).hex()
 
 
-class Execution:
+class Execution(msgspec.Struct, eq=False):
     """What this process knows of a run, with what is stored of it in `state` and `history`."""
 
+    spec: Spec
+    state: RunState
+    outer: "Execution | None" = None
+    history: History[Any] = msgspec.field(default_factory=History[Any])
+    fresh_state: Any = None
+    """What a new run begins with."""
+    wire: ChatWire = None  # pyright: ignore[reportAssignmentType] - set below, as all that the spec says
+    address: str = ""
+    """Its place among all runs: its agent's name; inside another run, behind that call's address."""
+    path: tuple[str, ...] = ()
+    model: Any = None
+    """The model to ask: the one that a failover has come to."""
+    asking: Any = None
+    """The model that is being asked in this attempt."""
     language: Language = "en"
     checkpoint_id: str | None = None
     emitter: Emitter | None = None
@@ -82,6 +98,7 @@ class Execution:
     """The lease that a session holds while its run goes on."""
     instruction: str = ""
     return_directly: frozenset[str] = frozenset()
+    tools: dict[str, Tool[..., Any]] = {}
     tool_infos: tuple[ToolInfo, ...] = ()
     has_joined: bool = False
     """Whether `before_agent` was run in this process already, for a run that an engine keeps going."""
@@ -99,46 +116,34 @@ class Execution:
     """What an earlier process had used."""
     output: Any = None
     output_message: Any = None
+    fits: dict[int, Any] = {}
+    cache: dict[Any, Any] = {}
+    ids: dict[int, tuple[Any, str]] = {}
+    """Messages by identity, and the ids that events gave them."""
+    refused: dict[int, str] = {}
+    """Calls of the turn that are not to be run, and what is said of them."""
+    held: dict[int, Any] = {}
+    """The events of calls that end the run: they are sent last."""
+    stop_at: set[str] = set()
+    """The points at which the run is to be cancelled."""
+    inner_stop_at: set[str] = set()
+    """Those of them that hold for the runs inside it, too."""
+    children: set[Any] = set()
+    """The runs inside this one, while they run."""
+    snapshots: dict[str, Snapshot] = {}
+    """Runs inside this one that were interrupted, without a store."""
+    _last: tuple[Any, Sequence[Call]] = (None, ())
 
-    def __init__(self, spec: Spec, state: RunState, *, outer: "Execution | None" = None) -> None:
-        self.spec, self.state, self.outer = spec, state, outer
-        self.fresh_state = state
-        """What a new run begins with."""
-        self.wire = spec.wire
-        self.history: History[Any] = History()
-        self.address = spec.name
-        """Its place among all runs: its agent's name; inside another run, behind that call's address."""
-        self.path: tuple[str, ...] = (spec.name,)
-        self.model: Model[Any] = spec.model
-        """The model to ask: the one that a failover has come to."""
-        self.asking: Model[Any] = spec.model
-        """The model that is being asked in this attempt."""
-        self.tools: dict[str, Tool[..., Any]] = {}
-        self.fits: dict[int, Any] = {}
-        self.cache: dict[Any, Any] = {}
-        self.ids: dict[int, tuple[Any, str]] = {}
-        """Messages by identity, and the ids that events gave them."""
-        self.refused: dict[int, str] = {}
-        """Calls of the turn that are not to be run, and what is said of them."""
-        self.held: dict[int, Any] = {}
-        """The events of calls that end the run: they are sent last."""
-        self.stop_at: set[str] = set()
-        """The points at which the run is to be cancelled."""
-        self.inner_stop_at: set[str] = set()
-        """Those of them that hold for the runs inside it, too."""
-        self.children: set[Any] = set()
-        """The runs inside this one, while they run."""
-        self._last: tuple[Any, Sequence[Call]] = (None, ())
-        self.snapshots: dict[str, Snapshot] = {}
-        """Runs inside this one that were interrupted, without a store."""
+    def __post_init__(self) -> None:
+        spec = self.spec
+        self.fresh_state, self.wire, self.address, self.path = self.state, spec.wire, spec.name, (spec.name,)
+        self.model = self.asking = spec.model
 
     @classmethod
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
         """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
         state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
-        run = cls(spec, state, outer=outer)
-        run.language = language
-        return run
+        return cls(spec, state, outer, language=language)
 
     @property
     def root(self) -> "Execution":

@@ -15,7 +15,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from functools import cache, partial
 from math import isfinite
 from threading import Lock
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import FieldInfo
@@ -255,7 +255,7 @@ calls suture.register_type("shop.Basket", ...) before this is read
         raise InputError("nested too deeply for the stack that is left") from None
 
 
-class _Frame(NamedTuple):
+class _Frame(msgspec.Struct, frozen=True, eq=False):
     """Where a value stands: what holds it, under which key, and where that stands itself."""
 
     owner: Any

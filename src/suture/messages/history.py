@@ -72,6 +72,11 @@ class History(Sequence[M]):
         >>> History(["ask"]).append("answer")[-1]
         'answer'
         """
+        log, length = self.log, self.length
+        if len(log) == length:
+            log.append(message)
+            if log[length] is message:  # no other thread was faster
+                return _view(log, length + 1)
         return self.extend((message,))
 
     def extend(self, messages: Iterable[M]) -> "History[M]":
@@ -80,19 +85,15 @@ class History(Sequence[M]):
         >>> len(History(["ask"]).extend(["answer", "thanks"]))
         3
         """
-        kind = messages.__class__
-        new = cast("list[M]", messages if kind is list or kind is tuple else list(_several(messages)))
-        log, length = self.log, self.length
+        kind, log, length = messages.__class__, self.log, self.length
+        new: Any = messages if kind is list or kind is tuple else list(_several(messages))
         if len(log) == length:
             log.extend(new)
             if not all(map(is_, log[length:], new)):  # another thread was faster
                 log = Log([*log[:length], *new])
         else:
             log = Log([*log[:length], *new])
-        made: History[M] = _new(History)
-        made.log = log
-        made.length = length + len(new)
-        return made
+        return _view(log, length + len(new))
 
     def follows(self, other: Sequence[M]) -> bool:
         """Tell whether this history grew out of `other`, or is it: the same log, and at least as long.
@@ -149,6 +150,12 @@ class History(Sequence[M]):
 
 
 _new: Any = object.__new__
+
+
+def _view(log: Log[M], length: int) -> History[M]:
+    made: History[M] = _new(History)
+    made.log, made.length = log, length
+    return made
 
 
 def _is_sequence(thing: object) -> bool:

@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 
 _Bytes: TypeAlias = bytes | bytearray | memoryview
 _KINDS: dict[str, type[AnyMessage]] = {"message": Message, "agentic": AgenticMessage}
-_PLACE = re.compile(r"(?P<reason>.*) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
+_PLACE = r"(?s)(?P<reason>.*) - at `(?:key in )?\$\.?(?P<path>.*)`"
 _UNREADABLE = (DecodeError, UnicodeError, RecursionError)
 
 
@@ -178,7 +178,7 @@ def _read_one(form: _Format, raw: Raw, index: int) -> AnyMessage:
 def _reraise(error: Exception, index: int | None) -> NoReturn:
     if isinstance(error, RecursionError):
         raise InputError("nested too deeply", index=index) from error
-    found = _PLACE.fullmatch(str(error))
+    found = re.fullmatch(_PLACE, str(error))
     reason, path = (found["reason"], found["path"]) if found else (str(error), "")
     raise InputError(reason, index=index, path=path) from error
 

@@ -56,7 +56,6 @@ class Walk:
 
     def __init__(self, wire: Wire, profile: Profile, options: PairOptions, raw: list[Any]) -> None:
         self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
-        self.rules = profile.rules_for(wire)
         self._set_like = wire.set_like and not profile.adjacent
         self.glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
@@ -71,6 +70,7 @@ class Walk:
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language)
+        self.rules = self.fit.rules
         self.demands = Demands(
             problems=frozenset(self.rules),
             accepts_name=self.profile.accepts_name,

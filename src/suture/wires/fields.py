@@ -264,7 +264,7 @@ class _Object(msgspec.Struct, gc=False):
 
 
 # An escaped backslash, a whole pair, or, as the one that is captured, half of a pair.
-_ESCAPE = re.compile(r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})")
+_ESCAPE = r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})"
 decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
 """Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
 _decode: Callable[[Any], Any] = msgspec.json.Decoder().decode
@@ -285,7 +285,7 @@ def without_lone_escapes(text: str) -> str:
     >>> without_lone_escapes('{"q": "caf' + chr(92) + 'ud83d"}') == '{"q": "caf' + chr(92) + 'ufffd"}'
     True
     """
-    return _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\\ufffd", text)
+    return re.sub(_ESCAPE, lambda found: found[0] if found[1] is None else "\\ufffd", text)
 
 
 def is_object_text(text: str) -> bool:

@@ -287,9 +287,9 @@ def same_parts(parts: Sequence[Part], others: Sequence[Part] | None) -> bool:
 
 _LONG = 256
 _DEEPEST = 100
-_DATA_URL = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,")
+_DATA_URL = r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,"
 # One run, or lines as MIME and PEM wrap them. Possessive: one pass, whatever the text.
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+")
+_BASE64 = r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+"
 _SEALED = re.compile("signature|encrypted|redacted", re.IGNORECASE)
 _OWN = frozenset(("extra", "index"))
 _NOTHING: Any = object()
@@ -363,7 +363,9 @@ class Telling:
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, str):
-            is_payload = _DATA_URL.match(value) or (len(value) >= _LONG and _BASE64.fullmatch(value))
+            is_payload = (value.startswith("data:") and re.match(_DATA_URL, value)) or (
+                len(value) >= _LONG and re.fullmatch(_BASE64, value)
+            )
         else:
             is_payload = isinstance(value, bytes | bytearray | memoryview)
         if is_payload:

@@ -382,7 +382,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         del index
-        return get(message, "role") == "assistant"
+        return (message.get("role") if message.__class__ is dict else get(message, "role")) == "assistant"
 
     def text(self, message: Any) -> str:
         """Return what `message` says as text, a refusal and the words of a sound included."""
@@ -411,7 +411,14 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return value  # pyright: ignore[reportUnknownVariableType]
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        return self._calls(message, None) if get(message, "role") == "assistant" else ()
+        if get(message, "role") != "assistant":
+            return ()
+        made: Any = get(message, "tool_calls")
+        if made.__class__ is list and get(message, "function_call") is None:  # most often it is this
+            calls = [_plain_call(call) for call in made]
+            if None not in calls:
+                return tuple(calls)  # pyright: ignore[reportReturnType]
+        return self._calls(message, None)
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
@@ -435,13 +442,21 @@ def _are_new(calls: list[Any], demands: Demands) -> bool:
     return True
 
 
+def _plain_call(call: Any) -> Call | None:
+    """Return one call of `tool_calls` in its usual form; nothing for any other."""
+    function: Any = call.get("function") if call.__class__ is dict else None
+    if function.__class__ is dict and call.get("type") == "function":
+        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+        if call_id.__class__ is name.__class__ is arguments.__class__ is str:
+            return Call(call_id, name, arguments)
+    return None
+
+
 def _read_call(call: Any, index: int | None, path: str) -> Call:
     """Return one call of `tool_calls`."""
-    function: Any = call.get("function") if call.__class__ is dict else None
-    if function.__class__ is dict and index is None and call.get("type") == "function":
-        made = Call(call.get("id"), function.get("name"), function.get("arguments"))
-        if made.id.__class__ is made.name.__class__ is made.arguments.__class__ is str:
-            return made
+    made = _plain_call(call) if index is None else None
+    if made is not None:
+        return made
     call_id = text_of(call, "id", index, path)
     if word(call, "type") == _CUSTOM:
         custom = inner(call, "custom", index, path)
