@@ -11,6 +11,7 @@ a message that holds one is rewritten as plain data, before it becomes structs a
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias, cast, get_args
 
 import msgspec
@@ -44,9 +45,13 @@ class _Format:
         self.encode: Callable[[Any], bytes] = module.Encoder().encode
         self.open: Callable[[Any], _Envelope | list[Raw]] = module.Decoder(_Envelope | list[Raw]).decode
         self.split: Callable[[Any], list[Raw]] = module.Decoder(list[Raw]).decode
-        self.read: Callable[[Any], AnyMessage] = module.Decoder(AnyMessage).decode
         self.read_plain: Callable[[Any], Any] = module.Decoder().decode
-        self.integers = integers
+        self.integers, self._module = integers, module
+
+    @cached_property
+    def read(self) -> Callable[[Any], AnyMessage]:
+        """Read a message; what knows all classes of messages is made when there is one to read."""
+        return self._module.Decoder(AnyMessage).decode
 
 
 _JSON = _Format(msgspec.json, JSON_INTEGERS)

@@ -6,10 +6,9 @@ null, integer keys as strings and bytes as base64, and say nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, Union, cast, dataclass_transform, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeAlias, Union, cast, dataclass_transform, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple, fields, force_setattr
@@ -44,6 +43,8 @@ class FrozenMap(dict[str, Any]):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FrozenMap":
+        from copy import deepcopy  # noqa: PLC0415 - only who copies pays for it
+
         return FrozenMap(deepcopy(dict(self), memo))
 
     def __reduce__(self) -> tuple[type["FrozenMap"], tuple[dict[str, Any]]]:
@@ -104,7 +105,7 @@ def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
     return _RULES[kind]
 
 
-class _Field(NamedTuple):
+class _Field(Struct, frozen=True):
     """A field of a class, and what may be put there."""
 
     owner: str
@@ -251,7 +252,7 @@ def check_plain(
         raise InputError(reason, index=index, path=(path + _way(frame)).removeprefix("."))
 
 
-class _Rules(NamedTuple):
+class _Rules(Struct, frozen=True):
     """What is asked of keys and leaves."""
 
     least: int

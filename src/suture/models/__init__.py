@@ -2,7 +2,9 @@
 
 from importlib import import_module
 from os import environ
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from suture.errors import ConfigError
 from suture.kernel import Model, ModelRequest, ModelWrapper, closing
@@ -54,7 +56,7 @@ def __getattr__(name: str) -> Any:
 # Models by name
 
 
-class _Server(NamedTuple):
+class _Server(Struct, frozen=True):
     """A server that speaks Chat Completions: where it is, where its key is, and whose rules hold."""
 
     base_url: str

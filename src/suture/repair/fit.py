@@ -170,7 +170,7 @@ class Fit:
             self._edit_group(group)
             place += len(group.turn)
             if self._set_like:
-                group = group._replace(results=[])  # they may stand anywhere, and are fitted where they do
+                group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
             place += len(group.results)
             for item in self._arrange(group):
                 self._fit_message(item)

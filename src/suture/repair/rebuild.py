@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.language import Language
@@ -51,7 +52,7 @@ class Item(Struct, eq=False):
     view: View
 
 
-class Pair(NamedTuple):
+class Pair(Struct, frozen=True, eq=False):
     """A call of a group and its result: in which items, at which positions. A call left open has none."""
 
     call: Item
@@ -60,7 +61,7 @@ class Pair(NamedTuple):
     answer_position: int = 0
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True, eq=False):
     """A turn and its results, as they stand in the new history."""
 
     turn: list[Item]
@@ -264,7 +265,7 @@ class _Rebuilding:
             if at != (at := bisect_right(starts, item.index)):
                 said = []
             if number is not None:
-                groups[number] = groups[number]._replace(turn=[*said, *groups[number].turn])
+                groups[number] = replace(groups[number], turn=[*said, *groups[number].turn])
             if item.view.role != "assistant" or item.view.calls:
                 said = []
             elif said or not item.view.empty:
@@ -329,11 +330,11 @@ class _Rebuilding:
         if slot.more:
             references = sorted([answer, *slot.more], key=attrgetter("place", "position"))
             parts = [part for reference in references for part in self.wire.result_parts(reference.result) or ()]
-            edit = edit._replace(parts=parts)
+            edit = replace(edit, parts=parts)
             for reference in slot.more:
                 self._find(self._index(reference), "duplicate", slot.call, "joined: another part of one result")
         if slot.call.id != answer.result.id and self.wire.has_id(slot.call):
-            edit = edit._replace(id=slot.call.id)
+            edit = replace(edit, id=slot.call.id)
             had = f"; it had {answer.result.id!r}" if answer.result.id else ""
             self._find(self._index(answer), "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}{had}")
         if edit != ResultEdit():

@@ -5,7 +5,9 @@ An agent speaks to a model through this interface only, so it is written once fo
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from suture.errors import InputError
 from suture.messages import Delta, TokenUsage, ToolResult
@@ -76,7 +78,7 @@ class ChatWire(Wire):
             raise InputError(f"only an assistant's message has pieces, this one is the {role}'s ({self.name})")
 
 
-class Reply(NamedTuple):
+class Reply(Struct, frozen=True):
     """What the pieces of a reply make: runs of thought, of text and of calls in order, and what it cost."""
 
     runs: tuple[tuple[str, Any], ...]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from functools import cache
 from operator import is_
 from typing import Any, TypeGuard
@@ -49,6 +48,8 @@ def put(thing: Any, **fields: Any) -> Any:
     copier = getattr(thing, "model_copy", None)
     if copier is not None:
         return copier(update=fields)
+    from copy import copy  # noqa: PLC0415 - only who changes an object pays for it
+
     twin = copy(thing)
     for name, value in fields.items():
         setattr(twin, name, value)

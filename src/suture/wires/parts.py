@@ -94,7 +94,7 @@ def in_words(part: Part) -> str:
     return media_in_words(part, str(part.__struct_config__.tag))
 
 
-class Data(NamedTuple):
+class Data(Struct, frozen=True):
     """What a block of media holds itself, rather than where it is."""
 
     mime_type: str
@@ -188,7 +188,7 @@ def _taken_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
     return {name: _rebuilt(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
 
 
-class Form(NamedTuple):
+class Form(Struct, frozen=True):
     """How a wire writes the content of a result.
 
     `find` returns the text that a block says, `None` of a block that is no text. `make` returns the block of a text.

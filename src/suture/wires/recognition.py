@@ -7,7 +7,9 @@ its message classes come from; nothing of it is imported before one of them is m
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.wires.chat import ChatWire
@@ -15,7 +17,7 @@ from suture.wires.native import AgenticWire, MessageWire
 from suture.wires.wire import Wire
 
 
-class _Guest(NamedTuple):
+class _Guest(Struct, frozen=True):
     package: str
     """Where its message classes come from."""
     module: str

@@ -71,7 +71,7 @@ class View(NamedTuple):
     loose: bool = False
 
 
-class CallEdit(NamedTuple):
+class CallEdit(Struct, frozen=True):
     """What is to change in one call; `None` leaves a field as it is."""
 
     id: str | None = None
@@ -79,7 +79,7 @@ class CallEdit(NamedTuple):
     arguments: Any = None
 
 
-class ResultEdit(NamedTuple):
+class ResultEdit(Struct, frozen=True):
     """What is to change in one result; `None` leaves a field as it is.
 
     `parts` are all of its content (`Wire.result_parts` has the form), and win over `text`. `extra` is added to what is
@@ -93,7 +93,7 @@ class ResultEdit(NamedTuple):
     extra: Mapping[str, Any] | None = None
 
 
-class Piece(NamedTuple):
+class Piece(Struct, frozen=True):
     """One result on its way to its call: real (`message`, `position`) or to be made (`call`, `text`)."""
 
     message: Any = None
