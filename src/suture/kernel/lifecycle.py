@@ -160,7 +160,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
-        run.language = fresh.language
+        run.language = cast("Any", fresh.language)
     run.state = fresh
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None

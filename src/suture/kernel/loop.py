@@ -253,7 +253,9 @@ async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str
     for hook in hooks:
         frame.owner = hook.owner
         changed: Any = hook.call(state, context)
-        if changed is not None and changed.__class__ is not ChatModelAgentState:
+        if changed is None:
+            continue
+        if changed.__class__ is not ChatModelAgentState:
             changed = await await_hook(run, hook, changed)
         if changed is None or changed is state:
             continue

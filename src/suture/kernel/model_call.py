@@ -376,8 +376,9 @@ class Turn(msgspec.Struct, eq=False):
                 f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
                 f"{wire.name} wire"
             )
-        told = [delta.usage for delta in root.pieces if delta.usage is not None] if root.pieces else ()
-        spent = told[-1] if told else None
+        spent: TokenUsage | None = None
+        for delta in root.pieces:
+            spent = delta.usage or spent
         if sender is not None:
             sender.finished(message, spent)
         self.usage = wire.usage(message) or spent

@@ -71,34 +71,17 @@ def new_run_id() -> str:
     return urandom(8).hex()
 
 
-class Execution(msgspec.Struct, eq=False):
+class Execution:
     """What this process knows of a run, with what is stored of it in `state` and `history`."""
 
-    spec: Spec
-    state: RunState
-    outer: "Execution | None" = None
-    history: History[Any] = msgspec.field(default_factory=History[Any])
-    fresh_state: Any = None
-    """What a new run begins with."""
-    wire: ChatWire = None  # pyright: ignore[reportAssignmentType] - set below, as all that the spec says
-    address: str = ""
-    """Its place among all runs: its agent's name; inside another run, behind that call's address."""
-    path: tuple[str, ...] = ()
-    model: Any = None
-    """The model to ask: the one that a failover has come to."""
-    asking: Any = None
-    """The model that is being asked in this attempt."""
     language: Language = "en"
     checkpoint_id: str | None = None
-    emitter: Emitter | None = None
-    journal: Any = None
     opened: Any = None
     """The journal that this process holds the lease of."""
     lease: Any = None
     """The lease that a session holds while its run goes on."""
     instruction: str = ""
     return_directly: frozenset[str] = frozenset()
-    tools: dict[str, Tool[..., Any]] = {}
     tool_infos: tuple[ToolInfo, ...] = ()
     has_joined: bool = False
     """Whether `before_agent` was run in this process already, for a run that an engine keeps going."""
@@ -116,34 +99,48 @@ class Execution(msgspec.Struct, eq=False):
     """What an earlier process had used."""
     output: Any = None
     output_message: Any = None
-    fits: dict[int, Any] = {}
-    cache: dict[Any, Any] = {}
-    ids: dict[int, tuple[Any, str]] = {}
-    """Messages by identity, and the ids that events gave them."""
-    refused: dict[int, str] = {}
-    """Calls of the turn that are not to be run, and what is said of them."""
-    held: dict[int, Any] = {}
-    """The events of calls that end the run: they are sent last."""
-    stop_at: set[str] = set()
-    """The points at which the run is to be cancelled."""
-    inner_stop_at: set[str] = set()
-    """Those of them that hold for the runs inside it, too."""
-    children: set[Any] = set()
-    """The runs inside this one, while they run."""
-    snapshots: dict[str, Snapshot] = {}
-    """Runs inside this one that were interrupted, without a store."""
-    _last: tuple[Any, Sequence[Call]] = (None, ())
 
-    def __post_init__(self) -> None:
-        spec = self.spec
-        self.fresh_state, self.wire, self.address, self.path = self.state, spec.wire, spec.name, (spec.name,)
-        self.model = self.asking = spec.model
+    def __init__(self, spec: Spec, state: RunState, outer: "Execution | None" = None) -> None:
+        self.spec, self.state, self.outer = spec, state, outer
+        self.emitter: Emitter | None = None
+        self.journal: Any = None  # not the class's, as others are: each step asks for these two often
+        self.fresh_state = state
+        """What a new run begins with."""
+        self.wire = spec.wire
+        self.history: History[Any] = History()
+        self.address = spec.name
+        """Its place among all runs: its agent's name; inside another run, behind that call's address."""
+        self.path: tuple[str, ...] = (spec.name,)
+        self.model: Model[Any] = spec.model
+        """The model to ask: the one that a failover has come to."""
+        self.asking: Model[Any] = spec.model
+        """The model that is being asked in this attempt."""
+        self.tools: dict[str, Tool[..., Any]] = {}
+        self.fits: dict[int, Any] = {}
+        self.cache: dict[Any, Any] = {}
+        self.ids: dict[int, tuple[Any, str]] = {}
+        """Messages by identity, and the ids that events gave them."""
+        self.refused: dict[int, str] = {}
+        """Calls of the turn that are not to be run, and what is said of them."""
+        self.held: dict[int, Any] = {}
+        """The events of calls that end the run: they are sent last."""
+        self.stop_at: set[str] = set()
+        """The points at which the run is to be cancelled."""
+        self.inner_stop_at: set[str] = set()
+        """Those of them that hold for the runs inside it, too."""
+        self.children: set[Any] = set()
+        """The runs inside this one, while they run."""
+        self._last: tuple[Any, Sequence[Call]] = (None, ())
+        self.snapshots: dict[str, Snapshot] = {}
+        """Runs inside this one that were interrupted, without a store."""
 
     @classmethod
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
         """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
         state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
-        return cls(spec, state, outer, language=language)
+        run = cls(spec, state, outer)
+        run.language = language
+        return run
 
     @property
     def root(self) -> "Execution":
@@ -180,8 +177,8 @@ class Execution(msgspec.Struct, eq=False):
     def forget_turn(self) -> None:
         """Forget the calls of the turn: they are answered. The journal knows that by itself."""
         state = self.state
-        self.refused, self.held = {}, {}
-        state.started, state.ended, state.call_values, state.causes = {}, {}, {}, {}
+        for entries in (self.refused, self.held, state.started, state.ended, state.call_values, state.causes):
+            entries.clear()
 
     def last_calls(self) -> Sequence[Call]:
         """Return the calls of the last message; it is looked at once."""
@@ -324,7 +321,13 @@ class Frame(RunContext[Any]):
     wire: Any = property(attrgetter("run.wire.name"))
 
     def __init__(
-        self, run: Execution, turn: int, spot: int | str, owner: str, call_id: str = "", tool: str = ""
+        self,
+        run: Execution,
+        turn: int = 0,
+        spot: int | str = "run",
+        owner: str = "run",
+        call_id: str = "",
+        tool: str = "",
     ) -> None:
         self.run, self.turn = run, turn
         self.spot = spot

@@ -411,14 +411,12 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return value  # pyright: ignore[reportUnknownVariableType]
 
     def calls(self, message: Any) -> tuple[Call, ...]:
-        if get(message, "role") != "assistant":
-            return ()
-        made: Any = get(message, "tool_calls")
-        if made.__class__ is list and get(message, "function_call") is None:  # most often it is this
-            calls = [_plain_call(call) for call in made]
+        made: Any = message.get("tool_calls") if message.__class__ is dict else None
+        if made.__class__ is list and message.get("role") == "assistant" and message.get("function_call") is None:
+            calls = [_plain_call(call) for call in made]  # most often they are all of the usual form
             if None not in calls:
                 return tuple(calls)  # pyright: ignore[reportReturnType]
-        return self._calls(message, None)
+        return self._calls(message, None) if get(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
