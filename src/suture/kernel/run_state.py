@@ -61,7 +61,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     ends: bool = False
     message_id: str = ""
     """The id that events gave the last reply."""
-    usage: TokenUsage = msgspec.field(default_factory=TokenUsage)
+    usage: TokenUsage = TokenUsage()
     last_usage: TokenUsage | None = None
     """What the last reply cost, where it said so."""
     tool_calls: int = 0

@@ -1,6 +1,7 @@
 """`Repairer` and `Follower`: the same as `repair`, for a history that grows. What is settled is not looked at again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import is_
 from typing import Any, Generic, Literal, overload
 
@@ -8,12 +9,12 @@ from msgspec.structs import replace
 
 from suture.errors import InputError
 from suture.messages import History, M
-from suture.profiles import Profile
+from suture.profiles import Profile, default_profile, get_profile
 from suture.repair.engine import Causes, Generator, Repaired, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
 from suture.repair.texts import Cause
-from suture.repair.walk import Walk
-from suture.wires import Demands, Wire, narrow
+from suture.repair.walk import Walk, make_demands
+from suture.wires import Demands, Wire, get_wire, narrow
 
 
 class Repairer(Generic[M]):
@@ -164,11 +165,15 @@ class Follower:
     True
     """
 
-    def __init__(self, **options: Any) -> None:
-        self._repairer: Repairer[Any] = Repairer(**options)
+    def __init__(self, wire: str, profile: str | Profile | None = None, **options: Any) -> None:
+        self._wire, self._profile = get_wire(wire), default_profile(wire) if profile is None else get_profile(profile)
+        self._make: Callable[..., Repairer[Any]] = partial(Repairer, wire=wire, profile=self._profile, **options)
+        self._repairer: Repairer[Any] | None = None
+        """What repairs it; made when a glance is not enough."""
+        self._demands = make_demands(self._profile, self._profile.rules_for(self._wire), {}, {})
         self._history: History[Any] = History()
         self._sent: History[Any] = History()
-        self._clean = self._repairer.walk.glances
+        self._clean = self._wire.glances(fits=self._profile.has_fit)
         """Whether nothing was amiss so far, and what is new can be glanced at."""
         self._last = ""
         self._behind = False
@@ -176,11 +181,14 @@ class Follower:
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
         """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
-        repairer = self._repairer
         if self.passes(history):
             history.log.memo[Follower] = self
-            return Repaired(messages=history, changed=False, report=repairer.report)
-        if not self._behind and (not self._history.length or history.follows(self._history)):
+            report = Report(wire=self._wire.name, profile=self._profile.name)
+            return Repaired(messages=history, changed=False, report=report)
+        repairer = self._repairer
+        if repairer is None:
+            repairer = self._repairer = self._make(history)
+        elif not self._behind and history.follows(self._history):
             repairer.extend(history[self._history.length :])
         else:
             repairer.reset(history)
@@ -192,10 +200,10 @@ class Follower:
             report=repairer.report,
             pending=repairer.pending,
         )
-        walk = repairer.walk
-        self._clean = False
+        walk, self._clean = repairer.walk, False
+        self._demands = walk.demands
         if history.length and walk.glances and not (changed or fixed.report.findings or fixed.pending):
-            self._look_back(walk.wire, history)
+            self._look_back(history)
             self._clean = self._last != "assistant" and walk.boundary == history.length
         if self._clean:
             history.log.memo[Follower] = self
@@ -209,21 +217,19 @@ class Follower:
         start, length = before.length, history.length
         if not self._clean or start > length or (start and history.log is not before.log):
             return False
-        walk = self._repairer.walk
-        demands = walk.demands
-        demands.last, demands.stop = self._last, length
         if start < length:
-            self._behind = True
-            if walk.wire.glance(history.log, start, demands) < length:
+            demands, self._behind = self._demands, True
+            demands.last, demands.stop = self._last, length
+            if self._wire.glance(history.log, start, demands) < length:
                 self._clean = False
                 return False
-            self._look_back(walk.wire, history)
+            self._look_back(history)
         self._history, self._clean = history, self._last != "assistant"
         return self._clean
 
-    def _look_back(self, wire: Wire, history: History[Any]) -> None:
+    def _look_back(self, history: History[Any]) -> None:
         """Keep who spoke last."""
-        last = history.log[history.length - 1]
+        wire, last = self._wire, history.log[history.length - 1]
         if wire.alternates:
             view = wire.view(last)
             self._last = "results" if view.results else view.role

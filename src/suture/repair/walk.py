@@ -8,7 +8,7 @@ taken once at the whole history.
 
 import sys
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -48,6 +48,20 @@ class _Cluster(Struct, eq=False):
         return self.ranges[0].start
 
 
+def make_demands(profile: Profile, rules: Collection[str], items: dict[str, None], used: dict[str, None]) -> Demands:
+    """Return what a glance must know of a profile; `items` and `used` are the ids that go by."""
+    form = profile.ids
+    return Demands(
+        problems=frozenset(rules),
+        accepts_name=profile.accepts_name,
+        field=profile.field if "missing-field" in rules else "",
+        items=items,
+        match_id=bool if form is None else form.match,
+        limit=sys.maxsize if form is None or form.limit is None else form.limit,
+        used=used if form is not None and form.scope == "history" else None,
+    )
+
+
 class Walk:
     """One history on its way through the engine: what came out so far, and what was found.
 
@@ -71,16 +85,7 @@ class Walk:
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language)
         self.rules = self.fit.rules
-        self.demands = Demands(
-            problems=frozenset(self.rules),
-            accepts_name=self.profile.accepts_name,
-            field=self.profile.field if "missing-field" in self.rules else "",
-            items=self.fit.items,
-        )
-        if (ids := self.fit.ids) is not None:
-            limit = sys.maxsize if ids.form.limit is None else ids.form.limit
-            used = ids.used if ids.form.scope == "history" else None
-            self.demands = replace(self.demands, match_id=ids.form.match, limit=limit, used=used)
+        self.demands = make_demands(self.profile, self.rules, self.fit.items, self.fit.ids.used if self.fit.ids else {})
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
