@@ -8,7 +8,9 @@ small queue; there the whole is joined for that wrapper, so memory is not bounde
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import copy_context
-from types import CoroutineType, FunctionType
+from functools import partial
+from inspect import iscoroutinefunction
+from types import FunctionType
 from typing import Any
 
 from msgspec.structs import replace
@@ -45,7 +47,8 @@ _END: Any = object()
 
 def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
     """Return one `wrap_model_call` or `wrap_tool_call` of a ring, with the rest of the ring as its `proceed`."""
-    owner, wrap, around_tools = hook.owner, hook.call, hook.method == "wrap_tool_call"
+    owner, around_tools = hook.owner, hook.method == "wrap_tool_call"
+    wrap: Any = hook.call if iscoroutinefunction(hook.call) else partial(_call_plain, hook.call)
 
     async def run(request: Any) -> Any:
         frame = get_frame()
@@ -54,9 +57,7 @@ def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[An
             check_names(frame, request)
         frame.owner = owner
         try:
-            value: Any = wrap(request, proceed)
-            if value.__class__ is CoroutineType or hasattr(value, "__await__"):
-                value = await value
+            value: Any = await wrap(request, proceed)
         finally:
             frame.owner = outer
         if around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
@@ -64,6 +65,10 @@ def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[An
         return value
 
     return run
+
+
+async def _call_plain(wrap: Callable[[Any, Any], Any], request: Any, proceed: Callable[[Any], Awaitable[Any]]) -> Any:
+    return await settle(wrap(request, proceed))
 
 
 def _entry(layer: Any) -> Callable[[Any], Awaitable[Any]]:
