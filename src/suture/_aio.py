@@ -125,6 +125,13 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+def uncancel() -> None:
+    """Let this task go on after a cancellation that is dealt with."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
 class _Threads:
     """The threads of this process: those without work, and who waits for one."""
 

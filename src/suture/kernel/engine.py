@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from suture._aio import LOG, run_to_the_end
+from suture._aio import LOG, run_to_the_end, uncancel
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
@@ -175,7 +175,7 @@ class Place:
         except asyncio.CancelledError:
             if not self.is_stopped():
                 raise
-            _uncancel()
+            uncancel()
             give_up(run, calls, [index])
         if journal.broken is not None:
             raise journal.broken
@@ -275,7 +275,7 @@ class Place:
                 if not self.is_stopped():
                     task.exception()
                     raise
-                _uncancel()
+                uncancel()
             task.result()
         if run.journal.broken is not None:
             raise run.journal.broken
@@ -333,13 +333,6 @@ class Place:
 
 async def _halt(*_: object) -> Standing:
     raise SafePoint
-
-
-def _uncancel() -> None:
-    """Go on after a cancellation that is dealt with."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
 
 
 def _call_key(run: Execution, index: int) -> str:

@@ -7,12 +7,12 @@ small queue; there the whole is joined for that wrapper, so memory is not bounde
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextvars import copy_context
 from functools import partial
 from inspect import iscoroutinefunction
 from types import FunctionType
 from typing import Any
 
+from msgspec import field
 from msgspec.structs import replace
 
 from suture._aio import closing, settle
@@ -259,18 +259,11 @@ class _Inside:
         if self.answer is not None:
             yield self.answer if self.enhanced else self.answer.text
             return
-        queue: asyncio.Queue[Any] = asyncio.Queue(_ROOM)
-        sink = _Bridge(queue=queue)
-        work = self.proceed(replace(self._call(argument, options), sink=sink))
-        task = asyncio.ensure_future(_in_task(work, queue))
-        try:
-            while (piece := await queue.get()) is not _END:
+        sink = _Bridge()
+        async with closing(sink.pull(self.proceed(replace(self._call(argument, options), sink=sink)))) as pieces:
+            async for piece in pieces:
                 yield piece if self.enhanced else piece.text
-            self.result, self.whole = await task, sink.whole
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+        self.result, self.whole = sink.result, sink.whole
         if not sink.is_open and self.result is not None:
             yield self.result if self.enhanced else self.result.text
 
@@ -279,19 +272,32 @@ class _Inside:
         return self.result if self.whole is not None and self.result is not self.whole else None
 
 
-async def _in_task(work: Awaitable[Any], queue: "asyncio.Queue[Any]") -> Any:
-    """Await what fills a queue, then put its end there, also if it fails: whoever reads must not wait for ever."""
-    try:
-        return await work
-    finally:
-        await queue.put(_END)
-
-
 class _Bridge(Collector, kw_only=True, eq=False):
     """A sink whose pieces are pulled from a queue."""
 
-    queue: Any
+    queue: Any = field(default_factory=lambda: asyncio.Queue[Any](_ROOM))
     whole: ToolResult | None = None
+    result: Any = None
+    """What the work gave that filled it."""
+
+    async def pull(self, work: Awaitable[Any]) -> AsyncIterator[Any]:
+        """Yield the pieces that `work` writes here, while it runs in a task of its own."""
+        task = asyncio.ensure_future(self._fill(work))
+        try:
+            while (piece := await self.queue.get()) is not _END:
+                yield piece
+            self.result = await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _fill(self, work: Awaitable[Any]) -> Any:
+        """Await the work, then put the end, also if it fails: whoever reads must not wait for ever."""
+        try:
+            return await work
+        finally:
+            await self.queue.put(_END)
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
@@ -345,17 +351,11 @@ class _BridgedModel:
 
     async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
-        queue: asyncio.Queue[Any] = asyncio.Queue(_ROOM)
-        work = self._proceed(replace(request, sink=_Bridge(queue=queue, joins=False)))
-        task = asyncio.get_running_loop().create_task(_in_task(work, queue), context=copy_context())
-        try:
-            while (delta := await queue.get()) is not _END:
+        sink = _Bridge(joins=False)
+        async with closing(sink.pull(self._proceed(replace(request, sink=sink)))) as deltas:
+            async for delta in deltas:
                 yield delta
-            yield await task
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+        yield sink.result
 
 
 # --- the reference's senders ----------------------------------------------------------------------

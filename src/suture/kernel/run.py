@@ -7,7 +7,7 @@ from weakref import ref
 
 import msgspec
 
-from suture._aio import run_to_the_end
+from suture._aio import run_to_the_end, uncancel
 from suture.errors import ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.emitter import Buffer, Emitter
@@ -95,9 +95,7 @@ class Work:
         except SafePoint:
             return Outcome.CANCELLED, None, ()
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            while task is not None and task.cancelling():
-                task.uncancel()
+            uncancel()
             return Outcome.CANCELLED, None, ()
         except (KeyboardInterrupt, SystemExit):
             raise
