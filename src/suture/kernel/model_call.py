@@ -341,7 +341,8 @@ class Turn(msgspec.Struct, eq=False):
         run = self.run
         wire, turn, frame = run.wire, run.state.turn + 1, get_frame()
         self.number += 1
-        self.partial = None
+        if self.partial is not None:
+            self.partial = None
         again = f"r{run.state.resumes}" if run.state.resumes else ""
         self.message_id = message_id = f"{run.address}/{turn}.{self.number}{again}"
         run.asking, run.sent_infos = model, self.tool_infos

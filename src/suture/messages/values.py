@@ -65,9 +65,12 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
 
     def __post_init__(self) -> None:
         kind = type(self)
-        rules = _RULES.get(kind) or _learn(kind)
-        for value, (default, exact, admit, name) in zip(astuple(self), rules, strict=False):
-            if value is default or type(value) is exact:
+        defaults, rules = _RULES.get(kind) or _learn(kind)
+        for value, default, rule in zip(astuple(self), defaults, rules, strict=False):
+            if value is default:
+                continue
+            exact, admit, name = rule
+            if type(value) is exact:
                 continue
             admitted = admit(value)
             if admitted is not value:
@@ -75,9 +78,10 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
 
 
 # How one field is checked: its default and its exact type pass at once, a function judges the rest; and its name.
-_Rule: TypeAlias = tuple[Any, type | None, Callable[[Any], Any], str]
+_Rule: TypeAlias = tuple[type | None, Callable[[Any], Any], str]
+_Checks: TypeAlias = tuple[tuple[Any, ...], tuple[_Rule, ...]]
 
-_RULES: dict[type[Value], tuple[_Rule, ...]] = {}
+_RULES: dict[type[Value], _Checks] = {}
 _NAMES: dict[Any, str] = {
     str: "a string",
     int: "an integer",
@@ -87,8 +91,8 @@ _NAMES: dict[Any, str] = {
 }
 
 
-def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
-    """Work out the rules of a class, once."""
+def _learn(kind: type[Value]) -> _Checks:
+    """Work out the defaults and the rules of a class, once."""
     rules: list[_Rule] = []
     for info in fields(kind):
         hint: Any = info.type
@@ -100,8 +104,8 @@ def _learn(kind: type[Value]) -> tuple[_Rule, ...]:
             origin, inside = Sequence, get_args(inside[0]) or inside[:1]
         exact = None if hint not in _NAMES or (isinstance(info.default, str) and info.default) else hint
         admit = _Field(kind.__name__, info.name, info.default, origin, inside).admit
-        rules.append((info.default, exact, admit, info.name))
-    _RULES[kind] = tuple(rules)
+        rules.append((exact, admit, info.name))
+    _RULES[kind] = tuple([info.default for info in fields(kind)]), tuple(rules)
     return _RULES[kind]
 
 
