@@ -232,6 +232,8 @@ def _result(run: Execution, result: ToolResult) -> Any:
 _USAGE = TokenUsage.__struct_fields__
 _SINGLE = tuple(set(RunState.__struct_fields__) - (MAPPINGS - {"waiting"}) - {"version"})
 """The fields that change as a whole."""
+_BEGUN = ("run_id", "agent", "wire", "streaming", "language", "key")
+"""The fields that a run begins with."""
 _TYPES = get_type_hints(RunState)
 _PLAIN = _Form(lambda _, value: value, lambda _, value: value)
 _TYPED = _Form(lambda _, value: encode_value(value), lambda _, value: decode_value(value))
@@ -338,8 +340,7 @@ class Journal:
 
     def note_beginning(self, state: RunState) -> None:
         """Note that a run begins."""
-        known = ("run_id", "agent", "wire", "streaming", "language", "key")
-        fields = {name: getattr(state, name) for name in known}
+        fields = {name: getattr(state, name) for name in _BEGUN}
         if state.driver:
             fields |= {"driver": state.driver, "live": state.live}
         self.note(Began(VERSION, fields))
@@ -351,8 +352,7 @@ class Journal:
         """Note all that is stored of the run."""
         state = self.run.state
         self.note_beginning(state)
-        begun = ("run_id", "agent", "wire", "streaming", "language", "key", "driver", "live")
-        self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in begun}
+        self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in (*_BEGUN, "driver", "live")}
         self.note_history(self.run.history)
         self.note_spending(state.usage)
         for name in MAPPINGS - {"session", "waiting"}:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from suture._aio import closing, in_context
+from suture._aio import closing, in_context, run_to_the_end
 from suture._text import shorten
 from suture.errors import ConfigError
 from suture.kernel.config import Component, notify
@@ -423,22 +423,13 @@ async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: Seque
     except asyncio.CancelledError:
         for task in tasks:
             task.cancel()
-        while not all(task.done() for task in tasks):  # they clean up, however often we are cancelled meanwhile
-            try:
-                await asyncio.wait(tasks)
-            except asyncio.CancelledError:
-                continue
-        _retrieve(tasks)
+        await run_to_the_end(asyncio.wait(tasks))  # they clean up, however often we are cancelled meanwhile
         raise
-    _retrieve(tasks)
+    finally:
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # asking keeps it from being called unretrieved
     return [task.result() for task in tasks]
-
-
-def _retrieve(tasks: Sequence["asyncio.Task[_Ending]"]) -> None:
-    """Ask each task for its exception, so that none is called unretrieved."""
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()
 
 
 def is_over(run: Execution, index: int) -> bool:
