@@ -36,12 +36,12 @@ _HOPELESS = (ConfigError, HistoryError, InputError)
 
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
-    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
+    """Ask a model: its deltas go into the request's sink; return its whole message."""
     return await read_reply(model, model.stream(request), request.sink)
 
 
 async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
-    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
+    """Read a model's stream: put its deltas into the sink, and return its whole message."""
     if not hasattr(stream, "__aiter__"):
         if hasattr(stream, "close"):
             stream.close()
@@ -68,6 +68,18 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
         raise
     if sink is not None and not is_fresh:
         await sink.close()
+    if message is None:
+        raise StreamCutError("the model's stream ended before its message was whole: it ends with one whole message")
+    return message
+
+
+def accept(run: Execution, model: Model[Any], message: Any) -> Any:
+    """Return the reply of a model, which must be a message of the run's wire."""
+    if not run.wire.made_by_model(message):
+        raise InputError(
+            f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
+            f"{run.wire.name} wire"
+        )
     return message
 
 
@@ -77,7 +89,7 @@ class AskedModel:
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model."""
         run = FRAME.get().run
-        return await read_reply(run.asking, _send(run, run.asking, request), request.sink)
+        return accept(run, run.asking, await read_reply(run.asking, _send(run, run.asking, request), request.sink))
 
     async def model(self) -> Model[Any]:
         """Return the model as the reference's wrappers see it."""
@@ -366,16 +378,6 @@ class Turn(msgspec.Struct, eq=False):
                     f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
                 ) from error
             raise
-        if message is None:
-            self.partial = wire.join(root.pieces)
-            raise StreamCutError(
-                "the model's stream ended before its message was whole: it ends with one whole message"
-            )
-        if not wire.made_by_model(message):
-            raise InputError(
-                f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
-                f"{wire.name} wire"
-            )
         told = [delta.usage for delta in root.pieces if delta.usage is not None] if root.pieces else ()
         spent = told[-1] if told else None
         if sender is not None:

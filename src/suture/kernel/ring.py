@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from suture._aio import closing, settle
 from suture.errors import ConfigError
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
-from suture.kernel.model_call import AskedModel, ask, make_model_context
+from suture.kernel.model_call import AskedModel, accept, ask, make_model_context
 from suture.kernel.requests import (
     AskModel,
     CallTool,
@@ -66,7 +66,10 @@ class Layer:
                 value = await value
         finally:
             frame.owner = outer
-        if self.around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
+        if not self.around_tools:
+            if not frame.run.wire.made_by_model(value):
+                raise ConfigError(f"{self.owner} gave {type(value).__name__} for a reply, not the model's message")
+        elif value.__class__ is not ToolResult and not isinstance(value, ToolResult):
             raise ConfigError(
                 f"{self.owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult"
             )
@@ -152,6 +155,8 @@ class SpecificLayer:
             raise HookError(self.hook.owner) from error
         finally:
             frame.owner = before
+        if wrapped is not None and not callable(wrapped):
+            raise ConfigError(f"{self.hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
         return inner if wrapped is None else _Owned(wrapped, self.hook.owner, streams=self.streams)
 
 
@@ -190,9 +195,14 @@ class _Owned:
         frame = FRAME.get()
         before, frame.owner = frame.owner, self._owner
         try:
-            return await work
+            value = await work
         finally:
             frame.owner = before
+        if not isinstance(value, str | ToolResult):
+            raise ConfigError(
+                f"the endpoint that {self._owner} gave returned {type(value).__name__}, not what the tool returns"
+            )
+        return value
 
 
 class _OwnedStream:
@@ -314,7 +324,8 @@ class ModelLayer:
 
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model that the hook gives."""
-        return await ask(await self.model(), request)
+        model = await self.model()
+        return accept(FRAME.get().run, model, await ask(model, request))
 
     async def model(self) -> Model[Any]:
         """Return the model inside, with the hook around it."""

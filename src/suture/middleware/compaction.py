@@ -255,11 +255,11 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
             return str(await settle(model(prompt)))
         wire = get_chat_wire(model.wire)
         message = await ask(model, ModelRequest("", [wire.user(prompt)]))
-        usage = None if message is None else wire.usage(message)
+        usage = wire.usage(message)
         if usage is not None:
             run.spend(usage)
-        if message is None or wire.calls(message):
-            raise RuntimeError("it gave no message, or called a tool")
+        if wire.calls(message):
+            raise RuntimeError("it called a tool")
         return wire.text(message)
 
     async def _in_time(self, work: Awaitable[str]) -> str:
