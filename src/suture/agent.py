@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 import msgspec
 
 from suture._aio import run_blocking
-from suture.errors import ConfigError
+from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
-from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack
 from suture.kernel.requests import Model
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
@@ -440,7 +440,11 @@ class ChatModelAgent(Generic[Out]):
         elif resumed.checkpoint_id is not None:
             run.checkpoint_id = resumed.checkpoint_id
         elif resumed.snapshot is None:
-            raise ConfigError(f"this run cannot be resumed: it {resumed.outcome.value}")
+            raise ResumeError(
+                "this run has finished; to continue the conversation, run the agent with history=result.messages"
+                if resumed.outcome is Outcome.FINISHED
+                else "this run cannot be resumed: it ended before it had begun"
+            )
         else:
             start = start._replace(snapshot=resumed.snapshot)
         return Work(run, start, go)

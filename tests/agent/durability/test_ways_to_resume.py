@@ -256,12 +256,68 @@ def test_a_failed_run_goes_on_from_its_result(has_store: bool):
 
 
 @stored
+def test_two_answers_to_one_question_are_refused_and_it_still_waits(has_store: bool):
+    desk, agent, options = desk_agent(has_store, 1)
+
+    async def scene():
+        paused = await agent.run("go", **options)
+        with pytest.raises(ResumeError, match="answered twice"):
+            await agent.resume(paused, answers={"c1": "yes", paused.interrupts[0].id: "no"})
+        assert (await agent.resume(paused, "yes")).output == "done"
+        assert desk.answers == [(1, "yes")]
+
+    play(scene())
+
+
+@stored
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_run_that_is_interrupted_in_before_agent_goes_on_from_its_result(has_store: bool, nested: bool):
+    class Asks(suture.ChatModelAgentMiddleware[Any]):
+        async def before_agent(self, context: Any, /) -> Any:
+            return suture.replace(context, instruction=await suture.interrupt("which?"))
+
+    store = MemoryStore() if has_store else None
+    agent, model = make(["done"], middlewares=[Asks()], name="asking", description="asks", checkpoint_store=store)
+    if nested:
+        agent, _ = make([turn(("c1", "asking", {"request": "go"})), "done"], agent.as_tool(), checkpoint_store=store)
+
+    async def scene():
+        paused = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
+        assert paused.outcome is Outcome.INTERRUPTED
+        assert (await agent.resume(paused, "this one")).output == "done"
+        assert [(request.instruction, len(request.messages)) for request in model.requests] == [("this one", 1)]
+
+    play(scene())
+
+
+@stored
+def test_a_run_that_failed_in_before_agent_goes_on_from_its_result(has_store: bool):
+    faults = [OSError("not yet")]
+
+    class Fails(suture.ChatModelAgentMiddleware[Any]):
+        def before_agent(self, context: Any, /) -> None:
+            if faults:
+                raise faults.pop()
+
+    agent, _ = make(["done"], middlewares=[Fails()], checkpoint_store=MemoryStore() if has_store else None)
+
+    async def scene():
+        run = agent.stream("go", **({"checkpoint_id": "k"} if has_store else {}))
+        with pytest.raises(OSError, match="not yet"):
+            await run.result()
+        assert run.final_result is not None
+        assert (await agent.resume(run.final_result)).output == "done"
+
+    play(scene())
+
+
+@stored
 def test_a_finished_run_is_not_resumed(has_store: bool):
     agent, _ = make(["done"], checkpoint_store=MemoryStore() if has_store else None)
 
     async def scene():
         done = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
-        with pytest.raises((ConfigError, ResumeError), match="finished"):
+        with pytest.raises(ResumeError, match="finished"):
             await agent.resume(done)
 
     play(scene())
