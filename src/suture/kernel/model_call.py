@@ -25,6 +25,7 @@ from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
+from suture.kernel.run_state import add_usage
 from suture.kernel.state import FRAME, Execution, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
@@ -73,13 +74,15 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
     return message
 
 
-def accept(run: Execution, model: Model[Any], message: Any) -> Any:
-    """Return the reply of a model, which must be a message of the run's wire."""
+def accept(run: Execution, model: Model[Any], message: Any, known: int) -> Any:
+    """Return the reply of a model, which must be a message of the run's wire; `known` replies were there before."""
     if not run.wire.made_by_model(message):
         raise InputError(
             f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
             f"{run.wire.name} wire"
         )
+    if len(run.replies) == known:
+        run.replies.append(message)
     return message
 
 
@@ -89,7 +92,8 @@ class AskedModel:
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model."""
         run = FRAME.get().run
-        return accept(run, run.asking, await read_reply(run.asking, _send(run, run.asking, request), request.sink))
+        message = await read_reply(run.asking, _send(run, run.asking, request), request.sink)
+        return accept(run, run.asking, message, len(run.replies))
 
     async def model(self) -> Model[Any]:
         """Return the model as the reference's wrappers see it."""
@@ -276,7 +280,7 @@ class Turn(msgspec.Struct, eq=False):
                 if error is not None:
                     raise error
                 return reply
-            if decision.retry and reply is not None and self.usage is not None:
+            if reply is not None and self.usage is not None:
                 run.spend(self.usage)
             if not decision.retry or number > config.max_retries:
                 if reply is not None:  # the reader discards the last rejected message, too
@@ -363,6 +367,7 @@ class Turn(msgspec.Struct, eq=False):
             frame.sender = ModelSender(run, message_id)
             sender = None if run.spec.stack.sends_model_events else frame.sender
         root = Collector(sender, True, False)  # noqa: FBT003 - by place, it is faster
+        run.replies = []
         request = ModelRequest(
             run.instruction, self.messages, self.tool_infos, self.options, self.deferred_tool_infos, message_id, root
         )
@@ -377,13 +382,27 @@ class Turn(msgspec.Struct, eq=False):
                 raise ComponentCancelledError(
                     f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
                 ) from error
+            if isinstance(error, Exception):
+                self._spend_rest(None)
             raise
         told = [delta.usage for delta in root.pieces if delta.usage is not None] if root.pieces else ()
         spent = told[-1] if told else None
         if sender is not None:
             sender.finished(message, spent)
         self.usage = wire.usage(message) or spent
+        if len(run.replies) != 1 or run.replies[0] is not message:
+            self._spend_rest(self.usage)
         return message
+
+    def _spend_rest(self, counted: TokenUsage | None) -> None:
+        """Count what replies cost that wrappers did not pass on: they ask twice, change a reply, or refuse it."""
+        total, run = TokenUsage(), self.run
+        for reply in run.replies:
+            total = add_usage(total, run.wire.usage(reply) or TokenUsage())
+        done = add_usage(TokenUsage(), counted or TokenUsage())
+        rest = {name: max(0, getattr(total, name) - getattr(done, name)) for name in TokenUsage.__struct_fields__}
+        if any(rest.values()):
+            run.spend(TokenUsage(**rest))
 
 
 # --- what an attempt is worth ---------------------------------------------------------------------

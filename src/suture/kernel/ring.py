@@ -324,8 +324,9 @@ class ModelLayer:
 
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model that the hook gives."""
-        model = await self.model()
-        return accept(FRAME.get().run, model, await ask(model, request))
+        model, run = await self.model(), FRAME.get().run
+        known = len(run.replies)
+        return accept(run, model, await ask(model, request), known)
 
     async def model(self) -> Model[Any]:
         """Return the model inside, with the hook around it."""

@@ -113,6 +113,8 @@ class Execution:
         """The model to ask: the one that a failover has come to."""
         self.asking: Model[Any] = spec.model
         """The model that is being asked in this attempt."""
+        self.replies: list[Any] = []
+        """What models said in this attempt; wrappers may pass on something else."""
         self.tools: dict[str, Tool[..., Any]] = {}
         self.fits: dict[int, Any] = {}
         self.cache: dict[Any, Any] = {}
