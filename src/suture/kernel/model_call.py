@@ -380,7 +380,7 @@ class Turn(msgspec.Struct, eq=False):
                 return await self.attempt(model)
             if isinstance(error, asyncio.CancelledError) and not is_cancelled(run):
                 raise ComponentCancelledError(
-                    f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
+                    f"{name_of(model)}, or a wrapper around it, cancelled its own work, though nobody cancelled the run"
                 ) from error
             if isinstance(error, Exception):
                 self._spend_rest(None)
