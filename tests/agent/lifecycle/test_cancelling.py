@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -342,3 +343,29 @@ def test_ctrl_c_stops_a_blocking_run_inside_a_running_loop_or_outside(start: str
         [sys.executable, "-c", PROGRAM.replace("START", start)], capture_output=True, text=True, check=False, timeout=60
     )
     assert ran.stdout.split() == ["begins", "interrupted"], ran.stderr
+
+
+def test_ctrl_c_while_a_blocking_run_is_being_started_stops_it(monkeypatch: pytest.MonkeyPatch):
+    threads: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            threads.append(self)
+            super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("suture._aio.Thread", Interrupted)
+
+    @tool
+    async def work() -> str:
+        """Work until it is stopped."""
+        await asyncio.Event().wait()
+        return "done"
+
+    async def main() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            ChatModelAgent(model=ScriptedModel([calls("work"), "done"]), tools=[work]).run_sync("go")
+        threads[0].join(20)
+        assert not threads[0].is_alive()
+
+    asyncio.run(main())
