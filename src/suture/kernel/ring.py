@@ -240,6 +240,8 @@ class _Inside:
         self.whole: ToolResult | None = None
         self.answer: ToolResult | None = None
         """What a wrapper inside gave in place of the pieces; the hook is given that if it runs again."""
+        self.is_void = False
+        """Whether pieces that the hook was given do not hold: the call ran again, or its result is another one."""
 
     def _call(self, argument: Any, options: dict[str, Any]) -> ToolCallRequest:
         text = argument if isinstance(argument, str) else argument.text
@@ -274,6 +276,7 @@ class _Inside:
             while (piece := await queue.get()) is not _END:
                 yield piece if self.enhanced else piece.text
             self.result, self.whole = await task, sink.whole
+            self.is_void = sink.is_open and (sink.is_void or self.result is not self.whole)
         finally:
             if not task.done():
                 task.cancel()
@@ -282,8 +285,8 @@ class _Inside:
             yield self.result if self.enhanced else self.result.text
 
     def changed_whole(self) -> ToolResult | None:
-        """Return the result that a wrapper inside gave in place of the joined pieces, if one did."""
-        return self.result if self.whole is not None and self.result is not self.whole else None
+        """Return the result that holds in place of the pieces that the hook was given, if these do not."""
+        return self.result if self.is_void else None
 
 
 async def _in_task(work: Awaitable[Any], queue: "asyncio.Queue[Any]") -> Any:
@@ -299,6 +302,13 @@ class _Bridge(Collector, kw_only=True, eq=False):
 
     queue: Any
     whole: ToolResult | None = None
+    is_void: bool = False
+    """Whether pieces were passed on that a later attempt has made void."""
+
+    async def open(self) -> None:
+        """Begin, perhaps once more."""
+        self.is_void = self.is_void or bool(self.pieces)
+        await Collector.open(self)
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
