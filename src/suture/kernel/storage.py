@@ -55,6 +55,8 @@ class RunLease:
                     async with asyncio.timeout(pause * (1 + os.urandom(1)[0] / 256)):  # spreads load
                         await freed.wait()
                 pause = min(pause * 2, _LONGEST_PAUSE)
+        except ConfigError:  # a wrong id: nothing was taken
+            raise
         except BaseException:
             await run_to_the_end(self.give_back())
             raise

@@ -362,3 +362,12 @@ def test_a_resume_cancelled_before_its_first_step_has_the_whole_conversation():
         assert desk.answers == [(1, "yes")]
 
     play(scene())
+
+
+def test_a_wrong_checkpoint_id_is_one_error_and_no_word_about_a_lease_that_nobody_took(
+    caplog: pytest.LogCaptureFixture,
+):
+    agent, _ = make(["done"], checkpoint_store=MemoryStore())
+    with pytest.raises(ConfigError, match="not empty"):
+        agent.run_sync("go", checkpoint_id="")
+    assert not caplog.records
