@@ -389,8 +389,10 @@ class ChatModelAgent(Generic[Out]):
         )
         rings = [f"{hook.name}.{hook.method}" for hook in around]
         sends = [] if stack.sends_tool_events else ["event sender"]
-        added = [tool.name for item in self.middlewares for tool in getattr(item, "tools", ())]
-        names = [*(tool.name for tool in spec.tools), *added]
+        names = [tool.name for tool in spec.tools]
+        for item in self.middlewares:
+            added: Any = getattr(item, "added_tools", None)
+            names += [tool.name for tool in added(names)] if added is not None else ()
         profile = getattr(spec.model.profile, "name", spec.model.profile)
         return (
             f"{spec.name}: {own} (wire {spec.wire.name}, profile {profile})\n"
