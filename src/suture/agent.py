@@ -48,6 +48,7 @@ _KINDS: dict[str, Any] = {
     "failover": ModelFailoverConfig,
     "callbacks": (Callbacks, Sequence),
     **dict.fromkeys(("input_builder", "redact", "format_tool_error"), Callable),
+    **dict.fromkeys(("instruction", "description", "output_key"), str),
 }
 
 
