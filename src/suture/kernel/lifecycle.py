@@ -327,7 +327,8 @@ async def finish(
         faults = await _clean_up(run, messages, outcome, error)
     known, snapshot = run.ids, None
     has_begun = run.state.entered or len(run.history)
-    if outcome is not Outcome.FINISHED and run.journal is None and has_begun:  # no store knows where it stands
+    goes_on = outcome is not Outcome.FINISHED or run.outer is not None  # the call around it may have to run again
+    if goes_on and run.journal is None and has_begun:  # no store knows where it stands
         snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
         if run.outer is not None:
             run.root.snapshots[run.address] = snapshot

@@ -196,6 +196,40 @@ def test_agents_inside_agents_are_resumed_from_memory_where_they_stood(depth: in
     play(scene())
 
 
+@stored
+def test_an_agent_inside_that_has_finished_does_not_run_again_where_its_call_does(has_store: bool):
+    ran: list[str] = []
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        ran.append("work")
+        return "worked"
+
+    class Confirms(suture.ChatModelAgentMiddleware[Any]):
+        async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+            result = await proceed(call)
+            await suture.interrupt(f"take {result.text!r}?")
+            return result
+
+    def inside(messages: Any) -> Any:
+        return turn(("i1", "work", {})) if len(messages) == 1 else "inner done"
+
+    inner, _ = make(inside, work, name="inner", description="works")
+    script = [turn(("c1", "inner", {"request": "go"})), turn(("c2", "inner", {"request": "go"})), "done"]
+    settings: dict[str, Any] = {"checkpoint_store": MemoryStore()} if has_store else {}
+    agent, _ = make(script, inner.as_tool(), middlewares=[Confirms()], **settings)
+
+    async def scene():
+        paused = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
+        again = await agent.resume(paused, True)
+        assert again.snapshot is None or list(again.snapshot.nested) == ["a/2/0/inner"]  # the first is not kept
+        assert (await agent.resume(again, True)).output == "done"
+        assert ran == ["work", "work"]  # once for each call
+
+    play(scene())
+
+
 def test_two_forks_of_a_nested_run_do_not_meet():
     desk = Desk()
     inner = ChatModelAgent(
