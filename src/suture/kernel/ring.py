@@ -119,7 +119,8 @@ class SpecificLayer:
             whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=not self.native)
             changed = inside.changed_whole()
             if changed is not None and passed != inside.whole:  # the hook has changed what is void: it runs again
-                inside.answer = changed
+                inside.answer, frame = changed, FRAME.get()
+                frame.counts.pop(f"{frame.place}/{self.hook.owner}", None)  # what it asked is answered
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
             return error_result(str(error))
