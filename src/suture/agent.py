@@ -440,6 +440,8 @@ class ChatModelAgent(Generic[Out]):
         start = Begin(resumes=True, answer=answer, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed
+        elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a run is resumed by its result or its checkpoint_id, not by {type(resumed).__name__}")
         elif resumed.checkpoint_id is not None:
             run.checkpoint_id = resumed.checkpoint_id
         elif resumed.snapshot is None:

@@ -1,7 +1,7 @@
 """A run is resumed by its id or its result, from a store or from memory, with one answer or several."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -363,6 +363,8 @@ def test_a_run_begins_with_an_input_or_with_what_it_resumes():
         agent.stream()
     with pytest.raises(ConfigError, match="one of the two"):
         agent.stream("go", resume="k")
+    with pytest.raises(ConfigError, match="result or its checkpoint_id, not by int"):
+        agent.stream(resume=cast("Any", 7))
 
 
 @stored
