@@ -32,6 +32,7 @@ from suture.repair import Follower, is_in_order
 
 _LONGEST_WAIT = 3600.0
 """Who asks to be left alone for longer than this many seconds is not asked again."""
+_CUT = "the model's stream ended before its message was whole: it ends with one whole message"
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
 
@@ -70,7 +71,7 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
     if sink is not None and not is_fresh:
         await sink.close()
     if message is None:
-        raise StreamCutError("the model's stream ended before its message was whole: it ends with one whole message")
+        raise StreamCutError(_CUT)
     return message
 
 
@@ -142,14 +143,15 @@ async def _notify(model: Model[Any], request: ModelRequest[Any], callbacks: Sequ
                 yield item
             else:
                 whole = item
+        if whole is None:
+            raise StreamCutError(_CUT)  # noqa: TRY301 - callbacks are told of it like of any other
     except BaseException as error:
         await close(stream)
         if isinstance(error, Exception):
             await notify_callbacks(callbacks, "on_error", about, error)
         raise
     await notify_callbacks(callbacks, "on_end", about, whole)
-    if whole is not None:
-        yield whole
+    yield whole
 
 
 def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[Any]:
