@@ -442,17 +442,22 @@ class ChatModelAgent(Generic[Out]):
             run.checkpoint_id = resumed
         elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a run is resumed by its result or its checkpoint_id, not by {type(resumed).__name__}")
-        elif resumed.checkpoint_id is not None:
-            run.checkpoint_id = resumed.checkpoint_id
-        elif resumed.snapshot is None:
-            raise ResumeError(
-                "this run has finished; to continue the conversation, run the agent with history=result.messages"
-                if resumed.outcome is Outcome.FINISHED
-                else "this run cannot be resumed: it ended before it had begun"
-            )
         else:
-            start = start._replace(snapshot=resumed.snapshot)
+            run.checkpoint_id = resumed.checkpoint_id
+            if run.checkpoint_id is None:
+                start = start._replace(snapshot=_snapshot_of(resumed))
         return Work(run, start, go)
+
+
+def _snapshot_of(result: RunResult[Any]) -> Any:
+    """Return where a run without a store stood, from its result."""
+    if result.snapshot is not None:
+        return result.snapshot
+    raise ResumeError(
+        "this run has finished; to continue the conversation, run the agent with history=result.messages"
+        if result.outcome is Outcome.FINISHED
+        else "this run cannot be resumed: it ended before it had begun"
+    )
 
 
 def _shorten(*refused: Any) -> Any:
