@@ -314,6 +314,32 @@ def test_a_wrapper_that_answers_by_itself_inside_a_streaming_hook_gives_one_piec
     assert result.messages[2].content == "(cached)"
 
 
+@pytest.mark.parametrize("changes", [True, False], ids=["a hook that changes pieces", "a hook that passes them on"])
+@pytest.mark.parametrize("then", ["runs it again", "answers by itself"])
+def test_a_stream_that_fails_inside_a_streaming_hook_of_the_reference_leaves_nothing(changes: bool, then: str):
+    tries: list[int] = []
+
+    @tool(name="work")
+    async def flaky() -> AsyncIterator[str]:
+        """Fail the first time."""
+        tries.append(1)
+        yield f"try {len(tries)} "
+        if len(tries) == 1:
+            raise TimeoutError("slow")
+        yield "done"
+
+    async def save(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        try:
+            return await proceed(call)
+        except TimeoutError:
+            return await proceed(call) if then == "runs it again" else text("saved")
+
+    events, result = call(Streamable("(", ")") if changes else Streamable(), Wrapping(save), work=flaky)
+    holds = "try 2 done" if then == "runs it again" else "saved"
+    assert result.messages[2].content == finished(events) == (f"({holds})" if changes else holds)
+    assert any(isinstance(event, ToolRetried) for event in events)
+
+
 @pytest.mark.parametrize("end", ["error", "timeout", "break"])
 def test_a_bridged_stream_is_closed_however_it_ends(end: str):
     closed: list[str] = []

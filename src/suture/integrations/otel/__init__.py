@@ -117,8 +117,7 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
             operation.fail(error, self._describe(error))
             raise
         self._note_reply(operation, message, sink)
-        record.error = "" if message is not None else "suture.errors.StreamCutError"
-        operation.end("failed" if record.error else "finished", record.error)
+        operation.end("finished", "")
         return message
 
     async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
