@@ -2,8 +2,66 @@
 
 import asyncio
 import reprlib
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from suture.stores import Lease, StoreError
+
+
+class Step(NamedTuple):
+    """A method to call."""
+
+    name: str
+    arguments: Sequence[Any] = ()
+    options: Mapping[str, Any] = {}
+
+    async def take(self, thing: Any) -> Any:
+        """Return what comes of it: a value, or what an error says to a program."""
+        try:
+            found = getattr(thing, self.name)(*self.arguments, **self.options)
+            found = [piece async for piece in found] if hasattr(found, "__aiter__") else await found
+        except StoreError as error:
+            return type(error).__name__, vars(error)
+        return found.owner if isinstance(found, Lease) else found
+
+
+async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
+    """Take the same steps with `things`, one after the other, and with what they are measured by.
+
+    Raises `AssertionError` where something else comes of a step.
+    """
+    taken: list[str] = []
+    turns = cycle(things)
+    async for step in steps:
+        taken.append(f"{step.name}{reprlib.repr(tuple(step.arguments))}")
+        expected, found = await step.take(reference), await step.take(next(turns))
+        if found != expected:
+            before, last = "; ".join(taken[:-1]), taken[-1]
+            told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
+            raise AssertionError(f"{last}: {told}; after {before}")
+
+
+async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
+    """Cancel work after so many turns of the event loop, wait for its end, and return whether it returned.
+
+    >>> asyncio.run(cancel_after(3, asyncio.sleep(60))), asyncio.run(cancel_after(3, asyncio.sleep(0)))
+    (False, True)
+    """
+    returned = False
+
+    async def note() -> None:  # a cancellation may also come after the end of the work
+        nonlocal returned
+        await work
+        returned = True
+
+    task = asyncio.ensure_future(note())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    work.close()  # where it never began
+    return returned
 
 
 def run_with(maker: str) -> Callable[[Callable[[Any, Any], Coroutine[Any, Any, None]]], Callable[[Any], None]]:
