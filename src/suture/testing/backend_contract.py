@@ -2,17 +2,24 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from random import Random
 from types import NoneType
 from typing import Any
 
 from suture._aio import closing
 from suture.errors import ConfigError
-from suture.stores import FileBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
-from suture.testing.checks import anything, refused, run_with, same
+from suture.stores import FileBackend, MemoryBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
+from suture.testing.checks import Step, anything, cancel_after, refused, run_with, same, walk
 
 MEBIBYTE = 1 << 20
+WALKS, STEPS = 8, 25
+PATHS = ("/a/b", "/a/c/d", "/a/c!", "/a/c0", "/a.b/c", "/ab", "/é")
+"""None of them is above another, which a file system cannot have."""
+NEAR = ("/a", "/a/c", "/a/b/c", "/a/b/c/d", "/A0", "/never/a")
+SIZES = (0, 1, 86, 5000, 262_144, MEBIBYTE, 2 * MEBIBYTE, 4 * MEBIBYTE + 1)
 
 with_backend = run_with("make_backend")
 
@@ -48,7 +55,7 @@ class BackendContract(ABC):
     >>> class TestMemoryBackend(BackendContract):
     ...     def make_backend(self):
     ...         return MemoryBackend()
-    >>> TestMemoryBackend().test_what_was_written_comes_back()
+    >>> TestMemoryBackend().test_text_is_kept_as_utf_8()
     """
 
     @abstractmethod
@@ -65,15 +72,11 @@ class BackendContract(ABC):
         same((backend, isinstance(anything(backend), FileBackend)), (backend, True))
 
     @with_backend
-    async def test_what_was_written_comes_back(self, backend: FileBackend) -> None:
-        """Byte for byte: empty, all byte values, small, large, and what a backend may use itself."""
-        contents = [b"", b"\0", bytes(range(256)), b"\r\n", b"x" * 86, sample(3 * MEBIBYTE + 1)]
-        contents += [sample(4 * MEBIBYTE), sample(9 * MEBIBYTE)]
-        for number, content in enumerate(contents):
-            await backend.write(f"/run/{number}", content)
-        for number, content in enumerate(contents):
-            same(await read_all(backend, f"/run/{number}"), content)
-            same(await backend.size(f"/run/{number}"), len(content))
+    async def test_it_does_what_a_memory_backend_does(self, backend: FileBackend) -> None:
+        """Whatever is written, streamed, read, deleted, listed and expired, step by step; also through two backends."""
+        another = self.make_another(backend)
+        for number in range(WALKS):
+            await walk((backend, another), MemoryBackend(), _choose_steps(Random(number)))  # noqa: S311 - no secret
 
     @with_backend
     async def test_text_is_kept_as_utf_8(self, backend: FileBackend) -> None:
@@ -83,83 +86,6 @@ class BackendContract(ABC):
             await backend.write(f"/{number}", text)
             same(await read_all(backend, f"/{number}"), text.encode("utf-8", "surrogatepass"))
         same(len({encode_text(text) for text in texts}), len(texts))
-
-    @with_backend
-    async def test_a_leading_slash_means_nothing(self, backend: FileBackend) -> None:
-        """With and without it is one file."""
-        await backend.write("/a/b", "one")
-        await backend.write("c/d", "two")
-        same(await read_all(backend, "a/b"), b"one")
-        same(await read_all(backend, "/c/d"), b"two")
-        await refused(backend.write("a/b", "other"), PathTakenError)
-        await backend.delete("a/b")
-        same(await backend.paths(), ["/c/d"])
-        await backend.delete("/c/d")
-        same(await backend.paths(), [])
-
-    @with_backend
-    async def test_a_saved_file_is_never_overwritten(self, backend: FileBackend) -> None:
-        """The error names the path, and the old file is as it was."""
-        for path, old in (("/small", b"old"), ("/empty", b""), ("/large", sample(9 * MEBIBYTE))):
-            await backend.write(path, old)
-            for new in (b"new", b"ol", b"older", sample(9 * MEBIBYTE + 1), old[:-1] + b"?"):
-                error = await refused(backend.write(path, new), PathTakenError)
-                same((error.path, path in str(error)), (path, True))
-            same(await read_all(backend, path), old)
-        same(await backend.paths(), ["/empty", "/large", "/small"])
-
-    @with_backend
-    async def test_the_same_content_may_be_written_again(self, backend: FileBackend) -> None:
-        """A write that is tried again is no error, however the file came about."""
-        for number, content in enumerate([b"", b"some", sample(9 * MEBIBYTE)]):
-            await backend.write(f"/written/{number}", content)
-            await backend.write_stream(f"/streamed/{number}", Source([content]))
-            for path in (f"/written/{number}", f"/streamed/{number}"):
-                await backend.write(path, content)
-                same(await read_all(backend, path), content)
-        await backend.write("/text", "höher")
-        await backend.write("/text", "höher".encode())
-
-    @with_backend
-    async def test_what_is_not_there_is_not_found(self, backend: FileBackend) -> None:
-        """The error names the path. What others are below is no file."""
-        await backend.write("/a/b/c", "one")
-        for path in ("/never", "/a", "/a/b", "/a/b/c/d", "/a/b/C2", "/a/b/c/d/e"):
-            for bounds in ((), (0, 5), (5, 5)):
-                error = await refused(read_all(backend, path, *bounds), PathNotFoundError)
-                same((error.path, path in str(error)), (path, True))
-            error = await refused(backend.size(path), PathNotFoundError)
-            same(error.path, path)
-
-    @with_backend
-    async def test_a_deleted_file_is_gone_and_others_stay(self, backend: FileBackend) -> None:
-        """To delete what is not there is no error. The path is free again."""
-        for path in ("/a/b", "/a/bc", "/a/c/d", "/b"):
-            await backend.write(path, path)
-        await backend.write("/large", sample(9 * MEBIBYTE))
-        for path in ("/a/b", "/a/b", "/large", "/never", "/a", "/a/c", "/b/under", "/a/c/d/under"):
-            await backend.delete(path)
-        same(await backend.paths(), ["/a/bc", "/a/c/d", "/b"])
-        await refused(backend.size("/a/b"), PathNotFoundError)
-        await backend.write("/a/b", "new")
-        await backend.write("/large", "new")
-        same(await read_all(backend, "/a/b") + await read_all(backend, "/large"), b"newnew")
-
-    @with_backend
-    async def test_paths_are_listed_in_order_by_whole_segments(self, backend: FileBackend) -> None:
-        """A prefix is a path itself; slashes around it mean nothing."""
-        same(await backend.paths(), [])
-        for path in ("/b", "/a/c/d", "/a/b", "/a.b/c", "/ab", "/a/c!", "/é", "/a/c0"):
-            await backend.write(path, "")
-        below = ["/a/b", "/a/c!", "/a/c/d", "/a/c0"]
-        same(await backend.paths(), ["/a.b/c", *below, "/ab", "/b", "/é"])
-        for prefix in ("a", "/a", "a/", "/a/"):
-            same(await backend.paths(prefix), below)
-        same(await backend.paths("/"), await backend.paths(""))
-        same(await backend.paths("/a/c"), ["/a/c/d"])
-        same(await backend.paths("/a/b"), ["/a/b"])
-        for prefix in ("/A0", "/a/b/c", "/never/a"):
-            same(await backend.paths(prefix), [])
 
     @with_backend
     async def test_any_other_text_is_a_path(self, backend: FileBackend) -> None:
@@ -234,19 +160,6 @@ class BackendContract(ABC):
         same(await read_all(backend, "/Case"), b"upper")
 
     @with_backend
-    async def test_files_expire(self, backend: FileBackend) -> None:
-        """Only those that were written so long ago; their paths are free again."""
-        same(await backend.expire(0), 0)
-        await backend.write("/a/b", "one")
-        await backend.write_stream("/a/c", Source([sample(9 * MEBIBYTE)]))
-        same(await backend.expire(3600), 0)
-        same(await backend.paths(), ["/a/b", "/a/c"])
-        same(await backend.expire(0), 2)
-        same(await backend.paths(), [])
-        await refused(backend.size("/a/b"), PathNotFoundError)
-        await backend.write("/a/b", "another")
-
-    @with_backend
     async def test_of_writers_of_one_path_one_wins(self, backend: FileBackend) -> None:
         """Also if they use two backends. The others are told, and nothing of theirs is there."""
         another = self.make_another(backend)
@@ -292,18 +205,9 @@ class BackendContract(ABC):
     async def test_a_cancelled_write_is_whole_or_raises(self, backend: FileBackend) -> None:
         """Whoever sees it raise can rely on nothing being there, and may try again in any case."""
         for turns in range(8):
-            path, outcome, content = f"/{turns}", list[str](), sample(2 * MEBIBYTE)
-
-            async def write(path: str, outcome: list[str], content: bytes) -> None:
-                await backend.write(path, content)
-                outcome.append("returned")
-
-            task = asyncio.ensure_future(write(path, outcome, content))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait([task])
-            same(await backend.paths(path), [path] if outcome else [])
+            path, content = f"/{turns}", sample(2 * MEBIBYTE)
+            returned = await cancel_after(turns, backend.write(path, content))
+            same(await backend.paths(path), [path] if returned else [])
             await backend.write(path, content)
             same(await read_all(backend, path), content)
 
@@ -363,19 +267,6 @@ class BackendContract(ABC):
                 raise AssertionError(f"an empty file has no piece such as {piece!r}")
 
     @with_backend
-    async def test_a_range_of_bytes_is_what_a_slice_would_be(self, backend: FileBackend) -> None:
-        """Also where it crosses a mebibyte, is empty, or goes beyond the end."""
-        content = sample(6 * MEBIBYTE)
-        await backend.write("large", content)
-        edges = [0, 1, 262_144, MEBIBYTE - 1, MEBIBYTE, 4 * MEBIBYTE, 4 * MEBIBYTE + 1, len(content) - 1]
-        edges += [len(content), len(content) + 1]
-        for start in edges:
-            same(await read_all(backend, "large", start), content[start:])
-            for stop in (start - 1, start, start + 1, start + MEBIBYTE + 1):
-                if stop >= 0:
-                    same(await read_all(backend, "large", start, stop), content[start:stop])
-
-    @with_backend
     async def test_nobody_sees_a_file_before_it_is_whole(self, backend: FileBackend) -> None:
         """It is not listed, has no size and cannot be read while its stream goes on."""
         content = sample(9 * MEBIBYTE)
@@ -428,19 +319,8 @@ class BackendContract(ABC):
         same(await backend.paths(), [])
 
     @with_backend
-    async def test_a_stream_to_a_path_that_is_taken_is_refused(self, backend: FileBackend) -> None:
-        """Whatever it brings. The source is closed, the old file is as it was."""
-        await backend.write("/a", "old")
-        for pieces in ([b"old"], [b"new"], [], [sample(9 * MEBIBYTE)]):
-            source = Source(pieces)
-            error = await refused(backend.write_stream("/a", source), PathTakenError)
-            same((error.path, source.closed), ("/a", 1))
-        same(await read_all(backend, "/a"), b"old")
-        same(await backend.paths(), ["/a"])
-
-    @with_backend
     async def test_a_path_that_is_taken_while_a_stream_goes_on_stays_as_it_is(self, backend: FileBackend) -> None:
-        """The stream is refused in the end."""
+        """The stream is refused in the end, and any other at once; its source is closed."""
         for path, size in (("small", 10), ("large", 9 * MEBIBYTE)):
 
             async def pieces(path: str, size: int) -> AsyncGenerator[bytes, None]:
@@ -448,7 +328,9 @@ class BackendContract(ABC):
                 await backend.write(path, "sooner")
 
             await refused(backend.write_stream(path, pieces(path, size)), PathTakenError)
-            same(await read_all(backend, path), b"sooner")
+            source = Source([b"later"])
+            await refused(backend.write_stream(path, source), PathTakenError)
+            same((await read_all(backend, path), source.closed), (b"sooner", 1))
         same(await backend.paths(), ["/large", "/small"])
 
     def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self) -> None:
@@ -486,6 +368,33 @@ class BackendContract(ABC):
         same(await backend.paths(), [])
 
 
+async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
+    """Yield steps by chance; in the end all is looked at, and expires."""
+    for _ in range(STEPS):
+        path, size = chance.choice(PATHS)[chance.randint(0, 1) :], chance.choice(SIZES)
+        content = sample(size + 1)[chance.choice((0, 0, 1)) :][:size]
+        pieces = [content[at : at + 700_001] for at in range(0, size, 700_001)]
+        start = max(0, chance.choice(SIZES) + chance.randint(-1, 1))
+        stop = chance.choice((None, start, start + 1, start + MEBIBYTE + 1))
+        asked = chance.choice((path, path, chance.choice(NEAR)))
+        yield chance.choice(
+            (
+                *[Step("write", (path, content))] * 3,
+                *[Step("write_stream", (path, partial(Source, pieces)))] * 2,
+                *[Step("read", (asked, start, stop))] * 3,
+                Step("delete", (asked,)),
+                Step("expire", (3600,)),
+            )
+        )
+        yield chance.choice(
+            (Step("size", (asked,)), Step("paths", (asked,)), Step("paths", (chance.choice(("", "/a/")),)))
+        )
+    for path in PATHS:
+        yield Step("read", (path,))
+    yield Step("expire", (0,))
+    yield Step("paths")
+
+
 class Source:
     """A stream that knows how much was taken from it, and how often it was closed."""
 
@@ -520,6 +429,7 @@ class Source:
         self.closed += 1
 
 
+@cache
 def sample(size: int) -> bytes:
     """Return so many bytes, in which no two pieces are alike where somebody might cut."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]

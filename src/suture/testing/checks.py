@@ -19,11 +19,15 @@ class Step(NamedTuple):
     async def take(self, thing: Any) -> Any:
         """Return what comes of it: a value, or what an error says to a program."""
         try:
-            found = getattr(thing, self.name)(*self.arguments, **self.options)
-            found = [piece async for piece in found] if hasattr(found, "__aiter__") else await found
+            given = [each() if callable(each) else each for each in self.arguments]  # a stream is made anew
+            found = getattr(thing, self.name)(*given, **self.options)
+            found = b"".join([piece async for piece in found]) if hasattr(found, "__aiter__") else await found
         except StoreError as error:
             return type(error).__name__, vars(error)
         return found.owner if isinstance(found, Lease) else found
+
+    def __str__(self) -> str:
+        return f"{self.name}{reprlib.repr(tuple(self.arguments))}"
 
 
 async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
@@ -31,15 +35,14 @@ async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]
 
     Raises `AssertionError` where something else comes of a step.
     """
-    taken: list[str] = []
+    taken: list[Step] = []
     turns = cycle(things)
     async for step in steps:
-        taken.append(f"{step.name}{reprlib.repr(tuple(step.arguments))}")
         expected, found = await step.take(reference), await step.take(next(turns))
         if found != expected:
-            before, last = "; ".join(taken[:-1]), taken[-1]
             told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
-            raise AssertionError(f"{last}: {told}; after {before}")
+            raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
+        taken.append(step)
 
 
 async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:

@@ -109,8 +109,8 @@ class StoreContract(ABC):
         same([await store.load(run) for run in kept], [[b"0", b"1"]] * len(kept))
 
     @with_store
-    async def test_a_fork_has_the_keys_of_its_records(self, store: Store) -> None:
-        """Keys of later records are free in it."""
+    async def test_keys_belong_to_their_records(self, store: Store) -> None:
+        """A fork has those of its records; those of later ones are free in it, as all are in a run that is replaced."""
         for number in range(4):
             await store.claim("run", f"{number}", b"run")
         await store.fork("run", 2, "fork")
@@ -118,6 +118,9 @@ class StoreContract(ABC):
         same(await store.claim("fork", "3", b"fork"), Entry(2, b"fork"))
         same(await store.claim("fork", "2", b"fork"), Entry(3, b"fork"))
         same(await store.claim("run", "3", b"again"), Entry(3, b"run"))
+        await store.replace("run", 4, [b"short"])
+        same(await store.claim("run", "0", b"new"), Entry(1, b"new"))
+        same(await store.claim("fork", "0", b"again"), Entry(0, b"run"))
 
     @with_store
     async def test_who_waits_for_a_lease_gets_it_in_the_order_of_arrival(self, store: Store) -> None:
