@@ -434,7 +434,7 @@ class _Chat:
 
     def show_history(self, screen: Screen) -> None:
         if self._talk.messages:
-            screen.history("history", outline(self._talk.messages, self._talk.wire.name), whole=True)
+            screen.history("history", outline(self._talk.messages, self._talk.wire.name))
         else:
             screen.say("nothing was said so far")
 

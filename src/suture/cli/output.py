@@ -9,15 +9,16 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import accumulate, chain
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, plural, visible
 from suture.cli.files import Refusal, Source, refuse_system
-from suture.cli.outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
+from suture.cli.outline import Line
 from suture.repair import Report
 
 if TYPE_CHECKING:
@@ -29,17 +30,8 @@ if TYPE_CHECKING:
 
 _IN_MEMORY = 8 * 1024 * 1024
 _NEW_FILE = 0o666
-_SHORT = 12
 _MANY, _INTERVAL = 100, 0.1
-_STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", MERGED: "yellow", GONE: "red"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_LEGEND = {
-    INSERTED: "inserted",
-    MOVED: "moved",
-    CHANGED: "changed",
-    MERGED: "merged with the one before",
-    GONE: "gone",
-}
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -281,15 +273,11 @@ class Screen:
         self._console.print(line)
         self._console.print(_table_of_changes(plan))
 
-    def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
-        """Show a history in outline: what is marked and its neighbours, or the `whole`, and what the marks mean."""
-        rows = [
-            (line, "dim") if isinstance(line, str) else (f"  {line.mark} {_as_text(line)}", _STYLES[line.mark])
-            for line in _excerpt(lines, whole=whole)
-        ]
-        met = {line.mark for line in lines}
-        legend = ", ".join(f"{mark} {meaning}" for mark, meaning in _LEGEND.items() if mark in met)
-        rows += [(f"  ({legend})", "dim")] if legend else []
+    def history(self, title: str, *places: Sequence[Line]) -> None:
+        """Show a history in outline, or several places in it, with something between them."""
+        rows = [(f"  {line.mark} {_as_text(line)}", _DIFF_STYLES.get(line.mark, "")) for line in chain(*places)]
+        for place in reversed(list(accumulate(map(len, places[:-1])))):
+            rows.insert(place, ("    …", "dim"))
         if self._console is None:
             for text in (f"{title}:", *[row for row, _ in rows]):
                 self._write_line(text)
@@ -370,20 +358,6 @@ def _as_text(line: Line) -> str:
     said = f'"{line.text}"' if line.text else ""
     rest = "  ".join(part for part in (line.carries, said) if part)
     return f"{line.index:>3}  {line.role:<9}  {rest}".rstrip()
-
-
-def _excerpt(lines: Sequence[Line], *, whole: bool) -> Iterator[Line | str]:
-    """Yield the lines beside a change, and how many were left out between."""
-    skipped = 0
-    for line in (*lines, None):
-        if line is not None and not (whole or line.near or len(lines) <= _SHORT):
-            skipped += 1
-            continue
-        if skipped:
-            yield f"    …  {plural(skipped, 'message')} as before"
-            skipped = 0
-        if line is not None:
-            yield line
 
 
 # --- progress -------------------------------------------------------------------------------------

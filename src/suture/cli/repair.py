@@ -3,7 +3,7 @@
 Exit status 0 if nothing was found, or all was repaired; else 1. `check` shows what it finds at once on a terminal;
 in a pipe nothing is written unless the whole input could be read. `repair` writes each line as it comes if it writes to
 standard output, and lines that need no repair byte for byte. What it does is shown on standard output if the history
-goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
+goes to a file (with a view of what changed, on a terminal), else on standard error, if that is a terminal.
 """
 
 import json
@@ -25,7 +25,7 @@ from suture.cli.output import Outputs, Screen, is_terminal, progress_on
 from suture.repair import Repaired, check, repair, visible_json
 
 _VIEWS = 10
-"""How many conversations of one file are shown before and after."""
+"""Of how many conversations of one file it is shown what changed."""
 
 
 def run_check(asked: Namespace) -> int:
@@ -198,9 +198,7 @@ class _Job:
         screen.report(repaired.report, title)
         viewed = repaired.changed and self.changed < _VIEWS
         if viewed and self._asked.output is not None and is_terminal(sys.stdout):
-            old, new = compare(before, repaired.messages, repaired.report.wire)
-            screen.history("before", old)
-            screen.history("after", new)
+            screen.history("what changed", *compare(before, repaired.messages, repaired.report.wire))
 
     def _count(self, conversation: Conversation, repaired: Repaired[Any]) -> None:
         self.changed += repaired.changed
