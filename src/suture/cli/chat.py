@@ -17,9 +17,9 @@ from threading import Timer
 from typing import Any, NoReturn, TextIO
 
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
-from suture.cli.files import Refusal, complain, describe_error
+from suture.cli.files import Refusal, complain, describe_error, is_terminal
 from suture.cli.outline import outline
-from suture.cli.output import Screen, is_terminal
+from suture.cli.output import Screen
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
 from suture.events import (
     AnyEvent,

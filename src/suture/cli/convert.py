@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from suture._text import visible
 from suture.cli.files import HOLDERS, Conversation, Layout, complain, open_source, read_conversations
-from suture.cli.output import Outputs, progress_on
+from suture.cli.output import Outputs
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
@@ -51,7 +51,6 @@ def run(asked: Namespace) -> int:
         outputs = Outputs(stack)
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None
-        progress = stack.enter_context(progress_on(source))
         for conversation in read_conversations(source):
             with conversation.located():
                 made, losses = _convert(conversation.sendable(), asked)
@@ -61,8 +60,6 @@ def run(asked: Namespace) -> int:
                     history.write(conversation.encode_value(made))
             if losses:
                 lost.append((conversation._replace(stored=[], holder=None, raw=()), losses))
-            progress.step()
-        progress.close()
         source.tell_bad()
         if report is not None:
             for each, losses in lost:

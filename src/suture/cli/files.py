@@ -21,11 +21,12 @@ from enum import Enum
 from glob import glob
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
 import msgspec
 
-from suture._text import visible
+from suture._text import plural, visible
 from suture.cli.transcripts import Line, recognise_format
 from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
@@ -44,6 +45,8 @@ _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
+_MANY, _INTERVAL = 100, 0.1
+"""From how many conversations on it is shown how far a file is read, and how many seconds that stays."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -105,6 +108,15 @@ def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
     """Return why a file cannot be read or written, as the system has it."""
     reason = error.strerror if isinstance(error, OSError) else None
     return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
+
+    >>> is_terminal(None)
+    False
+    """
+    return stream is not None and stream.isatty()
 
 
 def complain(line: str) -> None:
@@ -360,10 +372,16 @@ def _as_options(reason: str) -> str:
 
 
 class Source:
-    """An open file or pipe: its lines, its rest, and how far it has been read."""
+    """An open file or pipe: its lines, its rest, and how far it has been read, which a terminal shows."""
 
-    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
+    ) -> None:
         self.name, self.keep_going = name, keep_going
+        self.count = 0
+        """How many conversations were read and dealt with."""
+        shows = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._shows_from, self._shown_at = _MANY if shows else sys.maxsize, 0.0
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
         self.position = 0
@@ -393,6 +411,20 @@ class Source:
                 if not (torn or self.keep_going):
                     raise
                 self.bad.append(Bad(number, data, refusal.within(self.name), torn))
+
+    def step(self) -> None:
+        """Count one conversation, and show how many there were."""
+        self.count += 1
+        if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
+            part = f", {100 * self.position // self.size} %" if self.size else ""
+            print(f"\r{plural(self.count, 'conversation')}{part}", end="", file=sys.stderr, flush=True)
+            self._shown_at = monotonic()
+
+    def pause(self) -> None:
+        """Take away what is shown, for whoever is about to print."""
+        if self._shown_at:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown_at = 0.0
 
     def skip(self, number: int, data: bytes, refusal: Refusal) -> None:
         """Leave a line out that is no conversation, if that is asked; raise otherwise."""
@@ -437,19 +469,21 @@ class Bad(NamedTuple):
 
 
 @contextmanager
-def open_source(path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> Generator[Source]:
+def open_source(
+    path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
+) -> Generator[Source]:
     """Open a file, or standard input for `-`."""
     if path == "-":
         if sys.stdin is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard input")
-        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going)
+        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going, quiet=quiet)
         return
     try:
         file = open(path, "rb")  # noqa: PTH123, SIM115 - closed below; a path from the command line is a string
     except (OSError, ValueError) as error:
         raise refuse_system("read", error, path) from None
     with file:
-        yield Source(file, path, max_bytes, keep_going=keep_going)
+        yield Source(file, path, max_bytes, keep_going=keep_going, quiet=quiet)
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
@@ -489,10 +523,13 @@ def read_conversations(source: Source) -> Iterator[Conversation]:
     try:
         for conversation in _read(source):
             yield conversation._replace(file=source.name)
+            source.step()
     except Refusal as refusal:
         raise refusal.within(source.name) from None
     except OSError as error:
         raise refuse_system("read", error, source.name) from None
+    finally:
+        source.pause()
 
 
 def _read(source: Source) -> Iterator[Conversation]:

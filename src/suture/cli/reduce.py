@@ -19,7 +19,7 @@ import msgspec
 
 from suture._text import plural
 from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations, refusing
-from suture.cli.output import Outputs, progress_on
+from suture.cli.output import Outputs
 from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
 from suture.reduction.texts import folded, safe_name
@@ -65,7 +65,7 @@ class _Job:
             self._screen = None
         else:
             self._screen = self._outputs.screen_beside(asked.output) if applies else self._outputs.screen()
-        self._progress = stack.enter_context(progress_on(source))
+        self._source = source
         self._many = False
         self._before = self._after = 0
         self.changed = 0
@@ -95,11 +95,9 @@ class _Job:
         self._before += made.tokens_before
         self._after += made.tokens_after
         self.changed += made.changed
-        self._progress.step()
 
     def finish(self) -> None:
         """Let everything be seen at once."""
-        self._progress.close()
         if self._screen is not None and (self._applies or self._many):
             self._screen.say(self._sum())
         self._outputs.publish()
@@ -109,11 +107,11 @@ class _Job:
             record = {"line": conversation.line, "plan": made.to_dict()}
             self._plans.write(msgspec.json.encode(record) + b"\n")
         elif self._screen is not None and (made.changed or not (self._applies or conversation.many)):
-            with self._progress.paused():
-                self._screen.plan(made, conversation.title)
+            self._source.pause()
+            self._screen.plan(made, conversation.title)
 
     def _sum(self) -> str:
-        asked, count, files = self._asked, self._progress.count, self._folder.count
+        asked, count, files = self._asked, self._source.count, self._folder.count
         line = f"{plural(count, 'conversation')}, {self.changed} {'changed' if self._applies else 'to reduce'}"
         if self.changed:
             line += f", {self._before} -> {self._after} tokens"

@@ -19,9 +19,18 @@ from typing import Any
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import Conversation, Refusal, Source, complain, find_files, open_source, read_conversations
+from suture.cli.files import (
+    Conversation,
+    Refusal,
+    Source,
+    complain,
+    find_files,
+    is_terminal,
+    open_source,
+    read_conversations,
+)
 from suture.cli.outline import compare
-from suture.cli.output import Outputs, Screen, is_terminal, progress_on
+from suture.cli.output import Outputs, Screen
 from suture.repair import Repaired, check, repair, visible_json
 
 _VIEWS = 10
@@ -40,7 +49,7 @@ def run_check(asked: Namespace) -> int:
 
         def check_file(file: str) -> int:
             nonlocal count, found, many
-            with _open(file, asked) as source, progress_on(source, quiet=asked.quiet) as progress:
+            with _open(file, asked) as source:
                 for conversation in read_conversations(source):
                     with conversation.located():
                         messages, wire = conversation.take(asked.wire)
@@ -48,14 +57,13 @@ def run_check(asked: Namespace) -> int:
                     many |= conversation.many
                     found += not report.acceptable
                     named = {"file": file} if several else {}
-                    with progress.paused():
-                        if asked.json:
-                            line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
-                            output.write(line.encode() + b"\n")
-                        elif not asked.quiet and not (many and report.acceptable):
-                            screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
-                    progress.step()
-                count += progress.count
+                    source.pause()
+                    if asked.json:
+                        line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
+                        output.write(line.encode() + b"\n")
+                    elif not asked.quiet and not (many and report.acceptable):
+                        screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
+                count += source.count
             return source.tell_bad("left out")
 
         status = _go_through(files, check_file)
@@ -80,7 +88,7 @@ def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
 
 
 def _open(file: str, asked: Namespace) -> AbstractContextManager[Source]:
-    return open_source(file, asked.max_bytes, keep_going=asked.keep_going)
+    return open_source(file, asked.max_bytes, keep_going=asked.keep_going, quiet=asked.quiet)
 
 
 def run_repair(asked: Namespace) -> int:
@@ -143,7 +151,7 @@ class _Job:
         self._report = self._outputs.open(asked.report) if asked.report is not None else None
         quiet = asked.quiet or asked.diff or asked.report == "-"
         self._screen = None if quiet else self._outputs.screen_beside(asked.output)
-        self._progress = stack.enter_context(progress_on(source, quiet=asked.quiet))
+        self._source = source
         self._passed = 0
         self.changed = self.unresolved = 0
         self.first_unresolved = ""
@@ -170,11 +178,10 @@ class _Job:
             record = {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
             self._report.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if self._screen is not None and not repaired.report.acceptable:
-            with self._progress.paused():
-                title = _name(conversation) if asked.several else conversation.title
-                self._show(self._screen, title, taken, repaired)
+            self._source.pause()
+            title = _name(conversation) if asked.several else conversation.title
+            self._show(self._screen, title, taken, repaired)
         self._count(conversation, repaired)
-        self._progress.step()
 
     def pass_bad(self, source: Source) -> None:
         """Write lines that could not be read as they are; what a crash has cut off is left out."""
@@ -185,12 +192,10 @@ class _Job:
 
     def finish(self) -> None:
         """Let everything be seen at once."""
-        self._progress.close()
         if self._asked.in_place and not self.changed and not self._passed:
             return  # the file stays as it is, and there is nothing to say
         if self._screen is not None:
-            count = self._progress.count
-            line = f"{plural(count, 'conversation')}, {self.changed} changed"
+            line = f"{plural(self._source.count, 'conversation')}, {self.changed} changed"
             self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
         self._outputs.publish()
 
