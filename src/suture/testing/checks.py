@@ -2,7 +2,7 @@
 
 import asyncio
 import reprlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -21,7 +21,12 @@ class Step(NamedTuple):
         try:
             given = [each() if callable(each) else each for each in self.arguments]  # a stream is made anew
             found = getattr(thing, self.name)(*given, **self.options)
-            found = b"".join([piece async for piece in found]) if hasattr(found, "__aiter__") else await found
+            if not hasattr(found, "__aiter__"):
+                found = await found
+            else:  # a file is read in pieces of a mebibyte at most, none of them empty
+                pieces = [piece async for piece in found]
+                same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
+                found = b"".join(pieces)
         except StoreError as error:
             return type(error).__name__, vars(error)
         return found.owner if isinstance(found, Lease) else found
@@ -99,16 +104,7 @@ def ensure(fact: object) -> None:
         raise AssertionError("that does not hold")
 
 
-def anything(value: object) -> Any:
-    """Return a value as one of any type, where a wrong one is to be refused.
-
-    >>> anything(7)
-    7
-    """
-    return value
-
-
-async def refused(call: Coroutine[Any, Any, Any], kind: type[Exception]) -> Any:
+async def refused(call: Awaitable[Any], kind: type[Exception]) -> Any:
     """Return the error that a call raises; raise `AssertionError` if it raises none.
 
     >>> import asyncio
