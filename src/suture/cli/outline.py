@@ -5,24 +5,17 @@ The lines hold text of the history, neutralised; how they are drawn is the scree
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from suture._text import shorten_line
-from suture.messages import AgenticMessage, Message, message_to_dict
 from suture.wires import Call, Result, Wire, get_wire
+from suture.wires.fields import is_map
+from suture.wires.parts import Telling
 
 _LABEL, _TEXT, _ARGUMENTS = 40, 72, 48
-_PARTS = (
-    "content",
-    "parts",
-    "content_blocks",
-    "user_input_multi_content",
-    "assistant_gen_multi_content",
-    "summary",
-)
 _BESIDE = 2
 """How many messages are shown beside a change."""
 
@@ -94,10 +87,11 @@ def _find_kept(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, i
 
 def _line(wire: Wire, message: Any, index: int, mark: str = " ") -> Line:
     view = wire.view(message)
+    telling = Telling(view.role)
+    wire.tell(message, telling)
     carries = [_called(call) for call in view.calls] + [_answered(result) for result in view.results]
-    said = [" ".join(_texts(message))] + [wire.result_text(result)[0] for result in view.results]
-    plain = _plain(message)
-    kind = plain.get("type")
+    said = [" ".join(telling.texts[1:]), *[wire.result_text(result)[0] for result in view.results]]
+    kind = message.get("type") if is_map(message) else None
     if not carries and isinstance(kind, str) and kind != "message":
         carries = [f"({shorten_line(kind, _LABEL)})"]
     text = " / ".join(part for part in said if part.strip())
@@ -118,22 +112,3 @@ def _answered(result: Result) -> str:
 
 def _id(text: str) -> str:
     return shorten_line(text, _LABEL) or "(no id)"
-
-
-def _plain(message: Any) -> dict[str, Any]:
-    return message_to_dict(message) if isinstance(message, Message | AgenticMessage) else message
-
-
-def _texts(message: Any) -> Iterator[str]:
-    plain = _plain(message)
-    if plain.get("role") in {"tool", "function"}:
-        return
-    for field in _PARTS:
-        value = plain.get(field)
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            for part in cast("list[Any]", value):
-                text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-                if isinstance(text, str):
-                    yield text
