@@ -22,16 +22,6 @@ from suture.wires import recognise
 
 _SHOWN = 20
 """How many losses of one file are told to a person."""
-_OUTSIDE = {"anthropic": "system", "gemini": "systemInstruction", "bedrock": "system"}
-"""Where formats that keep system messages outside of the list have them."""
-_LISTS = {
-    "openai-chat": "messages",
-    "openai-responses": "input",
-    "anthropic": "messages",
-    "gemini": "contents",
-    "bedrock": "messages",
-}
-"""Where a request of each format has its messages."""
 
 
 class _Read(NamedTuple):
@@ -107,11 +97,17 @@ def _encode_native(request: Request, wire: str, *, whole: bool) -> Encoded:
 
 def _encode_messages(request: Request, wire: str) -> Encoded:
     """Return the list of messages; in an object with the system messages where the list can have none."""
-    codec, outside = get_codec(wire), _OUTSIDE.get(wire)
-    if outside is None or next((message.role for message in request.messages), "") != "system":
+    codec = get_codec(wire)
+    if not codec.leading_system(request.messages):
         return codec.encode_messages(request.messages)
     payload, losses = codec.encode_request(request)
-    return Encoded({name: payload[name] for name in (outside, _LISTS[wire]) if name in payload}, losses)
+    settings = codec.encode_request(Request([])).payload.keys() - {codec.messages_field}
+    return Encoded({name: value for name, value in payload.items() if name not in settings}, losses)
+
+
+def _holds_messages(wire: str, key: str) -> bool:
+    """Return whether a request of a wire has its messages under a key."""
+    return wire in CODECS and get_codec(wire).messages_field == key
 
 
 def _read(conversation: Conversation, wire: str | None) -> _Read:
@@ -124,7 +120,7 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
     except UnknownWireError as error:
         raise UnknownWireError(error.reason.replace("with wire=", "with --from"), index=error.index) from None
     # The field that holds the messages tells, too.
-    candidates = [name for name in names if _LISTS.get(name) == conversation.key] or names
+    candidates = [name for name in names if _holds_messages(name, conversation.key)] or names
     if "schema" in (conversation.holder or {}) and "message" in names:
         candidates = ["message"]
     found: list[_Read] = []
@@ -144,7 +140,7 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
 def _read_as(conversation: Conversation, taken: Sequence[Any], wire: str) -> _Read:
     """Return what a conversation says on a wire: a whole request if it is one of that wire, else its messages alone."""
     holder, key = conversation.holder or {}, conversation.key
-    if key and key == _LISTS.get(wire):
+    if _holds_messages(wire, key):
         strange = [name for name in HOLDERS if name != key and name in holder]
         body = {name: value for name, value in holder.items() if name not in strange}
         return _Read(get_codec(wire).decode_request(body), _lose(strange), whole=True, wire=wire)
