@@ -16,7 +16,7 @@ from suture.stores.protocols import (
     compute_checksum,
     verify_records,
 )
-from suture.stores.sqlite_file import SQLiteFile, Tables
+from suture.stores.sqlite_file import KINDS, SQLiteFile, Tables
 from suture.stores.uploads import BLOCK, DAY, Files, label
 
 T = TypeVar("T")
@@ -176,12 +176,11 @@ class SQLiteStore(SQLiteFile, Journals):
     >>> directory.cleanup()
     """
 
-    _kind = "journals"
-    _in_memory = "MemoryStore"
+    _kind = KINDS["journals"]
     _tables = _Journals
 
     async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
-        way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
+        way = self._in_thread if reads else self._at_once if self._synchronous == "normal" else self._to_its_end
         return await self._perform(way, work, undone)
 
 
@@ -301,8 +300,7 @@ class SQLiteBackend(SQLiteFile, Files):
     >>> directory.cleanup()
     """
 
-    _kind = "files"
-    _in_memory = "MemoryBackend"
+    _kind = KINDS["files"]
     _tables = _Files
 
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
