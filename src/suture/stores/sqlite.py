@@ -39,12 +39,18 @@ _CHANGES: Final = f"""
     SELECT run, coalesce(records.changed, runs.changed) AS last, id FROM runs
     LEFT JOIN records ON key = (SELECT max(key) FROM records WHERE {_OWN}) WHERE run IS NOT NULL ORDER BY last DESC
 """
-_ADD_FORK: Final = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, :parent, :base, :now)"
 _FIND_KEY: Final = "SELECT number FROM claims WHERE run = :id AND name = :key AND number < :high"
 
 
 class _Journals(Tables, SQLTables):
     """The journals in a file."""
+
+    changes = _CHANGES
+    add_fork = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, :parent, :base, :now)"
+    drop_records = (
+        "DELETE FROM records WHERE key BETWEEN :id << 32 | :first AND :id << 32 | 4294967295",
+        "DELETE FROM claims WHERE run = :id AND number >= :first",
+    )
 
     def execute(self, statement: str, **asked: Any) -> int:
         return self._connection.execute(_compose(statement), {"now": self._now, **asked}).rowcount
@@ -57,15 +63,6 @@ class _Journals(Tables, SQLTables):
         self._connection.execute("BEGIN IMMEDIATE")
         yield
         self._connection.execute("COMMIT")
-
-    def text(self, text: str) -> str:
-        return text
-
-    def read(self, text: Any) -> str:
-        return str(text)
-
-    def now(self) -> float:
-        return self._now
 
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
         if first and len(records) == 1:
@@ -137,17 +134,6 @@ class _Journals(Tables, SQLTables):
 
     def add_run(self, run: str, records: Sequence[bytes]) -> None:
         self._insert(run, 0, records)
-
-    def add_fork(self, parent: int, position: int, new_run: str) -> None:
-        self.execute(_ADD_FORK, run=new_run, parent=parent, base=position)
-
-    def changes(self) -> list[tuple[Any, float, int]]:
-        return self.query(_CHANGES)
-
-    def drop_records(self, number: int, first: int) -> None:
-        span = {"low": number << 32 | first, "high": number << 32 | _LAST_NUMBER}
-        self.execute("DELETE FROM records WHERE key BETWEEN :low AND :high", **span)
-        self.execute("DELETE FROM claims WHERE run = :id AND number >= :first", id=number, first=first)
 
 
 @cache
