@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import HOLDERS, Conversation, Layout, complain, open_source, read_conversations
+from suture.cli.files import HOLDERS, Conversation, complain, open_source, read_conversations
 from suture.cli.output import Outputs
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError, UnknownWireError
@@ -44,7 +44,7 @@ def run(asked: Namespace) -> int:
         for conversation in read_conversations(source):
             with conversation.located():
                 made, losses = _convert(conversation.sendable(), asked)
-                if conversation.layout is Layout.LINES and isinstance(made, list):
+                if conversation.lines and isinstance(made, list):
                     history.write(conversation.encode(cast("list[Any]", made)))
                 else:
                     history.write(conversation.encode_value(made))

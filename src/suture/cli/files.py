@@ -17,7 +17,6 @@ import stat
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from glob import glob
 from itertools import chain
 from pathlib import Path
@@ -210,14 +209,6 @@ def _holder_key(value: Any) -> str:
 # --- one conversation -----------------------------------------------------------------------------
 
 
-class Layout(Enum):
-    """How a conversation is written."""
-
-    PRETTY = "a document over several lines"
-    COMPACT = "on one line"
-    LINES = "one message a line"
-
-
 class Conversation(NamedTuple):
     """A list of messages, what it stood in, and where.
 
@@ -231,11 +222,12 @@ class Conversation(NamedTuple):
     """The line on which it begins."""
     holder: dict[str, Any] | None = None
     key: str = ""
-    layout: Layout = Layout.COMPACT
+    pretty: bool = False
+    """Whether it is a document over several lines."""
     many: bool = False
     """Whether it is one of several in the file."""
     lines: Sequence[int] = ()
-    """The line of each message, where each has its own."""
+    """The line of each message, where each has one of its own."""
     file: str = ""
     raw: Sequence[bytes] = ()
     """The bytes it was read from: its own, or those of each message."""
@@ -266,7 +258,7 @@ class Conversation(NamedTuple):
 
     def encode(self, plain: list[Any]) -> bytes:
         """Return the bytes of this conversation with other messages; a line that nothing changed stays as it was."""
-        if self.layout is Layout.LINES:
+        if self.lines:
             raw = {id(message): line for message, line in zip(self.stored, self.raw, strict=False) if _is_sound(line)}
             return b"".join(_end_line(raw.get(id(message)) or _to_json(message)) for message in plain)
         if (
@@ -281,7 +273,7 @@ class Conversation(NamedTuple):
     def encode_value(self, value: Any) -> bytes:
         """Return the bytes of a value, laid out as this conversation is, newline included."""
         data = _to_json(value)
-        return (msgspec.json.format(data, indent=2) if self.layout is Layout.PRETTY else data) + b"\n"
+        return (msgspec.json.format(data, indent=2) if self.pretty else data) + b"\n"
 
     def sendable(self) -> "Conversation":
         """Return it with each lone surrogate replaced by U+FFFD."""
@@ -343,10 +335,10 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and not _holder_key(value) and any(sign in value for sign in _SIGNS)
 
 
-def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT, many: bool = False) -> Conversation:
+def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = False, many: bool = False) -> Conversation:
     """Return the conversation that a JSON value is; raise `Refusal` where it is none."""
     if isinstance(value, list):
-        return Conversation(cast("list[Any]", value), line, layout=layout, many=many)
+        return Conversation(cast("list[Any]", value), line, pretty=pretty, many=many, raw=[raw])
     place = f"line {line}" if many else ""
     if not isinstance(value, dict):
         reason = f"expected a list of messages, or an object that holds one, found {_kind_of(value)}"
@@ -354,7 +346,7 @@ def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT
     holder = cast("dict[str, Any]", value)
     key = _holder_key(holder)
     if key:
-        return Conversation(holder[key], line, holder, key, layout, many)
+        return Conversation(holder[key], line, holder, key, pretty, many, raw=[raw])
     if _is_message(holder):
         raise Refusal("expected a list of messages, found a single message", place)
     for name in HOLDERS:
@@ -407,10 +399,7 @@ class Source:
             try:
                 yield number, _read_line(number, data), data
             except Refusal as refusal:
-                torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
-                if not (torn or self.keep_going):
-                    raise
-                self.bad.append(Bad(number, data, refusal.within(self.name), torn))
+                self.skip(data, refusal)
 
     def step(self) -> None:
         """Count one conversation, and show how many there were."""
@@ -426,11 +415,12 @@ class Source:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown_at = 0.0
 
-    def skip(self, number: int, data: bytes, refusal: Refusal) -> None:
-        """Leave a line out that is no conversation, if that is asked; raise otherwise."""
-        if not self.keep_going:
+    def skip(self, data: bytes, refusal: Refusal) -> None:
+        """Leave a line out that cannot be read, if that is asked or it is the last and was cut off; raise otherwise."""
+        torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
+        if not (torn or self.keep_going):
             raise refusal
-        self.bad.append(Bad(number, data, refusal.within(self.name), torn=False))
+        self.bad.append(Bad(data, refusal.within(self.name), torn))
 
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
@@ -461,7 +451,6 @@ class Source:
 class Bad(NamedTuple):
     """A line that could not be read."""
 
-    line: int
     data: bytes
     refusal: Refusal
     torn: bool
@@ -546,20 +535,20 @@ def _read(source: Source) -> Iterator[Conversation]:
             value = _read_json(whole, number)
         except InputError as error:
             raise _locate(error) from None
-        yield _open_conversation(value, line=number, layout=Layout.PRETTY)._replace(raw=[whole])
+        yield _open_conversation(value, line=number, raw=whole, pretty=True)
         return
     if _is_message(value):
         yield _read_messages(source, (number, value, data), lines)
         return
     second = next(lines, None)
-    yield _open_conversation(value, line=number, many=second is not None)._replace(raw=[data])
+    yield _open_conversation(value, line=number, raw=data, many=second is not None)
     rest = chain([second], lines) if second is not None else iter(())
     for line, each, raw in source.read_lines(rest):
         try:
-            conversation = _open_conversation(each, line=line, many=True)._replace(raw=[raw])
+            conversation = _open_conversation(each, line=line, raw=raw, many=True)
         except Refusal as refusal:
             alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
-            source.skip(line, raw, alone if _is_message(each) else refusal)
+            source.skip(raw, alone if _is_message(each) else refusal)
             continue
         yield conversation
 
@@ -571,12 +560,12 @@ def _read_messages(source: Source, first: tuple[int, Any, bytes], lines: Iterato
         if not _is_message(value):
             found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
             reason = f"expected a message, as in line {first[0]}, found {found}"
-            source.skip(line, data, Refusal(reason, f"line {line}"))
+            source.skip(data, Refusal(reason, f"line {line}"))
             continue
         messages.append(value)
         numbers.append(line)
         raw.append(data)
-    return Conversation(messages, first[0], layout=Layout.LINES, lines=numbers, raw=raw)
+    return Conversation(messages, first[0], lines=numbers, raw=raw)
 
 
 def _read_line(number: int, data: bytes) -> Any:
