@@ -322,7 +322,7 @@ _Row: TypeAlias = tuple[int, str]
 class _LineSearch:
     """Finds the lines that hold a text, from line `first` on.
 
-    Of a line longer than `width` only what surrounds the first match is shown, and kept.
+    Of a line longer than `width` only what surrounds the first match is shown, and no more of it is kept.
     """
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, first: int = 1, width: int = _WIDTH) -> None:
@@ -330,8 +330,10 @@ class _LineSearch:
         self._fold = _fold if ignore_case else str
         self._pattern = self._fold(_decode(pattern.encode("utf-8", "surrogatepass")))
         self._first, self._width = first, min(width, _WIDTH)
-        self._start = 0
-        self._line = _Line(self._width, len(self._pattern))
+        self._start = self._length = 0
+        """How many characters are before the line at hand, and in it so far."""
+        self._held = self._row = ""
+        """The end of the line, as much as may be shown of it; and its row, once that is known."""
         self.lines = 0
         """How many lines there have been so far."""
 
@@ -340,7 +342,7 @@ class _LineSearch:
         async with closing(texts) as bits:
             async for text in bits:
                 yield self._feed(text)
-        if self._line.length:
+        if self._length:
             yield self._close()
 
     def _find(self, text: str) -> int:
@@ -363,54 +365,35 @@ class _LineSearch:
         return rows
 
     def _extend(self, text: str) -> None:
-        self._line.add(text, self._find if self.lines + 1 >= self._first else None)
+        """Take more of the line. Of a long one the end is kept, since a match may be cut in two."""
+        self._length += len(text)
+        if self._row or self.lines + 1 < self._first:
+            return
+        self._held += text
+        if self._length > self._width:
+            found = self._find(self._held)
+            if found >= 0 and found + len(self._pattern) + self._width // 2 < len(self._held):
+                self._row = self._cut(found)
+            keep = found if found >= 0 else len(self._held) - len(self._pattern)
+            self._held = self._held[max(0, keep - self._width // 2) :]
+
+    def _cut(self, found: int) -> str:
+        """Return what surrounds a match in the text that is held."""
+        before, side = self._length - len(self._held), self._width // 2
+        begin, end = max(0, found - side), found + len(self._pattern) + side
+        left, right = "…" if before + begin else "", "…" if end < len(self._held) else ""
+        place = self._start + before + found
+        return f"{left}{self._held[begin:end]}{right} [cut; the match is at char_offset={place}]"
 
     def _close(self) -> list[_Row]:
         """End the line; return it if it is to be shown."""
-        line, self._line = self._line, _Line(self._width, len(self._pattern))
-        text = line.show(self._start)
+        row, found = self._row, -1 if self._row else self._find(self._held)
+        if found >= 0:
+            row = self._held if self._length <= self._width else self._cut(found)
         self.lines += 1
-        self._start += line.length + 1
-        return [(self.lines, text)] if line.around else []
-
-
-class _Line:
-    """A line of any length as it comes: its beginning, and what surrounds the first match."""
-
-    __slots__ = ("_end", "_from", "_head", "_match", "_missing", "_needle", "_width", "around", "length")
-
-    def __init__(self, width: int, needle: int) -> None:
-        self._width, self._needle = width, needle
-        self._head = self._end = self.around = ""
-        self._from = self._match = self._missing = self.length = 0
-
-    def add(self, text: str, find: Callable[[str], int] | None) -> None:
-        """Take more of the line; its end is kept, since a match may be cut in two."""
-        self._head += text[: self._width - len(self._head)]
-        if self._missing:
-            more = text[: self._missing]
-            self.around += more
-            self._missing -= len(more)
-        elif find is not None and not self.around:
-            known, side = self._end + text, self._width // 2
-            found = find(known)
-            if found >= 0:
-                begin, end = max(0, found - side), found + self._needle + side
-                self.around, self._missing = known[begin:end], max(0, end - len(known))
-                before = self.length - len(self._end)
-                self._from, self._match = before + begin, before + found
-            self._end = known[-side - self._needle :]
-        self.length += len(text)
-
-    def show(self, start: int) -> str:
-        """Return the line, or if it is long a part of it; `start` characters are before it."""
-        if self.length <= self._width:
-            return self._head
-        if not self.around:
-            return f"{self._head}…"
-        left = "…" if self._from else ""
-        right = "…" if self._from + len(self.around) < self.length else ""
-        return f"{left}{self.around}{right} [cut; the match is at char_offset={start + self._match}]"
+        self._start += self._length + 1
+        self._length, self._held, self._row = 0, "", ""
+        return [(self.lines, row)] if row else []
 
 
 async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, count: int, room: int) -> str:
