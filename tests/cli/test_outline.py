@@ -3,7 +3,7 @@
 import pytest
 
 import suture
-from suture.cli import Line, compare, outline
+from suture.cli.outline import Line, compare, outline
 from tests.cli.program import ANSWER, GOOD, STOP, USER, result, turn
 
 
