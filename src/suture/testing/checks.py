@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from itertools import cycle
 from typing import Any, NamedTuple
 
+from suture._aio import closing
 from suture.stores import Lease, StoreError
 
 
@@ -24,7 +25,8 @@ class Step(NamedTuple):
             if not hasattr(found, "__aiter__"):
                 found = await found
             else:  # a file is read in pieces of a mebibyte at most, none of them empty
-                pieces = [piece async for piece in found]
+                async with closing(found) as read:
+                    pieces = [piece async for piece in read]
                 same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
                 found = b"".join(pieces)
         except StoreError as error:
@@ -42,12 +44,13 @@ async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]
     """
     taken: list[Step] = []
     turns = cycle(things)
-    async for step in steps:
-        expected, found = await step.take(reference), await step.take(next(turns))
-        if found != expected:
-            told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
-            raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
-        taken.append(step)
+    async with closing(steps) as chosen:
+        async for step in chosen:
+            expected, found = await step.take(reference), await step.take(next(turns))
+            if found != expected:
+                told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
+                raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
+            taken.append(step)
 
 
 async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
