@@ -6,7 +6,6 @@ What the other form cannot hold is named on standard error, and in the file that
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -36,9 +35,7 @@ class _Read(NamedTuple):
 def run(asked: Namespace) -> int:
     """Convert every conversation of a file and write them all."""
     lost: list[tuple[Conversation, tuple[Loss, ...]]] = []
-    with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
-        outputs = Outputs(stack)
+    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None
         for conversation in read_conversations(source):

@@ -151,7 +151,7 @@ def _standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def open_output(path: str | None) -> Output:
+def _open_output(path: str | None) -> Output:
     """Return the output for `path`; standard output for none, and for `-`."""
     if path is None or path == "-":
         return Output("")
@@ -166,17 +166,17 @@ def open_output(path: str | None) -> Output:
     return _FileOutput(path) if stat.S_ISREG(mode) else Output(path)
 
 
-class Outputs:
+class Outputs(ExitStack):
     """The outputs of a command, in the order in which they will be seen. Those of a command that fails never are."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
+    def __init__(self) -> None:
+        super().__init__()
         self._all: list[Output] = []
 
     def open(self, path: str | None = None, *, live: bool = False) -> Output:
         """Return one more; standard output for no path, and for `-`. One that is `live` shows its bytes at once."""
-        output = _LiveOutput() if live else open_output(path)
-        self._stack.callback(output.discard)
+        output = _LiveOutput() if live else _open_output(path)
+        self.callback(output.discard)
         self._all.append(output)
         return output
 

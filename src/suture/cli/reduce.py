@@ -8,7 +8,7 @@ container and wire it came in. Both are done, or neither.
 import os
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from hashlib import sha256
@@ -37,9 +37,8 @@ def run(asked: Namespace) -> int:
     if asked.output == "-":
         asked.output = None
     settings = _settings(asked)
-    with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
-        job = _Job(asked, settings, source, stack, applies=applies)
+    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
+        job = _Job(asked, settings, source, outputs, applies=applies)
         for conversation in read_conversations(source):
             job.reduce(conversation.sendable())
         job.finish()
@@ -51,14 +50,14 @@ class _Job:
     """The reduction of one file: where everything goes, and what has been counted so far."""
 
     def __init__(
-        self, asked: Namespace, settings: Settings, source: Source, stack: ExitStack, *, applies: bool
+        self, asked: Namespace, settings: Settings, source: Source, outputs: Outputs, *, applies: bool
     ) -> None:
         self._asked, self._settings, self._applies = asked, settings, applies
-        self._outputs = Outputs(stack)
+        self._outputs = outputs
         self._history = self._outputs.open(asked.output) if applies else None
         self._folder = _Folder(asked.save_to, asked.root)
         # Comes before the history is discarded, which must say if it was seen.
-        stack.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
+        outputs.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
         self._folder.probe()
         self._plans = self._outputs.open() if asked.json else None
         if asked.json:

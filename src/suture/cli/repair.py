@@ -11,7 +11,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,7 @@ def run_check(asked: Namespace) -> int:
     files = find_files(asked.files)
     several = many = len(files) > 1
     count = found = 0
-    with ExitStack() as stack:
-        outputs = Outputs(stack)
+    with Outputs() as outputs:
         output = outputs.open()
         screen = outputs.screen(output)
 
@@ -123,9 +122,8 @@ def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
 
 
 def _repair_file(asked: Namespace) -> int:
-    with ExitStack() as stack:
-        source = stack.enter_context(_open(asked.file, asked))
-        job = _Job(asked, source, stack)
+    with _open(asked.file, asked) as source, Outputs() as outputs:
+        job = _Job(asked, source, outputs)
         for conversation in read_conversations(source):
             job.pass_bad(source)
             job.repair(conversation)
@@ -143,9 +141,9 @@ def _repair_file(asked: Namespace) -> int:
 class _Job:
     """The repair of one file: where everything goes, and what has been counted so far."""
 
-    def __init__(self, asked: Namespace, source: Source, stack: ExitStack) -> None:
+    def __init__(self, asked: Namespace, source: Source, outputs: Outputs) -> None:
         self._asked = asked
-        self._outputs = Outputs(stack)
+        self._outputs = outputs
         self._history = self._outputs.open(asked.output, live=asked.output is None)
         self._diff = self._outputs.screen(self._history) if asked.diff else None
         self._report = self._outputs.open(asked.report) if asked.report is not None else None
