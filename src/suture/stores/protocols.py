@@ -452,7 +452,7 @@ class FileBackend(Protocol):
     async def expire(self, seconds: float) -> int:
         """Delete the files that were written `seconds` ago or earlier, and return how many these were.
 
-        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
+        What a process that was killed has left unfinished goes, too, after a day.
 
         >>> import asyncio
         >>> from suture.stores import MemoryBackend
