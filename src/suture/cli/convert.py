@@ -15,7 +15,7 @@ from suture._text import visible
 from suture.cli.files import HOLDERS, Conversation, complain, open_source, read_conversations
 from suture.cli.output import Outputs
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
-from suture.errors import ConfigError, InputError, UnknownWireError
+from suture.errors import ConfigError, InputError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
 from suture.wires import recognise
 
@@ -39,7 +39,7 @@ def run(asked: Namespace) -> int:
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None
         for conversation in read_conversations(source):
-            with conversation.located():
+            with conversation.located("--from"):
                 made, losses = _convert(conversation.sendable(), asked)
                 if conversation.lines and isinstance(made, list):
                     history.write(conversation.encode(cast("list[Any]", made)))
@@ -112,10 +112,7 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
     taken, wire = conversation.take(wire)
     if wire is not None:
         return _read_as(conversation, taken, wire)
-    try:
-        names = recognise(conversation.stored)
-    except UnknownWireError as error:
-        raise UnknownWireError(error.reason.replace("with wire=", "with --from"), index=error.index) from None
+    names = recognise(conversation.stored)
     # The field that holds the messages tells, too.
     candidates = [name for name in names if _holds_messages(name, conversation.key)] or names
     if "schema" in (conversation.holder or {}) and "message" in names:

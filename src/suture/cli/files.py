@@ -285,8 +285,11 @@ class Conversation(NamedTuple):
         return f"line {self.line}" if self.many else ""
 
     @contextmanager
-    def located(self) -> Generator[None]:
-        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message."""
+    def located(self, option: str = "--wire") -> Generator[None]:
+        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message.
+
+        The wire is said with `option` here.
+        """
         try:
             yield
         except InputError as error:
@@ -295,14 +298,14 @@ class Conversation(NamedTuple):
                 message = f"message {error.index}"
                 if error.index < len(self.lines):
                     line = f"line {self.lines[error.index]}"
-            reason = _as_options(error.reason)
             if isinstance(error, UnknownWireError):
                 agent = recognise_format([Line(0, dict(each)) for each in self.stored if is_map(each)])
                 if agent:
                     raise Refusal(f"this is a session of {agent.name}; use suture doctor", self.file) from None
+            reason = error.reason.replace("with wire=", f"with {option}")
             raise Refusal(reason, self.file, line, message, error.path) from None
         except ConfigError as error:
-            raise Refusal(_as_options(str(error)), self.file, self.title) from None
+            raise Refusal(str(error).replace("with wire=", f"with {option}"), self.file, self.title) from None
         except RecursionError:
             raise Refusal("nested too deeply", self.file, self.title) from None
 
@@ -353,11 +356,6 @@ def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = Fals
         if name in holder:
             raise Refusal(f"expected a list of messages, found {_kind_of(holder[name])}", place, name)
     raise Refusal("an object without messages, input or contents", place)
-
-
-def _as_options(reason: str) -> str:
-    """Return a reason with the name that the option has here."""
-    return reason.replace("say which with wire=", "say which with --wire")
 
 
 # --- files ----------------------------------------------------------------------------------------
