@@ -3,7 +3,6 @@
 The lines hold text of the history, neutralised; how they are drawn is the screen's business.
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 
 from suture._text import shorten_line
-from suture.wires import Call, Result, Wire, get_wire
+from suture.wires import Call, Result, Wire, argument_json, get_wire
 from suture.wires.fields import is_map
 from suture.wires.parts import Telling
 
@@ -99,10 +98,8 @@ def _line(wire: Wire, message: Any, index: int, mark: str = " ") -> Line:
 
 
 def _called(call: Call) -> str:
-    arguments = "" if call.arguments is None else call.arguments
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
-    parts = ["calls", shorten_line(call.name, _LABEL) or "(no name)", shorten_line(arguments, _ARGUMENTS)]
+    arguments = shorten_line(argument_json(call.arguments), _ARGUMENTS)
+    parts = ["calls", shorten_line(call.name, _LABEL) or "(no name)", arguments]
     return " ".join(part for part in (*parts, "as", _id(call.id)) if part)
 
 
