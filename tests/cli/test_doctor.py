@@ -218,19 +218,14 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def write_database(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "opencode.db"
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)")
         for number, part in enumerate(PARTS):
             database.execute("INSERT INTO part VALUES (?, 'm', 'ses_1', ?)", (f"prt_{number}", json.dumps(part)))
         database.commit()
-    return path
-
-
-def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = write_database(tmp_path / "opencode.db")
     before = contents(tmp_path)
     assert main(["doctor", "--fix", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
@@ -241,6 +236,35 @@ def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Pa
     with closing(sqlite3.connect(tmp_path / "opencode.db.repaired")) as database:
         data = [json.loads(row[0]) for row in database.execute("SELECT data FROM part ORDER BY id")]
     assert (data[0], data[1]["state"]["status"], "call_1" in data[1]["state"]["error"]) == (PARTS[0], "error", True)
+
+
+def test_a_call_that_never_ended_and_a_torn_part_are_found_in_files_of_opencode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    storage = tmp_path / "opencode" / "storage"
+    files = {
+        "session/global/ses_1.json": json.dumps({"id": "ses_1"}),
+        "message/ses_1/msg_1.json": json.dumps({"id": "msg_1", "sessionID": "ses_1"}),
+        **{f"part/msg_1/prt_{number}.json": json.dumps(part) for number, part in enumerate(PARTS)},
+        "part/msg_1/prt_2.json": '{"type": "te',
+    }
+    for name, text in files.items():
+        (storage / name).parent.mkdir(parents=True, exist_ok=True)
+        (storage / name).write_text(text)
+    assert main(["doctor", "--fix", "--json", str(tmp_path)]) == 1
+    (told,) = map(json.loads, capsys.readouterr().out.splitlines())
+    problems = [finding["problem"] for finding in told["report"]["findings"]]
+    assert (told["session"], problems) == ("ses_1", ["dangling", "torn-line"])
+    assert contents(storage) == {name: text.encode() for name, text in files.items()}
+    copy = contents(Path(told["copy"]))
+    changed = json.loads(copy.pop("part/msg_1/prt_1.json"))
+    assert (changed["callID"], changed["state"]["status"], changed["state"]["input"]) == (
+        "call_1",
+        "error",
+        STATE["input"],
+    )
+    assert copy == {name: text.encode() for name, text in files.items() if name[-6] not in "12" or "part" not in name}
+    assert main(["doctor", told["copy"]]) == 0
 
 
 def test_the_sessions_of_all_agents_are_found(
@@ -257,7 +281,9 @@ def test_the_sessions_of_all_agents_are_found(
     for place, records in zip(places, (CLAUDE, CODEX, PI), strict=True):
         (tmp_path / place).parent.mkdir(parents=True)
         write(tmp_path / place, records)
-    write_database(tmp_path / ".local/share/opencode/opencode.db")
+    part = tmp_path / ".local/share/opencode/storage/part/msg_1/prt_1.json"
+    part.parent.mkdir(parents=True)
+    part.write_text(json.dumps(PARTS[1]))
     assert main(["doctor"]) == 1
     printed = capsys.readouterr().out
     names = ("(Claude Code)", "(Codex)", "(pi)", "(opencode ")

@@ -4,6 +4,7 @@ Nothing that is read is ever opened for writing. With `--fix` a repaired copy is
 """
 
 import os
+import shutil
 import sqlite3
 from argparse import Namespace
 from collections import Counter
@@ -95,17 +96,25 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
         if not path.exists():
             raise Refusal("there is no such file or folder", name)
         if path.is_dir():
-            yield from sorted([*path.rglob("*.jsonl"), *path.rglob("opencode*.db")])
+            folders = {
+                part.parent for part in path.rglob("part") if path == part.parent or part.parent.suffix != SUFFIX
+            }
+            storages = [folder for folder in folders if (folder / "message").is_dir()]
+            yield from sorted([*path.rglob("*.jsonl"), *path.rglob("opencode*.db"), *storages])
         else:
             yield path
     if not paths:
         for known in FORMATS:
             yield from sorted(known.folder().glob(known.pattern))
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
-        yield from sorted(data.glob("opencode*.db"))
+        databases = sorted(data.glob("opencode*.db"))
+        yield from databases or data.glob("storage")  # what a database was made of is not read any more
 
 
 def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
+    if path.is_dir():
+        yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
+        return
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > asked.max_bytes:
@@ -114,7 +123,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
     except OSError as error:
         raise refuse_system("read", error, str(path)) from None
     if data.startswith(b"SQLite format 3\0"):
-        yield from _examine_database(path, asked.language)
+        yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
         return
     lines = read_lines(data)
     known = recognise_format(lines)
@@ -242,26 +251,39 @@ def _write_file(path: Path, data: bytes) -> None:
 
 
 # --- opencode -------------------------------------------------------------------------------------
-# A call and its result are one part, a row of a database. So there is one thing that can be wrong: a call that never
-# ended.
+# A call and its result are one part, so there is one thing that can be wrong: a call that never ended. The parts are
+# rows of a database; before release 1.2 each was a file.
 
 
-def _examine_database(path: Path, language: str | None) -> Iterator[Examined]:
-    """Yield the sessions in a database; a copy has them all."""
+class _Part(NamedTuple):
+    key: Any
+    """The row's id, or the file's path."""
+    session: str
+    value: Any
+    """What it holds; nothing if that cannot be read."""
+
+
+def _examine_parts(
+    path: Path,
+    parts: Sequence[_Part],
+    copy: Callable[[Path, Mapping[Any, bytes | None], Path], object],
+    language: str | None,
+) -> Iterator[Examined]:
+    """Yield the sessions that parts are of; `copy` writes them all, some parts changed or left out."""
     spoken = resolve_language(language)
     sessions: dict[str, list[Finding]] = {}
-    changes: dict[str, bytes] = {}
+    changes: dict[Any, bytes | None] = {}
     places = Counter[str]()
-    for identity, session, data in _read_parts(path):
-        findings, place = sessions.setdefault(session, []), places[session]
-        places[session] += 1
-        try:
-            part: Any = msgspec.json.decode(data)
-        except (msgspec.MsgspecError, UnicodeError, TypeError):
+    for part in parts:
+        findings, place = sessions.setdefault(part.session, []), places[part.session]
+        places[part.session] += 1
+        if part.value is None:
+            findings.append(replace(_TORN, index=place))
+            changes[part.key] = None
             continue
-        state: Any = part.get("state") if is_map(part) else None
-        if is_map(state) and part.get("type") == "tool" and state.get("status") in {"pending", "running"}:
-            call_id, name = str(part.get("callID", "")), str(part.get("tool", ""))
+        state: Any = part.value.get("state")
+        if part.value.get("type") == "tool" and is_map(state) and state.get("status") in {"pending", "running"}:
+            call_id, name = str(part.value.get("callID", "")), str(part.value.get("tool", ""))
             rule = next(rule for rule in get_profile("pairing").rules if "dangling" in rule.problems)
             found = Finding(index=place, problem="dangling", call_id=call_id, name=name, done="answered: unknown")
             findings.append(found.cite(rule.id, rule.says, rule.source))
@@ -269,10 +291,19 @@ def _examine_database(path: Path, language: str | None) -> Iterator[Examined]:
             ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, spoken)}
             start = times.get("start", 0)
             ended |= {"input": state.get("input", {}), "time": {"start": start, "end": start}}
-            changes[identity] = _encode({**part, "state": ended})
+            changes[part.key] = _encode({**part.value, "state": ended})
     for session, findings in sessions.items():
         report = Report(wire="openai-chat", profile="pairing", findings=tuple(findings))
-        yield Examined(path, "opencode", report, partial(_copy_database, path, changes) if changes else None, session)
+        yield Examined(path, "opencode", report, partial(copy, path, changes) if changes else None, session)
+
+
+def _read(data: bytes | str) -> Any:
+    """Return what a part holds; nothing if it was torn."""
+    try:
+        value: Any = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, TypeError):
+        return None
+    return value if is_map(value) else None
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
@@ -282,18 +313,46 @@ def _open_database(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro{alone}", uri=True)
 
 
-def _read_parts(path: Path) -> list[tuple[str, str, str]]:
+def _read_database(path: Path) -> list[_Part]:
     try:
         with closing(_open_database(path)) as database:
-            return database.execute("SELECT id, session_id, data FROM part ORDER BY session_id, id").fetchall()
+            rows = database.execute("SELECT id, session_id, data FROM part ORDER BY session_id, id").fetchall()
     except sqlite3.Error as error:
         raise Refusal(f"no database of opencode's: {error}", str(path)) from None
+    return [_Part(identity, session, _read(data)) for identity, session, data in rows]
 
 
-def _copy_database(path: Path, changes: Mapping[str, bytes], target: Path) -> None:
+def _copy_database(path: Path, changes: Mapping[str, bytes | None], target: Path) -> None:
     _write_file(target, b"")
     with closing(_open_database(path)) as database, closing(sqlite3.connect(target)) as copy:
         database.backup(copy)
-        rows = [(data.decode(), identity) for identity, data in changes.items()]
-        copy.executemany("UPDATE part SET data = ? WHERE id = ?", rows)
+        for identity, data in changes.items():
+            if data is None:
+                copy.execute("DELETE FROM part WHERE id = ?", (identity,))
+            else:
+                copy.execute("UPDATE part SET data = ? WHERE id = ?", (data.decode(), identity))
         copy.commit()
+
+
+def _read_storage(folder: Path) -> list[_Part]:
+    """Return what is in the files of a folder: sessions, messages, and the parts of each message."""
+    try:
+        found = {path: _read(path.read_bytes()) for path in sorted(folder.glob("*/**/*.json"))}
+    except OSError as error:
+        raise refuse_system("read", error, str(folder)) from None
+    owners = {path.stem: path.parent.name for path in found if path.stem.startswith("msg_")}
+    return [
+        _Part(path, owners.get(path.parent.name, path.parent.name), value)
+        for path, value in found.items()
+        if path.stem.startswith(("msg_", "prt_"))
+    ]
+
+
+def _copy_storage(folder: Path, changes: Mapping[Path, bytes | None], target: Path) -> None:
+    def torn(place: str, names: list[str]) -> list[str]:
+        return [name for name in names if changes.get(Path(place, name), b"") is None]
+
+    shutil.copytree(folder, target, ignore=torn)
+    for path, data in changes.items():
+        if data is not None:
+            target.joinpath(path.relative_to(folder)).write_bytes(data)
