@@ -243,14 +243,6 @@ def test_the_same_history_gives_the_same_messages_at_any_time():
     assert stamps == {WHEN, datetime.fromtimestamp(0, UTC), None}
 
 
-def test_a_retold_orphan_has_the_time_of_the_result():
-    late = WHEN + timedelta(hours=1)
-    orphan = ToolReturnPart("search", "42", "ghost", timestamp=late)
-    (part,) = suture.repair([user("ask"), results(orphan)]).messages[1].parts
-    assert isinstance(part, UserPromptPart)
-    assert part.timestamp == late
-
-
 def test_what_was_mended_can_be_stored_and_read_again():
     history = [user("ask"), asks("a"), user("stop"), results(gives("ghost", "42"))]
     fixed = list(suture.repair(history, profile="anthropic").messages)
