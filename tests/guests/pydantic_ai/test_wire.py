@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
