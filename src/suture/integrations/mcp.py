@@ -401,7 +401,8 @@ class _Link:
         """Connect and ask for the tools; raise `MCPServerError` where that fails, and leave nothing behind."""
         why = "it ended before it answered"
         try:
-            await asyncio.wait_for(self._ready.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._ready.wait()
         except TimeoutError:
             why = f"it did not answer within {timeout} s"
         finally:
