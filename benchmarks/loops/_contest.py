@@ -116,19 +116,22 @@ def serve(name: str, version: str, variants: Mapping[str, Prepare]) -> None:
 
 
 async def _sample(prepare: Prepare, steps: int) -> dict[str, float]:
-    total = first = last = 0.0
+    total = begin = first = last = 0.0
     runs = 0
     while total < _LEAST_SAMPLE:
         script = Script(steps)
-        total += await _time(prepare, script)
+        seconds, start = await _time(prepare, script)
+        total += seconds
+        begin += script.stamps[0] - start
         first += script.stamps[script.window] - script.stamps[0]
         last += script.stamps[steps] - script.stamps[steps - script.window]
         runs += 1
     window = runs * min(WINDOW, steps // 2)
-    return {"step": total / runs / steps, "first": first / window, "last": last / window, "runs": runs}
+    steps_of = {"step": total / runs / steps, "first": first / window, "last": last / window}
+    return {**steps_of, "begin": begin / runs, "runs": runs}
 
 
-async def _time(prepare: Prepare, script: Script) -> float:
+async def _time(prepare: Prepare, script: Script) -> tuple[float, float]:
     # As in the rest of the benchmark: no garbage is collected while the clock runs.
     run, short = prepare(script), prepare(Script(min(WINDOW, script.steps // 4)))
     gc.collect()
@@ -137,18 +140,18 @@ async def _time(prepare: Prepare, script: Script) -> float:
         # Preparing and collecting leave the processor's caches cold; the first steps would pay for that.
         await asyncio.create_task(_clock(short))
         # A task of its own, as a service has it: nothing that a run sets in its context outlives the run.
-        seconds, answer = await asyncio.create_task(_clock(run))
+        seconds, start, answer = await asyncio.create_task(_clock(run))
     finally:
         gc.enable()
     if answer != ANSWER or script.ran != script.steps or len(script.stamps) != len(script.marks):
         raise SystemExit(f"asked for {script.steps} steps, {script.ran} were made; the answer is {answer!r}")
-    return seconds
+    return seconds, start
 
 
-async def _clock(run: Run) -> tuple[float, object]:
+async def _clock(run: Run) -> tuple[float, float, object]:
     start = time.process_time()
     answer = await run()
-    return time.process_time() - start, answer
+    return time.process_time() - start, start, answer
 
 
 def _say(what: dict[str, Any]) -> None:

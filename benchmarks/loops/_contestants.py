@@ -19,11 +19,12 @@ _PEERS = ("agent-framework", "langchain", "pydantic-ai")
 
 
 class Sample(NamedTuple):
-    """CPU seconds of a step: of all of them, of the first ones, of the last ones."""
+    """CPU seconds of a step: of all, of the first ones, of the last ones; and until the model is first asked."""
 
     step: float
     first: float
     last: float
+    begin: float
 
 
 class Contestant(Program):
@@ -31,7 +32,7 @@ class Contestant(Program):
 
     def run(self, variant: str, steps: int) -> Sample:
         answer = self.ask(variant=variant, steps=steps)
-        return Sample(answer["step"], answer["first"], answer["last"])
+        return Sample(answer["step"], answer["first"], answer["last"], answer["begin"])
 
 
 @contextmanager

@@ -141,7 +141,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         checked = GuestOptions.of(__name__, infers_cause=True, **options).treating(is_known_placeholder)
         self._options = replace(_with_text(checked, text), trace=_trace)
         self._profiles = ModelProfiles()
-        self._kinds = {ModelRequest: _guarded(ModelRequest, self._repaired)}
+        self._guarded = _guarded(self._repaired)
 
     # For good
 
@@ -159,14 +159,20 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the model see only what its provider accepts."""
-        return handler(_guard(request, self._kinds, self._repaired))
+        return handler(self._guard(request))
 
     def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Let the model see only what its provider accepts.
 
         It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
         """
-        return handler(_guard(request, self._kinds, self._repaired))
+        return handler(self._guard(request))
+
+    def _guard(self, request: Any) -> Any:
+        """Return a request like `request` whose messages are repaired whenever they are read."""
+        made = object.__new__(self._guarded)
+        made.__dict__.update(request.__dict__)  # its constructor would take longer than the repair
+        return made
 
     def _repaired(self, messages: Any, model: Any, system: Any) -> Any:
         """Return what `model` may be sent in the place of `messages`; the system message stands before them."""
@@ -183,48 +189,28 @@ Repair = Callable[[Any, Any, Any], Any]
 """Messages, model and system message to what that model may be sent."""
 
 _SEEN = "_suture_seen"
+"""Where a request keeps what was found acceptable: the list, its model, its length and its last message."""
 
 
-class _Seen(NamedTuple):
-    """Messages as they were when they were last found acceptable, and for whom."""
-
-    messages: Any
-    length: int
-    last: Any
-    model: Any
-
-    def is_all(self, messages: Any, model: Any) -> bool:
-        """Tell, at a glance, whether nothing has happened to them since."""
-        same = messages is self.messages and model is self.model and len(messages) == self.length
-        return same and messages[-1] is self.last
-
-
-def _guard(request: ModelRequest[Any], kinds: dict[Any, Any], repair: Repair) -> Any:
-    """Return a request like `request` whose messages are repaired whenever they are read; `kinds` keeps its class."""
-    kind: Any = type(request)
-    if kind not in kinds:
-        kinds[kind] = _guarded(kind, repair)
-    made = object.__new__(kinds[kind])
-    made.__dict__.update(request.__dict__)
-    return made
-
-
-def _guarded(kind: Any, repair: Repair) -> type:
-    """Return a class of requests like `kind`, with messages that are repaired when they are read."""
+def _guarded(repair: Repair) -> Any:
+    """Return a class of requests whose messages are repaired when they are read."""
 
     def read(request: Any) -> Any:
         own: dict[str, Any] = request.__dict__
         messages, model = own["messages"], own.get("model")
-        seen: _Seen | None = own.get(_SEEN)
-        if not messages or (seen is not None and seen.is_all(messages, model)):
+        if not messages:
+            return messages
+        known, of, length, last = own.get(_SEEN, (None, None, 0, None))
+        if known is messages and of is model and length == len(messages) and last is messages[-1]:
             return messages
         own["messages"] = repaired = repair(messages, model, own.get("system_message"))
-        own[_SEEN] = _Seen(repaired, len(repaired), repaired[-1] if repaired else None, model)
+        own[_SEEN] = repaired, model, len(repaired), repaired[-1] if repaired else None
         return repaired
 
     def write(request: Any, messages: Any) -> None:
         request.__dict__["messages"] = messages
 
+    kind = ModelRequest
     named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     return type(kind.__name__, (kind,), {"messages": property(read, write), **named})
 
