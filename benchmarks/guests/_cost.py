@@ -44,10 +44,11 @@ _NOTES = (
 _LONG_TITLE = "14. A step of LangChain's create_agent on a long history, against the bare agent"
 _LONG_NOTES = (
     "An agent that is new goes on with so many messages. None is broken, and there are never too many tokens.",
-    "`first`: until the model is asked for the first time. `loop`: a step in the second half of the run. After the",
-    "colon: what is added; goals are for that. Ours are PatchToolCallsMiddleware and ToolReductionMiddleware. Context",
-    "editing is LangChain's ContextEditingMiddleware, which looks at everything before each turn. deepagents' patch",
-    "looks at everything once, when the run begins. The one that does nothing has the hooks of our patch.",
+    "`first`: until the model is asked for the first time. `loop`: the cheapest step in the second half of a run.",
+    "After the colon: what is added; goals are for that. Ours are PatchToolCallsMiddleware and",
+    "ToolReductionMiddleware. Context editing is LangChain's ContextEditingMiddleware, which reads everything before",
+    "each turn. deepagents' patch looks at everything once, when the run begins. The one that does nothing has the",
+    "hooks of our patch.",
 )
 
 
@@ -85,14 +86,21 @@ def _short(program: Contestant, title: str, settings: Settings) -> list[Row]:
 
 
 def _long(program: Contestant, size: int, settings: Settings) -> list[Row]:
-    samples = _contest(program, _LONG, (_WITHOUT, *_ON_TOP), size, settings.stays, settings.returns)
+    samples = _contest(program, _LONG, (_WITHOUT, *_ON_TOP), size, settings.stays, settings.returns, least=True)
     first = [_row(samples, "begin", f"{name}, first", kind, size) for kind, name in _ON_TOP.items()]
     later = [_row(samples, "last", f"{name}, loop", kind, size) for kind, name in _ON_TOP.items()]
     return [*first, *later]
 
 
 def _contest(
-    program: Contestant, title: str, kinds: Sequence[str], messages: int, steps: int, rounds: int
+    program: Contestant,
+    title: str,
+    kinds: Sequence[str],
+    messages: int,
+    steps: int,
+    rounds: int,
+    *,
+    least: bool = False,
 ) -> dict[str, list[Sample]]:
     """Let an agent's kinds run in turn, and return what a step of each costs."""
     say(f"guests: {title}, {steps} steps on {messages} messages, {'; '.join(kinds)}")
@@ -100,7 +108,7 @@ def _contest(
     for count in range(rounds):
         for place in range(len(kinds)):
             kind = kinds[(count + place) % len(kinds)]
-            samples[kind].append(program.run(f"{title}|{kind}|{messages}", steps))
+            samples[kind].append(program.run(f"{title}|{kind}|{messages}", steps, least=least))
     return samples
 
 
