@@ -60,11 +60,12 @@ _TEXTS: dict[str, dict[Cause, str]] = {
     "neutral": {**dict.fromkeys(Cause, _NEUTRAL), Cause.MALFORMED: _MALFORMED},
     "cause": {},
 }
-_BEGINNING, _BETWEEN = "Tool call ", " with id "
-_ENDS = tuple(
-    text.partition("{id}")[2].replace("cancelled", spelling)
-    for text in (_CANCELLED, _NEUTRAL, _MALFORMED)
-    for spelling in ("cancelled", "canceled")
+_KNOWN = re.compile(
+    "|".join(map(re.escape, (_CANCELLED, _NEUTRAL, _MALFORMED)))
+    .replace(r"\{name\}", ".*")
+    .replace(r"\{id\}", ".*")
+    .replace("cancelled", "cancell?ed"),
+    re.DOTALL,
 )
 _LONGEST = 600
 """How many characters a placeholder has at most: names and ids are short."""
@@ -79,10 +80,7 @@ def is_known_placeholder(text: str) -> bool:
     >>> is_known_placeholder("42")
     False
     """
-    if len(text) > _LONGEST or not text.startswith(_BEGINNING):
-        return False
-    end = next((end for end in _ENDS if text.endswith(end)), "")
-    return bool(end) and _BETWEEN in text[len(_BEGINNING) : -len(end)]
+    return len(text) <= _LONGEST and _KNOWN.fullmatch(text) is not None
 
 
 def _with_text(options: GuestOptions, text: Text) -> GuestOptions:

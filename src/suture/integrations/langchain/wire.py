@@ -272,9 +272,8 @@ class LangChainWire(ItemWire):
         if isinstance(message, AIMessage):
             return _view_reply(message)
         if isinstance(message, ToolMessage | FunctionMessage):
-            call_id, status, kind = getattr(message, "tool_call_id", ""), getattr(message, "status", ""), ""
-            if isinstance(message, FunctionMessage):
-                kind = OLD
+            call_id, status = getattr(message, "tool_call_id", ""), getattr(message, "status", "")
+            kind = OLD if isinstance(message, FunctionMessage) else ""
             name, extra = message.name or "", message.response_metadata
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
@@ -316,10 +315,8 @@ class LangChainWire(ItemWire):
             thought = message.additional_kwargs.get("reasoning_content")
             telling.say(thought if isinstance(thought, str) else None)
         content: Any = message.content
-        beside = {CALL, RESULT} if isinstance(message, AIMessage) else {RESULT}
-        self.tell_content(
-            [block for block in content if kind_of(block) not in beside] if is_list(content) else content, telling
-        )
+        rest = [block for block in content if kind_of(block) != CALL] if is_list(content) else content
+        self.tell_content(rest, telling)
 
     def kind(self, block: Any) -> str:
         return kind_of(block)
