@@ -143,7 +143,11 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return request
         taken = {*map(_tool_name, request.tools)}
         new = [tool for tool in self._reader.tools if tool.name not in taken]
-        return request.override(tools=[*request.tools, *new]) if new else request
+        if not new:
+            return request
+        made = copy(request)  # `override` would repair the messages again, and warn about each field
+        made.__dict__["tools"] = [*request.tools, *new]
+        return made
 
     def _open(self, messages: Sequence[Any], state: Any, runtime: Any, *, waits: bool) -> Conversation:
         """Return a conversation, and its backends."""
@@ -242,6 +246,8 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return False
         if self.config_of(name).trunc_handler is not None:
             return True
+        if isinstance(message.content, str):
+            return len(message.content) > self.max_length_for_trunc
         return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
 
     async def _shortened(
