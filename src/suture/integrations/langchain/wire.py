@@ -215,8 +215,7 @@ class LangChainWire(ItemWire):
         problems, names, used, last = demands.problems, demands.names, demands.used, demands.last
         named, begins, bridged = "result-name" in problems, "model-first" not in problems, "tool-then-user" in problems
         longest = demands.limit if demands.identifiers else -1
-        place, missing = start, 0
-        calls: Sequence[Any] = ()
+        place, missing, calls = start, 0, cast("Sequence[Any]", ())
         for message in iterate(messages, start, demands.stop):
             kind = message.__class__
             if missing:
