@@ -58,6 +58,15 @@ def test_an_exact_id_in_an_earlier_turn_comes_before_half_of_a_composite_one(wir
     assert second.startswith("Tool call search")
 
 
+@pytest.mark.parametrize("ids", [("call_1", COMPOSITE), (COMPOSITE, "call_1"), ("call_1", "fc_9")])
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_last_result_wins_whichever_has_the_whole_composite_id(wire: str, ids: tuple[str, str]) -> None:
+    results = [result(ids[0], "first"), result(ids[1], "last")]
+    fixed = sound(wire, history(wire, ASK, turn(asks(COMPOSITE, "1")), *results, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "last")]
+    assert displaced(fixed) == ["first"]
+
+
 # --- one open call, one result with another id ------------------------------------------------
 
 

@@ -324,6 +324,7 @@ class _Assigning:
                     if alias:
                         known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
         unmatched, self.unmatched = self.unmatched, []
+        named: set[int] = set()
         for reference, before in unmatched:
             names: list[Key] = []
             if reference.result.id:
@@ -339,6 +340,9 @@ class _Assigning:
                 continue
             number, reference.key = max(meant, key=_FIRST)
             self.found.turns[number].arrivals.append(reference)
+            named.add(number)
+        for number in named:
+            self.found.turns[number].arrivals.sort(key=_WHERE)  # the last wins
 
     def _match_early(self) -> None:
         """Hand over results to the very next turn, where that has their id and no model's message stands between."""
