@@ -127,13 +127,18 @@ def open_place(found: Assignment) -> int | None:
     last = len(records) - 1
     while last >= 0 and records[last].view.role == "assistant":
         last -= 1  # what the model says at the end may go on with calls
-    while last >= 0 and records[last].view.role != "assistant":
+    while last >= 0 and not _speaks(records[last]):
         last -= 1
     places += [reference.place for reference in found.orphans if reference.place > last]
     for turn in found.turns[-1:]:
         early = [reference.place for reference in (*turn.arrivals, *turn.nameless)]
         places += [place for place in early if place < turn.first]
     return min([found.records[place].index for place in places], default=None)
+
+
+def _speaks(record: Record) -> bool:
+    """Tell whether the model says something in a message, or calls."""
+    return record.view.role == "assistant" and not record.view.empty
 
 
 def read(wire: Wire, messages: Sequence[Any], ranges: Sequence[range]) -> list[Record]:
@@ -242,7 +247,6 @@ class _Assigning:
         while place < len(records):
             view = records[place].view
             if view.role == "assistant":
-                self.last_spoken[records[place].part] = place
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
@@ -278,6 +282,8 @@ class _Assigning:
             if view.calls:
                 last_call = stop
             stop += 1
+        if first >= 0:
+            self.last_spoken[records[first].part] = first
         if last_call < 0:
             return stop
         # What the model said behind its last call belongs to the turn only if results follow directly.
@@ -353,7 +359,7 @@ class _Assigning:
             if number < len(turns) and number not in keys:
                 keys[number] = {slot.key for slot in turns[number].slots}
                 barrier = turns[number].first - 1
-                while barrier >= 0 and records[barrier].view.role != "assistant":
+                while barrier >= 0 and not _speaks(records[barrier]):
                     barrier -= 1
                 barriers[number] = barrier
             is_barred = reference.place <= barriers.get(number, len(records))
