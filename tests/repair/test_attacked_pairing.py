@@ -200,6 +200,23 @@ def test_another_result_is_an_orphan_where_an_earlier_turn_has_its_id(wire: str)
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_the_last_result_wins_also_if_it_says_what_a_displaced_one_said(wire: str) -> None:
+    results = [result("a", text) for text in ("A", "B", "A")]
+    fixed = sound(wire, history(wire, ASK, turn(asks("a", "1")), *results, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "A")]
+    assert displaced(fixed) == ["A", "B"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_report_does_not_speak_of_a_real_result_where_there_are_two_placeholders(wire: str) -> None:
+    fillers = [result("a", text) for text in ("aborted", "No result provided")]
+    fixed = sound(wire, history(wire, ASK, turn(asks("a", "1")), *fillers, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "aborted")]
+    done = {finding.done for finding in fixed.report.findings if finding.problem == "duplicate"}
+    assert done == {"dropped: another placeholder is there"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_later_turn_with_the_same_id_does_not_change_what_became_of_a_duplicate(wire: str) -> None:
     steps = [ASK, turn(asks("a", "1")), result("a", "A"), result("a", "B"), NEXT]
     fixed = sound(wire, history(wire, *steps))

@@ -65,6 +65,8 @@ class Reference(Struct, eq=False):
     key: Key
     """The key of the calls that it may answer."""
     synthetic: bool = False
+    beaten: bool = False
+    """Whether a later, different one took its place."""
 
 
 class Slot(Struct, eq=False):
@@ -428,6 +430,8 @@ class _Assigning:
     def _collapse(self, twins: dict[Any, list[tuple[Reference, Slot]]], reference: Reference) -> bool:
         """Leave out a result that says just what another one of its id says."""
         for other, slot in twins.get(self._content(reference), ()):
+            if other.beaten:
+                continue
             try:
                 same = bool(other.result.content == reference.result.content)
             except Exception:  # noqa: BLE001, S112 - what users' objects make of == says nothing of ours
@@ -450,7 +454,9 @@ class _Assigning:
         if kinds and self._kinds(reference) and not kinds & self._kinds(reference):
             slot.more.append(reference)
             return
-        self.found.beaten += [(part, slot) for part in (slot.answer, *slot.more)]
+        for part in (slot.answer, *slot.more):
+            part.beaten = True
+            self.found.beaten.append((part, slot))
         slot.answer, slot.more = reference, []
 
     def _kinds(self, reference: Reference) -> set[str]:

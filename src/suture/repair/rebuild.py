@@ -365,7 +365,9 @@ class _Rebuilding:
 
     def _report_leftovers(self) -> None:
         for reference, slot in self.found.copies:
-            done = "dropped: its real result is there" if reference.synthetic else "dropped: an identical one is there"
+            is_answered = slot.answer is not None and not slot.answer.synthetic
+            other = "its real result" if is_answered else "another placeholder"
+            done = f"dropped: {other if reference.synthetic else 'an identical one'} is there"
             self._find(self._index(reference), "duplicate", slot.call, done)
         for reference, slot in self.found.beaten:
             self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")
