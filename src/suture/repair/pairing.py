@@ -18,7 +18,7 @@ from suture.errors import AmbiguousWireError
 from suture.messages import TextPart
 from suture.repair.ids import CallIndex, get_halves, look
 from suture.repair.texts import FILLERS, is_builtin_text
-from suture.wires import Call, Key, Result, View, Wire, get_wire, recognise
+from suture.wires import Call, Key, Result, View, Wire, check_list, get_wire, recognise
 
 IsPlaceholder = Callable[[str], bool] | None
 
@@ -510,6 +510,7 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
     >>> cuts(history)
     [0, 1, 3, 4]
     """
+    check_list(messages)
     names = recognise(messages) if wire is None else (wire,)
     wires = [get_wire(name) if isinstance(name, str) else name for name in names]
     found = [cuts_between(each, messages, assign(each, messages)) for each in wires]
