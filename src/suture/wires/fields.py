@@ -49,9 +49,12 @@ def put(thing: Any, **fields: Any) -> Any:
     copier = getattr(thing, "model_copy", None)
     if copier is not None:
         return copier(update=fields)
-    twin = copy(thing)
-    for name, value in fields.items():
-        setattr(twin, name, value)
+    try:
+        twin = copy(thing)
+        for name, value in fields.items():
+            setattr(twin, name, value)
+    except (AttributeError, TypeError) as error:  # a frozen object, or one that no copy can be made of
+        raise InputError(f"a {type(thing).__name__} cannot be changed: {error}") from None
     return twin
 
 
