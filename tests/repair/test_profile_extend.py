@@ -167,6 +167,17 @@ def test_a_rule_that_is_left_out_is_not_enforced() -> None:
     untouched("openai-chat", given, profile=mine)
 
 
+@pytest.mark.parametrize(
+    ("left_out", "ids"), [("id-form", ("a/\x01", "b")), ("id-form", ("", "b")), ("id-unique", ("a", "a"))]
+)
+def test_a_rule_on_ids_that_is_left_out_is_not_enforced(left_out: str, ids: tuple[str, str]) -> None:
+    mine = Profile.extend("openai-chat", name="mine", without={f"openai-chat.{left_out}"})
+    results = [result(id_, text) for id_, text in zip(ids, ("one", "two"), strict=True)]
+    given = history("openai-chat", user("q"), turn(*[asks(id_, id_) for id_ in ids]), *results)
+    untouched("openai-chat", given, profile=mine)
+    assert suture.repair(given).changed
+
+
 def test_pairing_is_done_whatever_is_left_out() -> None:
     mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.arguments", "openai-chat.not-empty"})
     given = history("openai-chat", user("q"), turn(asks("a", "1")), user("next"), result("a", "42"))
