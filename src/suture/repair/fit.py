@@ -213,11 +213,10 @@ class Fit:
     def _edit_call(self, pair: Pair, call: Call) -> CallEdit | None:
         item, signed, ids = pair.call, pair.call.view.signed, self.ids
         new_id = name = arguments = None
-        judged = not call.id or "illegal-id" in self.rules or "repeated-id" in self.rules
-        if ids is not None and judged and self.wire.has_id(call):  # in the older form there is none
+        if ids is not None and self.wire.has_id(call):  # in the older form there is none
             made = ids.give(call.id)
             problem = "missing-id" if not call.id else "repeated-id" if ids.form.accepts(call.id) else "illegal-id"
-            if made != call.id and self._find(problem, item, f"renamed to {made}", call):
+            if made != call.id and problem in self.rules and self._find(problem, item, f"renamed to {made}", call):
                 new_id = made
         if not call.name and "missing-name" in self.rules:
             if self._find("missing-name", item, "" if signed else f"named {UNKNOWN_TOOL}", call):

@@ -190,15 +190,16 @@ class Ids:
         self._repeat_log.append(original)
         from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
 
+        length = min(self.form.length, self.form.limit or self.form.length)
         for salt in range(_TRIES):
             digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
             number, made = int.from_bytes(digest), self.form.prefix
-            while len(made) < self.form.length:
+            while len(made) < length:
                 number, place = divmod(number, len(_ALPHABET))
                 made += _ALPHABET[place]
             if made not in self.used and self.form.accepts(made):
                 return self._take(made)
-        raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
+        raise ConfigError(f"no id of {length} characters fits {self.form.pattern!r} and is free")
 
     def _take(self, call_id: str) -> str:
         self.used[call_id] = None

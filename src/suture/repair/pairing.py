@@ -18,7 +18,7 @@ from suture.errors import AmbiguousWireError
 from suture.messages import TextPart
 from suture.repair.ids import CallIndex, get_halves, look
 from suture.repair.texts import FILLERS, is_builtin_text
-from suture.wires import Call, Key, Result, View, Wire, get_wire, recognise
+from suture.wires import Call, Key, Result, View, Wire, check_list, get_wire, recognise
 
 IsPlaceholder = Callable[[str], bool] | None
 
@@ -65,6 +65,8 @@ class Reference(Struct, eq=False):
     key: Key
     """The key of the calls that it may answer."""
     synthetic: bool = False
+    beaten: bool = False
+    """Whether a later, different one took its place."""
 
 
 class Slot(Struct, eq=False):
@@ -127,13 +129,18 @@ def open_place(found: Assignment) -> int | None:
     last = len(records) - 1
     while last >= 0 and records[last].view.role == "assistant":
         last -= 1  # what the model says at the end may go on with calls
-    while last >= 0 and records[last].view.role != "assistant":
+    while last >= 0 and not _speaks(records[last]):
         last -= 1
     places += [reference.place for reference in found.orphans if reference.place > last]
     for turn in found.turns[-1:]:
         early = [reference.place for reference in (*turn.arrivals, *turn.nameless)]
         places += [place for place in early if place < turn.first]
     return min([found.records[place].index for place in places], default=None)
+
+
+def _speaks(record: Record) -> bool:
+    """Tell whether the model says something in a message, or calls."""
+    return record.view.role == "assistant" and not record.view.empty
 
 
 def read(wire: Wire, messages: Sequence[Any], ranges: Sequence[range]) -> list[Record]:
@@ -242,7 +249,6 @@ class _Assigning:
         while place < len(records):
             view = records[place].view
             if view.role == "assistant":
-                self.last_spoken[records[place].part] = place
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
@@ -278,6 +284,8 @@ class _Assigning:
             if view.calls:
                 last_call = stop
             stop += 1
+        if first >= 0:
+            self.last_spoken[records[first].part] = first
         if last_call < 0:
             return stop
         # What the model said behind its last call belongs to the turn only if results follow directly.
@@ -324,6 +332,7 @@ class _Assigning:
                     if alias:
                         known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
         unmatched, self.unmatched = self.unmatched, []
+        named: set[int] = set()
         for reference, before in unmatched:
             names: list[Key] = []
             if reference.result.id:
@@ -339,6 +348,9 @@ class _Assigning:
                 continue
             number, reference.key = max(meant, key=_FIRST)
             self.found.turns[number].arrivals.append(reference)
+            named.add(number)
+        for number in named:
+            self.found.turns[number].arrivals.sort(key=_WHERE)  # the last wins
 
     def _match_early(self) -> None:
         """Hand over results to the very next turn, where that has their id and no model's message stands between."""
@@ -349,7 +361,7 @@ class _Assigning:
             if number < len(turns) and number not in keys:
                 keys[number] = {slot.key for slot in turns[number].slots}
                 barrier = turns[number].first - 1
-                while barrier >= 0 and records[barrier].view.role != "assistant":
+                while barrier >= 0 and not _speaks(records[barrier]):
                     barrier -= 1
                 barriers[number] = barrier
             is_barred = reference.place <= barriers.get(number, len(records))
@@ -418,6 +430,8 @@ class _Assigning:
     def _collapse(self, twins: dict[Any, list[tuple[Reference, Slot]]], reference: Reference) -> bool:
         """Leave out a result that says just what another one of its id says."""
         for other, slot in twins.get(self._content(reference), ()):
+            if other.beaten:
+                continue
             try:
                 same = bool(other.result.content == reference.result.content)
             except Exception:  # noqa: BLE001, S112 - what users' objects make of == says nothing of ours
@@ -440,7 +454,9 @@ class _Assigning:
         if kinds and self._kinds(reference) and not kinds & self._kinds(reference):
             slot.more.append(reference)
             return
-        self.found.beaten += [(part, slot) for part in (slot.answer, *slot.more)]
+        for part in (slot.answer, *slot.more):
+            part.beaten = True
+            self.found.beaten.append((part, slot))
         slot.answer, slot.more = reference, []
 
     def _kinds(self, reference: Reference) -> set[str]:
@@ -494,6 +510,7 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
     >>> cuts(history)
     [0, 1, 3, 4]
     """
+    check_list(messages)
     names = recognise(messages) if wire is None else (wire,)
     wires = [get_wire(name) if isinstance(name, str) else name for name in names]
     found = [cuts_between(each, messages, assign(each, messages)) for each in wires]

@@ -256,6 +256,7 @@ class _Rebuilding:
         """Take into a turn what the model said before it, where all that stood between has gone."""
         groups = self.out.groups
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
+        taken = {id(item) for group in groups for item in group.turn}
         said: list[Item] = []
         starts = [part.start for part in self.ranges]
         at = 0
@@ -265,7 +266,7 @@ class _Rebuilding:
                 said = []
             if number is not None:
                 groups[number] = groups[number]._replace(turn=[*said, *groups[number].turn])
-            if item.view.role != "assistant" or item.view.calls:
+            if item.view.role != "assistant" or id(item) in taken:
                 said = []
             elif said or not item.view.empty:
                 said.append(item)
@@ -365,7 +366,9 @@ class _Rebuilding:
 
     def _report_leftovers(self) -> None:
         for reference, slot in self.found.copies:
-            done = "dropped: its real result is there" if reference.synthetic else "dropped: an identical one is there"
+            is_answered = slot.answer is not None and not slot.answer.synthetic
+            other = "its real result" if is_answered else "another placeholder"
+            done = f"dropped: {other if reference.synthetic else 'an identical one'} is there"
             self._find(self._index(reference), "duplicate", slot.call, done)
         for reference, slot in self.found.beaten:
             self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")

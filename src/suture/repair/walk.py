@@ -250,7 +250,7 @@ class Walk:
                 return self._go_back(cluster.start, place)
             try:
                 parts = Parts(cluster.ranges, self._index)
-                paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+                paired = self._pair(parts)
                 for part in cluster.ranges:
                     said = [item.view.role for item in paired.items if item.index in part][-1:]
                     ends = part.stop == len(self.raw) or said != ["assistant"]
@@ -313,11 +313,18 @@ class Walk:
         self._unpair(start)
         return start
 
+    def _pair(self, parts: Parts) -> Paired:
+        return pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+
     def _unpair(self, start: int) -> None:
         """Have what is looked at together from `start` on looked at once more."""
-        for begin in self._starts[bisect_left(self._starts, start) :]:
-            if self._clusters[begin].start >= start:
-                self._clusters[begin].paired = None
+        clusters = [self._clusters[begin] for begin in self._starts[bisect_left(self._starts, start) :]]
+        for cluster in {id(each): each for each in clusters}.values():
+            if cluster.start >= start:
+                cluster.paired = None
+            else:  # what was found stays; fit may have changed the messages of a later part, which come again
+                self._repeat(sum(map(len, cluster.ranges)))
+                cluster.paired = self._pair(Parts(cluster.ranges, self._index))
 
     def _repeat(self, count: int) -> None:
         """Count messages that are walked once more; there comes a point where one look at everything costs less."""

@@ -49,9 +49,12 @@ def put(thing: Any, **fields: Any) -> Any:
     copier = getattr(thing, "model_copy", None)
     if copier is not None:
         return copier(update=fields)
-    twin = copy(thing)
-    for name, value in fields.items():
-        setattr(twin, name, value)
+    try:
+        twin = copy(thing)
+        for name, value in fields.items():
+            setattr(twin, name, value)
+    except (AttributeError, TypeError) as error:  # a frozen object, or one that no copy can be made of
+        raise InputError(f"a {type(thing).__name__} cannot be changed: {error}") from None
     return twin
 
 
@@ -295,7 +298,7 @@ def is_object_text(text: str) -> bool:
     (True, False, False)
     """
     try:
-        decode_object(text)
+        decode_object(str.__str__(text))  # msgspec reads no subclass of str
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
         return "\\u" in text and _is_object_leniently(text)
@@ -328,7 +331,7 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
     if not isinstance(arguments, str) or not is_object_text(arguments):
         return {}
     try:
-        return msgspec.json.decode(arguments)
+        return msgspec.json.decode(str.__str__(arguments))
     except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
         return {}
 
