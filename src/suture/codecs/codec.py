@@ -6,7 +6,7 @@ Pure: nothing here sends anything. What could not cross is reported by name.
 from abc import ABC, abstractmethod
 from binascii import b2a_base64
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
@@ -255,6 +255,12 @@ class Codec(ABC):
     """Where the body of a request has the list of messages."""
     folder: ClassVar[type[StreamReader]]
     """What reads the streams of this provider."""
+    writer: ClassVar[Any]
+    """The `BlockWriter` that writes the blocks of messages."""
+    request_form: ClassVar[Any]
+    """The `RequestForm` of this provider: how it says what stands beside the messages."""
+    system_field: ClassVar[str] = ""
+    """Where the body of a request has what the system says, if that stands outside of the list."""
     has_bytes: ClassVar[bool] = False
     """Whether the SDK has bytes where JSON has base64."""
 
@@ -295,9 +301,23 @@ class Codec(ABC):
         Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
         """
 
-    @abstractmethod
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the body of a request without its messages: instruction, tools and options."""
+        said = self.write_system(request, losses) if self.system_field else None
+        return self.request_form.write(request, losses, {self.system_field: said} if said else {})
+
+    def write_system(self, request: Request, losses: Losses) -> Any:
+        """Return what the system says outside of the list: the instruction, and the first messages if they are its."""
+        head = AgenticMessage.system(request.instruction) if request.instruction else AgenticMessage("system")
+        outside = request.messages[: self.leading_system(request.messages)]
+        said = self.writer(losses).write_system(head)
+        for losses.index, message in enumerate(outside):
+            report_meta(message, losses)
+            writer = self.writer(losses)
+            writer.report_extras(message.extra, "extra")
+            said += writer.write_system(message)
+        losses.index = None
+        return said
 
     def plain(self, thing: Any) -> Any:
         """Return what a program has, dicts or the SDK's objects, as plain dicts and lists."""
@@ -337,20 +357,26 @@ class Codec(ABC):
         inside = (place for place, message in enumerate(messages) if not self.is_outside(message))
         return next(inside, len(messages))
 
-    def write_outside(self, request: Request, losses: Losses) -> Iterator[AgenticMessage]:
-        """Yield the messages that stand outside of the list, while `losses` are theirs."""
-        for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
-            report_meta(message, losses)
-            yield message
-        losses.index = None
-
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return what stands before the messages in their list: the instruction, where it is one of them."""
         return []
 
-    @abstractmethod
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says."""
+        return self.read_request(self.plain(dict(payload)))
+
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        """Return what the body of a request, plain dicts, says."""
+        items: Any = body.get(self.messages_field)
+        check_list(items)
+        instruction, system = self.read_system(body)
+        tools, options = self.request_form.read(body, self.messages_field, self.system_field)
+        return Request([*system, *self.read_messages(items)], instruction, tools, options)
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        del body
+        return "", []
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; raise `ModelError` where it reports one. Of several, the first."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from suture.codecs.codec import CODECS, Losses, Lost, located
-from suture.errors import ConfigError
 from suture.messages import (
     AgenticMessage,
     AssistantGenAudio,
@@ -14,7 +13,6 @@ from suture.messages import (
     FunctionToolResult,
     Opaque,
     Reasoning,
-    ToolInfo,
     ToolSearchResult,
     UserInputAudio,
     UserInputFile,
@@ -22,7 +20,7 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import is_list, is_map, json_text, parse_json
+from suture.wires.fields import is_map, json_text, parse_json
 from suture.wires.parts import media_in_words
 from suture.wires.values import KIND
 
@@ -69,102 +67,11 @@ def custom_input(block: FunctionToolCall) -> str | None:
     return block.arguments
 
 
-# What is said beside the messages
-
-CHOICES = ("auto", "none", "required")
-"""What `tool_choice` may say beside the name of a tool."""
-
-
-def read_choice(choice: Any, name: Any, write: Callable[[str], Any]) -> str | None:
-    """Return the word, or the name of a tool, that `write` would write as `choice`; `None` where neither says it.
-
-    >>> read_choice({"type": "tool", "name": "add"}, "add", lambda word: {"type": "tool", "name": word})
-    'add'
-    """
-    words = (*CHOICES, name) if isinstance(name, str) else CHOICES
-    return next((word for word in words if write(word) == choice), None)
-
-
-def take_out(body: dict[str, Any], *path: str) -> Any:
-    """Take what stands at a path out of `body`, and with it the objects that held nothing else; return it.
-
-    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
-    >>> take_out(body, "config", "seed"), body
-    (3, {'stop': ['END']})
-    """
-    name, *inside = path
-    if not inside:
-        return body.pop(name, None)
-    if not is_map(body.get(name)):
-        return None
-    held = dict(body[name])
-    found = take_out(held, *inside)
-    if found is not None:
-        body[name] = held
-        if not held:
-            del body[name]
-    return found
-
-
-def read_system(blocks: Sequence[Any], extra: Mapping[str, Any] | None = None) -> tuple[str, list[AgenticMessage]]:
+def read_system(blocks: Sequence[Any]) -> tuple[str, list[AgenticMessage]]:
     """Return what the system says: one plain text, or a message where there is more to it."""
-    if not extra and len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+    if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
         return blocks[0].text, []
-    return "", [AgenticMessage("system", tuple(blocks), extra=extra or {})] if blocks or extra else []
-
-
-def write_tools(
-    tools: Iterable[ToolInfo], wire: str, losses: Losses, write: Callable[[ToolInfo], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return `tools` as `write` makes them; what another provider runs, or says of one, is reported."""
-    made: list[dict[str, Any]] = []
-    for place, tool in enumerate(tools):
-        path = f"tools[{place}]"
-        foreign = {name: value for name, value in tool.extra.items() if name != wire or not is_map(value)}
-        is_bare = tool.parameters is None and not tool.description
-        if is_bare and wire not in tool.extra and any(name in CODECS for name in foreign):
-            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
-            continue
-        for name, value in foreign.items():
-            fields = [field for field in value if value[field] is not None] if is_map(value) else []
-            for what in [f"{name} {field}" for field in fields] if name in CODECS and fields else [f"extra {name!r}"]:
-                losses.add(Lost.TOOL, f"{what} of {tool.name}", path)
-        made.append(write(tool))
-    return made
-
-
-def take_options(options: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Take the options out that have names of the provider's own, and return them under those; `stop` is a list.
-
-    >>> take_options({"stop": "END", "seed": 3}, {"stop": "stopSequences", "top_k": "topK"})
-    {'stopSequences': ['END']}
-    """
-    stop = options.get("stop")
-    if isinstance(stop, str):
-        options["stop"] = [stop]
-    elif stop is not None and not is_list(stop):
-        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
-    return {own: options.pop(name) for name, own in names.items() if name in options}
-
-
-def merge_options(
-    payload: dict[str, Any], options: Mapping[str, Any], losses: Losses, without: Sequence[str] = ()
-) -> None:
-    """Put a provider's own options into `payload` as they are; those in `without` it does not have, and are reported.
-
-    >>> payload = {"generationConfig": {"temperature": 0}}
-    >>> merge_options(payload, {"generationConfig": {"topK": 3}, "cachedContent": "c"}, Losses())
-    >>> payload
-    {'generationConfig': {'temperature': 0, 'topK': 3}, 'cachedContent': 'c'}
-    """
-    for name, value in options.items():
-        held = payload.get(name)
-        if name in without:
-            losses.add(Lost.OPTION, name)
-        elif is_map(held) and is_map(value):
-            payload[name] = {**held, **value}
-        else:
-            payload[name] = value
+    return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
 
 
 # What one provider says beside what a block can hold is kept in `extra`, under the name of the wire. So it comes back
@@ -195,15 +102,13 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
     >>> overlay({"type": "text", "text": "hi"}, {"citations": [], "text": None})
     {'type': 'text', 'citations': []}
     """
-    deep = {
-        name: _lay(made[name], value) if is_map(value) and is_map(made.get(name)) else value
-        for name, value in kept.items()
-    }
-    return _lay(made, deep)
-
-
-def _lay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in {**made, **kept}.items() if not (value is None and name in kept)}
+    whole = {**made, **kept}
+    for name, value in kept.items():
+        if value is None:
+            del whole[name]
+        elif is_map(value) and is_map(made.get(name)):
+            whole[name] = overlay(made[name], value)
+    return whole
 
 
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -231,6 +136,8 @@ class BlockWriter:
     wire: ClassVar[str]
     writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
     """The method that writes each kind of block; it returns `None`, and reports, where there is no form for it."""
+    system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
+    """The same, of what the system says."""
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
@@ -253,6 +160,10 @@ class BlockWriter:
                 made.append(written)
         self.path = outer
         return made
+
+    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
+        """Return the blocks of a system message, which are texts that say something; media are told in words."""
+        return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
 
     def tell_found_tools(self, block: Any) -> Any:
         """Return the result of a tool search as one that tells the tools as text; any other block as it is.

@@ -329,8 +329,8 @@ NONSENSE: list[tuple[list[dict[str, Any]], str]] = [
     ([{"type": "message_stop"}], "message_stop, it came before message_start"),
     ([START, {"type": "message_delta", "delta": 7}], "message_delta, delta: expected an object, found int"),
     (
-        [START, {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 1.5}}],
-        "message_delta, output_tokens: expected a whole number, found float",
+        [START, {"type": "message_delta", "delta": {}, "usage": 1.5}],
+        "message_delta, usage: expected an object, found float",
     ),
 ]
 

@@ -1,7 +1,7 @@
 """Anthropic's Messages API: blocks, messages and requests, from and into native values."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,20 +11,14 @@ from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
     MEDIA,
     BlockWriter,
-    drop_blank,
     keep,
-    merge_options,
-    overlay,
-    read_choice,
     read_each,
     read_system,
     rest_of,
-    take_options,
-    take_out,
     unknown,
-    write_tools,
 )
-from suture.errors import ConfigError, InputError
+from suture.codecs.requests import SCHEMA, RequestForm
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -45,15 +39,13 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
-from suture.wires import check_list
-from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, map_of, object_of, text_of
+from suture.wires.fields import argument_json, expect, is_list, is_map, listed, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
 _ROLES = ("user", "assistant", "system")
 _MAX_TOKENS = 8192
 """How long a reply may be where nobody says it; the API demands a number."""
-_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
-_SERVICE_RESULT = "_tool_result"
+_SERVICE_RESULT, _SERIAL = "_tool_result", "disable_parallel_tool_use"
 _PDF, _TEXT = "application/pdf", "text/plain"
 _IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 _BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi": _PDF}
@@ -188,10 +180,6 @@ _READERS = {
 class _Writer(BlockWriter):
     wire = NAME
 
-    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
-        """Return the blocks of a system message, which are texts that say something; media are told in words."""
-        return drop_blank(self.write_each(message.content_blocks, writers=self._system_writers))
-
     def _write_text(self, block: Any) -> dict[str, Any]:
         self.report_extension(block)
         return self.put_back({"type": "text", "text": block.text}, block.extra)
@@ -255,13 +243,13 @@ class _Writer(BlockWriter):
     def _write_in_words(self, block: Any) -> dict[str, Any]:
         return {"type": "text", "text": self.tell_media(block)}
 
-    _system_writers: ClassVar = {
+    system_writers: ClassVar = {
         **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
         **dict.fromkeys(MEDIA, _write_in_words),
         Opaque: BlockWriter.unwrap,
     }
     writers: ClassVar = {
-        **_system_writers,
+        **system_writers,
         **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
         **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult), _write_service),
         MCPListToolsResult: _write_service,
@@ -295,7 +283,53 @@ def _media_fields(block: Any) -> dict[str, Any] | None:
     return {"type": "document", "source": {"type": "text", "media_type": _TEXT, "data": text}}
 
 
-# Messages and requests
+# Requests
+
+
+class _RequestForm(RequestForm):
+    wire = NAME
+    paths: ClassVar = {"stop": "stop_sequences"}
+    without = ("seed",)
+    choices: ClassVar = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
+    answer: ClassVar = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
+    kind = "custom"
+    parameters = "input_schema"
+
+    def write(self, request: Request, losses: Losses, body: dict[str, Any]) -> dict[str, Any]:
+        return super().write(request, losses, {**body, "max_tokens": _MAX_TOKENS})
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function; its schema says that it is an object's."""
+        schema = tool.parameters
+        schema = None if schema is None else {"type": "object", **schema}
+        return super().write_function(replace(tool, parameters=schema), own)
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"type": "tool", "name": name}
+
+    def put_choice(
+        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
+    ) -> None:
+        """Put the choice of a tool into `body`, and in it whether one reply may hold several calls."""
+        parallel = options.pop("parallel_tool_calls", None)
+        if parallel is False and self.tools in body:
+            options.setdefault(self.choice, "auto")  # the API takes the one only with the other
+        super().put_choice(body, options, tools, losses)
+        if parallel is not None and body.get(self.choice, {"type": "none"}).get("type") != "none":
+            body[self.choice][_SERIAL] = not parallel
+
+    def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
+        own = map_of(options, self.choice)
+        serial = own.get(_SERIAL)
+        if isinstance(serial, bool):
+            options[self.choice] = rest_of(own, _SERIAL)
+        super().take_choice(options, tools)
+        if isinstance(serial, bool):
+            said = isinstance(options[self.choice], str)
+            options |= {"parallel_tool_calls": not serial} if said else {self.choice: own}
+
+
+# Messages
 
 
 class AnthropicCodec(Codec):
@@ -317,6 +351,9 @@ class AnthropicCodec(Codec):
 
     name: ClassVar[str] = NAME
     folder = AnthropicReader
+    writer = _Writer
+    request_form = _RequestForm()
+    system_field = "system"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
@@ -346,35 +383,8 @@ class AnthropicCodec(Codec):
         """Tell whether `message` is the system's and was not read from among the API's messages."""
         return message.role == "system" and "system" not in map_of(message.extra, NAME)
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
-        for message in self.write_outside(request, losses):
-            writer = _Writer(losses)
-            writer.report_extras(message.extra, "extra")
-            system += writer.write_system(message)
-        tools = write_tools(request.tools, NAME, losses, _write_tool)
-        body: dict[str, Any] = {name: value for name, value in (("system", system), ("tools", tools)) if value}
-        left = rest_of(request.options)
-        body |= {"max_tokens": _MAX_TOKENS, **take_options(left, {"stop": "stop_sequences"})}
-        choice, parallel = left.pop("tool_choice", None), left.pop("parallel_tool_calls", None)
-        if choice is None and parallel is False and tools:
-            choice = "auto"  # the API takes the one only with the other
-        if choice is not None:
-            body["tool_choice"] = _write_choice(choice)
-            if parallel is not None and body["tool_choice"].get("type") != "none":
-                body["tool_choice"]["disable_parallel_tool_use"] = not parallel
-        if "output_schema" in left:
-            body["output_config"] = {"format": _write_schema(left.pop("output_schema"))}
-        merge_options(body, left, losses, without=("seed",))
-        return body
-
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body: Mapping[str, Any] = self.plain(payload)
-        check_list(body.get("messages"))
-        messages = self.read_messages(body["messages"])
-        instruction, system = read_system(_read_content(body, "system"))
-        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        return read_system(_read_content(body, "system"))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if body.get("type") == "error":
@@ -383,57 +393,3 @@ class AnthropicCodec(Codec):
             raise InputError("expected a list, found nothing", path="content")
         blocks = _read_content(body, text=AssistantGenText)
         return AgenticMessage("assistant", blocks, response_meta=read_meta(body))
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, NAME)
-    if own.get("type", "custom") != "custom":
-        return dict(own)
-    schema: Mapping[str, Any] = {"properties": {}} if tool.parameters is None else tool.parameters
-    description = {"description": tool.description} if tool.description else {}
-    written = {"name": tool.name, **description, "input_schema": {"type": "object", **schema}}
-    return overlay(written, own)
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    """Return one of a request's tools; one of the API's own kinds is kept whole."""
-    schema, kind = tool.get("input_schema"), text_of(tool, "type")
-    if kind not in {"", "custom"}:
-        name = text_of(tool, "name") or text_of(tool, "mcp_server_name") or kind
-        return ToolInfo(name, extra={NAME: dict(tool)})
-    if not is_map(schema):
-        raise InputError("expected a tool with an input_schema, or with a type", path="tools")
-    extra = keep(NAME, tool, "name", "description", "input_schema")
-    return ToolInfo(text_of(tool, "name"), text_of(tool, "description"), schema, extra=extra)
-
-
-def _write_choice(choice: Any) -> dict[str, Any]:
-    if is_map(choice):
-        return dict(choice)
-    if not isinstance(choice, str):
-        raise ConfigError(f"tool_choice is a text or {NAME}'s own object, not {type(choice).__name__}")
-    return {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
-
-
-def _write_schema(schema: Any) -> dict[str, Any]:
-    return {"type": "json_schema", "schema": schema}
-
-
-def _read_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    options = rest_of(body, "messages", "system", "tools")
-    if "stop_sequences" in options:
-        options["stop"] = options.pop("stop_sequences")
-    if "tool_choice" in options:
-        choice = dict(object_of(options, "tool_choice"))
-        serial = choice.pop("disable_parallel_tool_use", None)
-        name = read_choice(choice, choice.get("name"), _write_choice) if isinstance(serial, bool | None) else None
-        if name is not None:
-            options |= {"tool_choice": name, **({} if serial is None else {"parallel_tool_calls": not serial})}
-    if "output_config" in options:
-        form = map_of(object_of(options, "output_config"), "format")
-        if form == _write_schema(form.get("schema")):
-            options["output_schema"] = take_out(options, "output_config", "format")["schema"]
-    return options

@@ -6,33 +6,33 @@ from typing import Any, TypeGuard
 
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
-from suture.errors import InputError, ModelError, ModelServerError
-from suture.messages import Delta, ResponseMeta, TokenUsage
-from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
+from suture.errors import InputError, ModelError
+from suture.messages import Delta, ResponseMeta
+from suture.wires.fields import expect, get, is_map, object_of, parse_json, text_of
 
 WIRE = "bedrock"
 SERVER_CALL = "server_tool_use"
 """The type of a call that the service itself runs."""
-_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
-_NARROWER_REASONS = {
-    "stop_sequence": "stop",
-    "guardrail_intervened": "content_filter",
-    "model_context_window_exceeded": "length",
+_REASONS = {
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
+    "tool_use": "tool_calls",
 }
-"""Reasons that say more than our word for them, and are kept beside it."""
 _COUNTS = {
-    "inputTokens": "prompt_tokens",
-    "outputTokens": "completion_tokens",
-    "totalTokens": "total_tokens",
-    "cacheReadInputTokens": "cached_tokens",
-    "cacheWriteInputTokens": "cache_write_tokens",
+    "prompt_tokens": "inputTokens cacheReadInputTokens cacheWriteInputTokens",
+    "completion_tokens": "outputTokens",
+    "total_tokens": "totalTokens",
+    "cached_tokens": "cacheReadInputTokens",
+    "cache_write_tokens": "cacheWriteInputTokens",
 }
+"""What a reply cost; Converse does not count what was cached as input."""
 _EVENTS = (
     *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop"),
     *("messageStop", "metadata"),
 )
-_PADDING = "p"
+_PADDING, _RESPONSE = "p", "ResponseMetadata"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
 
@@ -44,9 +44,7 @@ def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = failure_kind([kind], ModelServerError, reason)
-    status = get(body, "originalStatusCode")
-    return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
+    return read_failure(WIRE, {"message": reason, "status": get(body, "originalStatusCode")}, kind=kind)
 
 
 def read_refusal(body: Mapping[str, Any]) -> Exception:
@@ -69,33 +67,10 @@ def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     """Return why a reply ended, what it cost, and what else its body says."""
-    reason, usage = text_of(body, "stopReason"), body.get("usage")
-    extension: dict[str, Any] = {"wire": WIRE}
-    identity = get(body.get("ResponseMetadata"), "RequestId")
-    if isinstance(identity, str):
-        extension["id"] = identity
-    if reason in _NARROWER_REASONS:
-        extension["finish_reason"] = reason
-    known = ("output", "stopReason", "usage", "ResponseMetadata", "wire", "id", "finish_reason")
-    extension |= rest_of(body, *known)
-    finish = _REASONS.get(reason) or _NARROWER_REASONS.get(reason, reason)
-    if usage is None:
-        return ResponseMeta(finish_reason=finish, extension=extension)
-    counts = _read_usage(usage)
-    rest = rest_of(usage, *_COUNTS)
-    if rest:
-        extension["usage"] = rest
-    return ResponseMeta(finish_reason=finish, usage=counts, extension=extension)
-
-
-def _read_usage(usage: Any) -> TokenUsage:
-    """Return what a reply cost; Converse does not count what was cached as input."""
-    usage = expect(usage, dict, "an object", "usage")
-    counts = {own: count_of(usage, name) for name, own in _COUNTS.items()}
-    counts["prompt_tokens"] += counts["cached_tokens"] + counts["cache_write_tokens"]
-    if usage.get("totalTokens") is None:
-        counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
-    return TokenUsage(**counts)
+    usage = body.get("usage")
+    counted = None if usage is None else read_usage(usage, _COUNTS)
+    facts = {**rest_of(body, "output", "stopReason", _RESPONSE), "id": get(body.get(_RESPONSE), "RequestId")}
+    return make_meta(facts, text_of(body, "stopReason"), _REASONS, counted)
 
 
 # Streams
@@ -152,7 +127,7 @@ class BedrockReader(BlockReader):
                 self._ended = True
             case _:
                 if "usage" in facts:
-                    yield Delta(usage=_read_usage(facts["usage"]))
+                    yield Delta(usage=read_usage(facts["usage"], _COUNTS))
                 self._rest |= facts
 
     def _start(self, facts: Mapping[str, Any]) -> list[Delta]:

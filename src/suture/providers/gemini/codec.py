@@ -17,23 +17,19 @@ from suture.codecs.contents import (
     BlockWriter,
     drop_blank,
     keep,
-    merge_options,
-    overlay,
-    read_choice,
     read_each,
     read_system,
     rest_of,
-    take_options,
-    take_out,
     unknown,
-    write_tools,
 )
-from suture.errors import ConfigError, InputError
+from suture.codecs.requests import SCHEMA, RequestForm
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
     AgenticRole,
     AssistantGenText,
     ContentBlock,
+    FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
     Opaque,
@@ -53,7 +49,6 @@ from suture.providers.gemini.stream import (
     normalise,
     read_meta,
 )
-from suture.wires import check_list
 from suture.wires.fields import (
     argument_json,
     expect,
@@ -88,20 +83,9 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
 _IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_response")
 _STANDARD = str.maketrans("-_", "+/")
-_CONFIG = {
-    "max_tokens": "maxOutputTokens",
-    "temperature": "temperature",
-    "top_p": "topP",
-    "top_k": "topK",
-    "seed": "seed",
-    "stop": "stopSequences",
-}
-_CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_JSON = "application/json"
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
-_SCHEMA = "parametersJsonSchema"
-_FUNCTIONS = "functionDeclarations"
+_FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
 
 
 # Ids of calls that have none
@@ -395,7 +379,71 @@ class _Writer(BlockWriter):
     _result_writers: ClassVar = {**writers, UserInputText: _report_text}
 
 
-# Messages and requests
+# Requests
+
+
+class _RequestForm(RequestForm):
+    wire = GEMINI
+    paths: ClassVar = {
+        "max_tokens": "generationConfig.maxOutputTokens",
+        "temperature": "generationConfig.temperature",
+        "top_p": "generationConfig.topP",
+        "top_k": "generationConfig.topK",
+        "seed": "generationConfig.seed",
+        "stop": "generationConfig.stopSequences",
+    }
+    without = ("parallel_tool_calls",)
+    choice = "toolConfig.functionCallingConfig"
+    choices: ClassVar = {"auto": {"mode": "AUTO"}, "none": {"mode": "NONE"}, "required": {"mode": "ANY"}}
+    answer: ClassVar = {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}}
+    parameters = _SCHEMA
+    no_arguments = None
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"mode": "ANY", "allowedFunctionNames": [name]}
+
+    def is_function(self, tool: Mapping[str, Any]) -> bool:
+        return not is_map(tool.get(_TOOL))
+
+    def write_tools(self, tools: Sequence[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
+        """Return `tools` with all functions in one list, where the first of them stands."""
+        made: list[dict[str, Any]] = []
+        functions: list[dict[str, Any]] = []
+        for tool in super().write_tools(tools, losses):
+            if _TOOL in tool:
+                made.append(tool[_TOOL])
+                continue
+            made += [] if functions else [{_FUNCTIONS: functions}]
+            functions.append(tool)
+        return made
+
+    def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
+        """Return the functions that a request declares, and the tools that Gemini runs itself."""
+        read: list[ToolInfo] = []
+        for place, tool in enumerate(tools):
+            for field, value in tool.items():
+                if field == _FUNCTIONS:
+                    read += map(self.read_function, list_of(tool, field, path=f"tools[{place}]"))
+                else:
+                    read.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
+        return read
+
+    # A schema under its older name is marked, to be written there again.
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        made = super().write_function(tool, {name: value for name, value in own.items() if name != _SCHEMA})
+        if _SCHEMA in own and _SCHEMA in made:
+            made[_OLDER_SCHEMA] = made.pop(_SCHEMA)
+        return made
+
+    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+        if _SCHEMA in function or _OLDER_SCHEMA not in function:
+            return super().read_function(function, marks)
+        newer = {**rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
+        return super().read_function(newer, {_SCHEMA: None})
+
+
+# Messages
 
 
 class GeminiCodec(Codec):
@@ -408,7 +456,7 @@ class GeminiCodec(Codec):
     - The texts of a response become one, and stand before its media. A result without content says an empty text.
     - A call without an id gets one, `call_<place>_<number>`, and a response without an id that of the call it answers.
     - All functions that a request declares stand in one list, and its other tools each in one of their own.
-    - In a reply, a text without words is left out.
+    - In a reply, a text without words is left out, and so it is in what the system says, which has no role.
 
     >>> codec = GeminiCodec()
     >>> codec.decode_messages([{"role": "model", "parts": [{"text": "At 06:12."}]}])
@@ -418,6 +466,9 @@ class GeminiCodec(Codec):
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
     folder = GeminiReader
+    writer = _Writer
+    request_form = _RequestForm()
+    system_field = "systemInstruction"
     has_bytes = True
 
     def is_outside(self, message: AgenticMessage) -> bool:
@@ -435,25 +486,9 @@ class GeminiCodec(Codec):
         made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
         return [writer.put_back(made, message.extra)]
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        said: dict[str, Any] = {"parts": [{"text": request.instruction}] if request.instruction else []}
-        for message in self.write_outside(request, losses):
-            writer = _Writer(losses)
-            said["parts"] += writer.write_each(message.content_blocks, writers=writer.system_writers)
-            said = writer.put_back(said, message.extra)
-        tools = write_tools(request.tools, GEMINI, losses, _write_tool)
-        payload: dict[str, Any] = {"systemInstruction": said} if said["parts"] else {}
-        payload |= {"tools": _group_tools(tools)} if tools else {}
-        rest = rest_of(request.options)
-        config = take_options(rest, _CONFIG)
-        if "output_schema" in rest:
-            config |= {"responseMimeType": _JSON, "responseJsonSchema": rest.pop("output_schema")}
-        if config:
-            payload["generationConfig"] = config
-        if "tool_choice" in rest:
-            payload["toolConfig"] = {"functionCallingConfig": _write_choice(rest.pop("tool_choice"))}
-        merge_options(payload, rest, losses, ("parallel_tool_calls",))
-        return payload
+    def write_system(self, request: Request, losses: Losses) -> dict[str, Any] | None:
+        parts = super().write_system(request, losses)
+        return {"parts": parts} if parts else None
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what contents say; calls without an id, and their responses, are given one."""
@@ -464,14 +499,17 @@ class GeminiCodec(Codec):
                 messages.append(_read_content(item, str(index), calls))
         return messages
 
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        plain = self.plain(payload)
-        body = normalise(rest_of(plain, "contents"))
-        check_list(plain.get("contents"))
-        messages = self.read_messages(plain["contents"])
-        instruction, system = _read_system(body.pop("systemInstruction", None))
-        tools = tuple(_read_tools(body))
-        return Request([*system, *messages], instruction, tools, _read_options(rest_of(body, "tools")))
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        contents = {"contents": body["contents"]} if "contents" in body else {}
+        return super().read_request({**normalise(rest_of(body, "contents")), **contents})
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        said = body.get("systemInstruction")
+        if said is None or isinstance(said, str):
+            return said or "", []
+        content = expect(said, Mapping, "an object", "systemInstruction")
+        with located("systemInstruction"):
+            return read_system(_read_content({"parts": content.get("parts")}, "system", _Calls()).content_blocks)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
@@ -491,88 +529,3 @@ def _says_nothing(block: Any) -> bool:
     """Return whether a block is a text without words or signature: a stream may end in one."""
     is_text = isinstance(block, AssistantGenText | Reasoning)
     return is_text and not block.text and not getattr(block, "signature", "") and not block.extra
-
-
-def _read_system(said: Any) -> tuple[str, list[AgenticMessage]]:
-    """Return what the system says: one plain text, or a message where there is more to it."""
-    if said is None or isinstance(said, str):
-        return said or "", []
-    content = expect(said, Mapping, "an object", "systemInstruction")
-    with located("systemInstruction"):
-        blocks = _read_content({"parts": content.get("parts")}, "system", _Calls()).content_blocks
-    return read_system(blocks, keep(GEMINI, content, "parts"))
-
-
-# Tools and options
-
-
-def _read_tools(body: Mapping[str, Any]) -> list[ToolInfo]:
-    """Return the tools of a request: the functions it declares, and those that Gemini runs itself.
-
-    A schema under its older name is marked, to be written there again.
-    """
-    tools: list[ToolInfo] = []
-    for place, tool in enumerate(list_of(body, "tools")):
-        for field, value in tool.items():
-            if field != _FUNCTIONS:
-                tools.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
-                continue
-            for declared in list_of(tool, field, path=f"tools[{place}]"):
-                older = _SCHEMA not in declared and "parameters" in declared
-                schema = "parameters" if older else _SCHEMA
-                extra = keep(GEMINI, declared, "name", "description", schema, absent=[_SCHEMA] if older else ())
-                names = declared.get("name", ""), declared.get("description", "")
-                tools.append(ToolInfo(*names, declared.get(schema), extra))
-    return tools
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, GEMINI)
-    if is_map(own.get(_TOOL)):
-        return dict(own[_TOOL])
-    made: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        made["description"] = tool.description
-    if tool.parameters is not None:
-        made["parameters" if _SCHEMA in own else _SCHEMA] = dict(tool.parameters)
-    return {_FUNCTIONS: [overlay(made, own)]}
-
-
-def _group_tools(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return `tools` with all functions in one list, where the first of them stands."""
-    declared = [function for tool in tools for function in tool.get(_FUNCTIONS, ())]
-    first = next((place for place, tool in enumerate(tools) if _FUNCTIONS in tool), None)
-    return [
-        {_FUNCTIONS: declared} if place == first else tool
-        for place, tool in enumerate(tools)
-        if place == first or _FUNCTIONS not in tool
-    ]
-
-
-def _write_choice(choice: Any) -> dict[str, Any]:
-    if is_map(choice):
-        return dict(choice)
-    if not isinstance(choice, str):
-        raise ConfigError(f"tool_choice is a text or a functionCallingConfig, not {type(choice).__name__}")
-    if choice in _CHOICES:
-        return {"mode": _CHOICES[choice]}
-    return {"mode": "ANY", "allowedFunctionNames": [choice]}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    for name, own in _CONFIG.items():
-        if (value := take_out(options, "generationConfig", own)) is not None:
-            options[name] = value
-    config = map_of(options, "generationConfig")
-    if config.get("responseMimeType") == _JSON and "responseJsonSchema" in config:
-        options["output_schema"] = take_out(options, "generationConfig", "responseJsonSchema")
-        take_out(options, "generationConfig", "responseMimeType")
-    config = map_of(map_of(options, "toolConfig"), "functionCallingConfig")
-    if not (names := config.get("allowedFunctionNames")):
-        config = rest_of(config, "allowedFunctionNames")
-    choice = read_choice(config, names[0] if is_list(names) and names else None, _write_choice)
-    if choice is not None:
-        options["tool_choice"] = choice
-        take_out(options, "toolConfig", "functionCallingConfig")
-    return options

@@ -12,11 +12,11 @@ from zlib import crc32
 import msgspec
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import StreamReader, failure_kind
-from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError
-from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
+from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
+from suture.errors import InputError, ModelError, ModelRequestError
+from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, listed, object_of, text_of
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, object_of, text_of
 
 GEMINI = "gemini"
 _FILTERED = (
@@ -24,28 +24,17 @@ _FILTERED = (
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
 )
 _REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
-_NAMED = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    499: "CANCELLED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-"""What an error is called where it only says its number."""
 _BAD_KEY = "API_KEY_INVALID"
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
-_COUNTS = (
-    "promptTokenCount",
-    "candidatesTokenCount",
-    "totalTokenCount",
-    "thoughtsTokenCount",
-    "cachedContentTokenCount",
-)
+_COUNTS = {
+    "prompt_tokens": "promptTokenCount toolUsePromptTokenCount",
+    "completion_tokens": "candidatesTokenCount thoughtsTokenCount",
+    "total_tokens": "totalTokenCount",
+    "cached_tokens": "cachedContentTokenCount",
+    "reasoning_tokens": "thoughtsTokenCount",
+}
+"""What a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
 _OPEN = frozenset(
     (
         *("args", "response", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
@@ -91,37 +80,17 @@ def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
     """Return why a reply ended, what it cost, how likely its tokens were, and what else its body says."""
-    word = text_of(candidate, "finishReason")
-    reason = _REASONS.get(word, word)
-    if reason == "stop" and any(isinstance(block, FunctionToolCall) for block in blocks):
-        reason = "tool_calls"
-    named = {"id": text_of(body, "responseId"), "model": text_of(body, "modelVersion")}
-    extension: dict[str, Any] = {name: text for name, text in named.items() if text}
-    if reason == "content_filter" and word != "SAFETY":
-        extension["finish_reason"] = word
-    counted = object_of(body, "usageMetadata", optional=True)
-    kept = {
-        "candidate": rest_of(candidate, "content", "finishReason"),
-        "body": rest_of(body, "candidates", "usageMetadata", *_NAMES),
-        "usage": rest_of(counted, *_COUNTS),
+    calls = any(isinstance(block, FunctionToolCall) for block in blocks)
+    reasons = {**_REASONS, "STOP": "tool_calls"} if calls else _REASONS
+    facts = {
+        **rest_of(body, "candidates", *_NAMES),
+        **rest_of(candidate, "content", "finishReason"),
+        "id": body.get("responseId"),
+        "model": body.get("modelVersion"),
     }
-    kept = {name: held for name, held in kept.items() if held}
-    extension |= {GEMINI: kept} if kept else {}
-    usage = _read_usage(counted) if "usageMetadata" in body else None
-    return ResponseMeta(finish_reason=reason, usage=usage, logprobs=_read_logprobs(candidate), extension=extension)
-
-
-def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
-    """Return what a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
-    prompt, said, total, thought, cached = [count_of(usage, name) for name in _COUNTS]
-    prompt += count_of(usage, "toolUsePromptTokenCount")
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=said + thought,
-        total_tokens=total or prompt + said + thought,
-        cached_tokens=cached,
-        reasoning_tokens=thought,
-    )
+    usage = body.get("usageMetadata")
+    counted = None if usage is None else read_usage(usage, _COUNTS)
+    return make_meta(facts, text_of(candidate, "finishReason"), reasons, counted, _read_logprobs(candidate))
 
 
 def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
@@ -152,19 +121,11 @@ def check_error(body: Mapping[str, Any]) -> None:
 
 
 def _error(error: Mapping[str, Any]) -> ModelError:
-    number = count_of(error, "code")
-    status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
-    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason)
     details = list_of(error, "details", path="error")
-    if any(detail.get("reason") == _BAD_KEY for detail in details):
-        kind = ModelAuthError
-    return kind(
-        reason or status or "an error without a message",
-        provider=GEMINI,
-        status=number or None,
-        code=status,
-        retry_after=next((wait for detail in details if (wait := _wait(detail)) is not None), None),
-    )
+    reasons = [str(detail.get("reason")) for detail in details]
+    waits = [wait for detail in details if (wait := _wait(detail)) is not None]
+    kind = _BAD_KEY if _BAD_KEY in reasons else ""  # its status only says that an argument is invalid
+    return read_failure(GEMINI, error, kind=kind, retry_after=waits[0] if waits else None)
 
 
 def _wait(detail: Mapping[str, Any]) -> float | None:
@@ -212,7 +173,7 @@ class GeminiReader(StreamReader):
             yield from self._take(candidate)
         if "usageMetadata" in body:  # each count stands for the whole reply so far
             self._usage |= object_of(body, "usageMetadata")
-            yield Delta(usage=_read_usage(self._usage))
+            yield Delta(usage=read_usage(self._usage, _COUNTS))
 
     def fold(self) -> Mapping[str, Any] | None:
         if not self._candidate.get("finishReason"):

@@ -5,23 +5,18 @@ from typing import Any, ClassVar
 
 from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
-    CHOICES,
     MEDIA,
     BlockWriter,
     custom_input,
-    keep,
-    merge_options,
-    overlay,
-    read_choice,
-    take_out,
+    rest_of,
     without_kind,
-    write_tools,
 )
-from suture.errors import InputError
+from suture.codecs.requests import SCHEMA, RequestForm
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
     AssistantGenText,
+    FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
     MCPListToolsResult,
@@ -56,13 +51,33 @@ from suture.providers.openai_responses.items import (
 )
 from suture.providers.openai_responses.stream import ResponsesReader, read_items, read_reply
 from suture.providers.openai_responses.wire import CallType
-from suture.wires.fields import given, inner, is_map, list_of, map_of, parse_json, text_of
+from suture.wires.fields import given, is_map, map_of, parse_json, text_of
 from suture.wires.parts import Data, data_of
 from suture.wires.values import KIND
 
-_WITHOUT = ("top_k", "seed", "stop")
-_FORMAT = {"type": "json_schema", "name": "answer"}
 _NO_CITATION: dict[str, Any] = {"annotations": []}
+
+
+class _RequestForm(RequestForm):
+    wire = WIRE
+    paths: ClassVar = {"max_tokens": "max_output_tokens"}
+    without = ("top_k", "seed", "stop")
+    answer: ClassVar = {"text": {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}}
+    head: ClassVar = {"type": "function"}
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        """Return the choice of one tool: by its name or, of the service's own, by its type."""
+        kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
+        return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function, which says whether its schema is strict."""
+        return super().write_function(tool, {"strict": False, **own})
+
+    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+        strict = function.get("strict")
+        marks = {"strict": None} if strict is None else {}
+        return super().read_function(rest_of(function, "" if strict else "strict"), marks)
 
 
 class OpenAIResponsesCodec(Codec):
@@ -91,6 +106,8 @@ class OpenAIResponsesCodec(Codec):
     name: ClassVar[str] = WIRE
     messages_field: ClassVar[str] = "input"
     folder = ResponsesReader
+    request_form = _RequestForm()
+    system_field = "instructions"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the items that `message` is."""
@@ -106,32 +123,16 @@ class OpenAIResponsesCodec(Codec):
             return OpenAIResponsesCodec(store=False).encode_request(request)
         return super().encode_request(request)
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        body: dict[str, Any] = {"instructions": request.instruction} if request.instruction else {}
-        body |= {"tools": tools} if tools else {}
-        rest = dict(request.options)
-        if "max_tokens" in rest:
-            body["max_output_tokens"] = rest.pop("max_tokens")
-        if isinstance(rest.get("tool_choice"), str):
-            body["tool_choice"] = _write_choice(rest.pop("tool_choice"), request.tools)
-        schema = rest.pop("output_schema", None)
-        if schema is not None:
-            text = map_of(rest, "text")
-            rest["text"] = {**text, "format": {**_FORMAT, "schema": schema, **map_of(text, "format")}}
-        merge_options(body, rest, losses, _WITHOUT)
-        return body
+    def write_system(self, request: Request, losses: Losses) -> str:
+        return request.instruction
 
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body = self.plain(dict(payload))
-        content = body.pop("input", None)
-        items = (
-            [{"role": "user", "content": content}] if isinstance(content, str) else list_of({"input": content}, "input")
-        )
-        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        instruction = text_of(body, "instructions")
-        options = {name: value for name, value in body.items() if name not in {"instructions", "tools"}}
-        return Request(read_items(items), instruction, tools, _read_options(options))
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        content = body.get("input", ())
+        text = {"input": [{"role": "user", "content": content}]} if isinstance(content, str) else {"input": content}
+        return super().read_request({**body, **text})
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        return text_of(body, "instructions"), []
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_reply(body)
@@ -419,56 +420,3 @@ def _put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -
     fits = bool(output) and item.get("id") == block.call_id
     item |= output if fits else {}
     return fits
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, WIRE)
-    if own_type(tool.extra):
-        return dict(own)
-    parameters: dict[str, Any] = {"type": "object", "properties": {}}
-    function: dict[str, Any] = {"type": "function", "name": tool.name, "strict": False}
-    function["parameters"] = parameters if tool.parameters is None else dict(tool.parameters)
-    if tool.description:
-        function["description"] = tool.description
-    return overlay(function, own)
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    """Return a tool in the body of a request: a function as such, another kept whole."""
-    kind = text_of(tool, "type")
-    if not kind:
-        raise InputError("a tool has a type", path="tools")
-    if kind != "function":
-        name = tool.get("name")
-        return ToolInfo(name if isinstance(name, str) and name else kind, extra={WIRE: dict(tool)})
-    name, description = text_of(tool, "name"), text_of(tool, "description")
-    strict = tool.get("strict")
-    known = ("type", "name", "parameters", "description" if description else "", "strict" if strict is False else "")
-    extra = keep(WIRE, tool, *known, absent=["strict"] if strict is None else ())
-    return ToolInfo(name, description, inner(tool, "parameters", None), extra=extra)
-
-
-def _write_choice(name: str, tools: Sequence[ToolInfo] = ()) -> str | dict[str, Any]:
-    """Return a word as it is; one tool is demanded by its name, or, of the service's own, by its type."""
-    if name in CHOICES:
-        return name
-    kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
-    return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    if options.get("max_output_tokens") is not None:
-        options["max_tokens"] = options.pop("max_output_tokens")
-    choice = options.get("tool_choice")
-    if is_map(choice):
-        options["tool_choice"] = read_choice(choice, choice.get("name"), _write_choice) or choice
-    form = map_of(map_of(options, "text"), "format")
-    if form.get("type") == "json_schema" and is_map(form.get("schema")):
-        options["output_schema"] = take_out(options, "text", "format")["schema"]
-        rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
-        options |= {"text": {**map_of(options, "text"), "format": rest}} if rest else {}
-    return options

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.codec import CallFinder, located
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind, read_logprobs
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_logprobs, read_usage
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
@@ -32,7 +32,7 @@ from suture.providers.openai_responses.items import (
     read_parts,
     role_of,
 )
-from suture.wires.fields import count_of, expect, inner, is_list, is_map, list_of, map_of, object_of, text_of
+from suture.wires.fields import expect, is_list, is_map, list_of, map_of, object_of, text_of
 
 _NO_EXTENSION = frozenset(
     (
@@ -44,6 +44,14 @@ _NO_EXTENSION = frozenset(
     )
 )
 """What is read of a response, and what it repeats of its request."""
+_COUNTS = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "cached_tokens": "input_tokens_details.cached_tokens",
+    "cache_write_tokens": "input_tokens_details.cache_write_tokens",
+    "reasoning_tokens": "output_tokens_details.reasoning_tokens",
+}
 _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
 
@@ -137,13 +145,8 @@ class _Run:
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
-    names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
-    refuses = any(name.startswith(_REFUSALS) for name in names)
-    kind = failure_kind(names, ModelRequestError if refuses else ModelServerError)
-    code = names[0] if names else ""
-    message = said.get("message")
-    reason = message if isinstance(message, str) and message else f"it failed and gives no reason but {code or 'none'}"
-    return kind(reason, provider=WIRE, code=code, retryable=False if code == "insufficient_quota" else None)
+    refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
+    return read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
 
 
 def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
@@ -161,32 +164,18 @@ def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    usage = inner(body, "usage", None)
-    if usage is None:
-        return None
-    prompt_details = object_of(usage, "input_tokens_details", optional=True)
-    completion_details = object_of(usage, "output_tokens_details", optional=True)
-    prompt, completion = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        total_tokens=count_of(usage, "total_tokens") or prompt + completion,
-        cached_tokens=count_of(prompt_details, "cached_tokens"),
-        cache_write_tokens=count_of(prompt_details, "cache_write_tokens"),
-        reasoning_tokens=count_of(completion_details, "reasoning_tokens"),
-    )
+    return None if body.get("usage") is None else read_usage(body["usage"], _COUNTS)
 
 
 def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> ResponseMeta:
     reason = "tool_calls" if any(isinstance(block, FunctionToolCall) for block in blocks) else "stop"
     if status == "incomplete":
         reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
-        reason = "length" if reason == "max_output_tokens" else reason
-    extension = {name: value for name, value in body.items() if value and name not in _NO_EXTENSION}
+    facts = {name: value for name, value in body.items() if name not in _NO_EXTENSION}
     texts = [block for block in blocks if isinstance(block, AssistantGenText)]
     likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
     logprobs = read_logprobs(likely) if likely else None
-    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=logprobs, extension=extension)
+    return make_meta(facts, reason, {"max_output_tokens": "length"}, _usage(body), logprobs)
 
 
 # Streams
