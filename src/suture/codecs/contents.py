@@ -111,6 +111,29 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
+class Shape:
+    """How an object of a provider's is a block: its class, and the field of each attribute. The rest is kept.
+
+    >>> call = Shape("anthropic", FunctionToolCall, call_id="id", name="name")
+    >>> block = call.read({"type": "tool_use", "id": "a", "name": "add"}, "type")
+    >>> block, call.write(block)
+    (FunctionToolCall(call_id='a', name='add'), {'id': 'a', 'name': 'add'})
+    """
+
+    def __init__(self, wire: str, block: Any, **fields: str) -> None:
+        self.block, self._wire, self._fields = block, wire, fields
+
+    def read(self, thing: Mapping[str, Any], *known: str, **more: Any) -> Any:
+        """Return the block that `thing` is, with `more` attributes, which say what else of it is `known`."""
+        said = {name: thing[field] for name, field in self._fields.items() if thing.get(field) is not None}
+        return self.block(**said, **more, extra=keep(self._wire, thing, *self._fields.values(), *known))
+
+    def write(self, block: Any) -> dict[str, Any]:
+        """Return the fields that say what the attributes of `block` say; what is empty is left out."""
+        said = {field: getattr(block, name) for name, field in self._fields.items()}
+        return {field: value for field, value in said.items() if value is not None and value != ""}
+
+
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """Return `extra` without the kind of call, where that is `kind`: what is written says it itself."""
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra

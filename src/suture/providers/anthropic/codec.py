@@ -11,6 +11,7 @@ from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
     MEDIA,
     BlockWriter,
+    Shape,
     keep,
     read_each,
     read_system,
@@ -25,10 +26,6 @@ from suture.messages import (
     ContentBlock,
     FunctionToolCall,
     FunctionToolResult,
-    MCPListToolsResult,
-    MCPToolCall,
-    MCPToolCallError,
-    MCPToolResult,
     Opaque,
     Reasoning,
     ServerToolCall,
@@ -90,48 +87,21 @@ def _read_result(block: Mapping[str, Any]) -> FunctionToolResult:
     return FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(_read_content(block)), failed, extra=extra)
 
 
-# Of what the provider ran on its side the type is kept, so that it is known whose it was.
+def _read_call(block: Mapping[str, Any]) -> FunctionToolCall:
+    return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
 
 
-def _read_call(block: Mapping[str, Any]) -> FunctionToolCall | ServerToolCall | MCPToolCall:
-    names: dict[str, Any] = {"call_id": text_of(block, "id"), "name": text_of(block, "name")}
-    if block["type"] == "server_tool_use":
-        return ServerToolCall(**names, arguments=block.get("input"), extra=keep(NAME, block, "id", "name", "input"))
-    arguments = argument_json(block.get("input"))
-    if block["type"] == "tool_use":
-        return FunctionToolCall(**names, arguments=arguments, extra=keep(NAME, block, "type", "id", "name", "input"))
-    label, extra = text_of(block, "server_name"), keep(NAME, block, "id", "name", "input", "server_name")
-    return MCPToolCall(**names, arguments=arguments, server_label=label, extra=extra)
+# Of what the provider ran on its side, MCP servers included, the type is kept, so that it is known whose it was.
+
+_CALL = Shape(NAME, FunctionToolCall, call_id="id", name="name")
+_SERVICE: Mapping[Any, Shape] = {
+    ServerToolCall: Shape(NAME, ServerToolCall, call_id="id", name="name", arguments="input"),
+    ServerToolResult: Shape(NAME, ServerToolResult, call_id="tool_use_id", content="content"),
+}
 
 
 def _read_service_result(block: Mapping[str, Any]) -> ServerToolResult:
-    call_id, name = text_of(block, "tool_use_id"), str(block["type"]).removesuffix(_SERVICE_RESULT)
-    extra = keep(NAME, block, "tool_use_id", "content")
-    return ServerToolResult(call_id=call_id, name=name, content=block.get("content"), extra=extra)
-
-
-def _read_mcp_result(block: Mapping[str, Any]) -> MCPToolResult:
-    """Return what an MCP server's tool gave, as one text; content in several blocks is kept beside it."""
-    text = "\n".join([part.text for part in _read_content(block) if isinstance(part, UserInputText)])
-    known = ("tool_use_id", "is_error", *(["content"] if isinstance(block.get("content"), str) else []))
-    absent = [name for name in ("content", "is_error") if block.get(name) is None]
-    failed = bool(block.get("is_error"))
-    return MCPToolResult(
-        call_id=text_of(block, "tool_use_id"),
-        content="" if failed else text,
-        error=MCPToolCallError(message=text) if failed else None,
-        extra=keep(NAME, block, *known, absent=absent),
-    )
-
-
-def _read_mcp_tools(block: Mapping[str, Any]) -> MCPListToolsResult:
-    """Return the tools that an MCP server has; their list is kept, since it must go back as it came."""
-    tools = [
-        ToolInfo(text_of(tool, "name"), text_of(tool, "description"), object_of(tool, "input_schema"))
-        for tool in listed(block.get("tools"), None, "tools")
-    ]
-    label = text_of(block, "mcp_server_name")
-    return MCPListToolsResult(server_label=label, tools=tools, extra=keep(NAME, block, "mcp_server_name"))
+    return _SERVICE[ServerToolResult].read(block, name=block["type"].removesuffix(_SERVICE_RESULT))
 
 
 def _read_media(block: Mapping[str, Any]) -> UserInputImage | UserInputFile:
@@ -167,10 +137,9 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
 _READERS = {
     **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
     **dict.fromkeys(("image", "document"), _read_media),
-    **dict.fromkeys(("tool_use", "server_tool_use", "mcp_tool_use"), _read_call),
+    "tool_use": _read_call,
     "tool_result": _read_result,
-    "mcp_tool_result": _read_mcp_result,
-    "mcp_tool_listing": _read_mcp_tools,
+    **dict.fromkeys(("server_tool_use", "mcp_tool_use"), _SERVICE[ServerToolCall].read),
 }
 
 
@@ -192,13 +161,9 @@ class _Writer(BlockWriter):
             fields = {"type": "redacted_thinking", "data": block.extension["data"]}
         return self.put_back(fields, block.extra)
 
-    def _write_call(self, block: FunctionToolCall | ServerToolCall | MCPToolCall) -> dict[str, Any]:
-        arguments = block.arguments
-        if isinstance(arguments, str):
-            arguments = self.read_arguments(arguments, "arguments")
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments, "arguments")
         fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
-        if isinstance(block, MCPToolCall):
-            fields["server_name"] = block.server_label
         return self.put_back(fields, block.extra)
 
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
@@ -213,15 +178,7 @@ class _Writer(BlockWriter):
         """Return what the provider ran on its side; that goes back to it alone."""
         if "type" not in map_of(block.extra, NAME):
             return self.lose_block(block)
-        if isinstance(block, ServerToolCall | MCPToolCall):
-            return self._write_call(block)
-        if isinstance(block, MCPListToolsResult):
-            fields: dict[str, Any] = {"mcp_server_name": block.server_label}
-        else:
-            error = getattr(block, "error", None)
-            fields = {"tool_use_id": block.call_id, "content": error.message if error else block.content}
-            fields |= {"is_error": error is not None} if isinstance(block, MCPToolResult) else {}
-        return self.put_back(fields, block.extra)
+        return self.put_back(_SERVICE[type(block)].write(block), block.extra)
 
     def _write_media(self, block: Any) -> dict[str, Any]:
         """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
@@ -251,8 +208,7 @@ class _Writer(BlockWriter):
     writers: ClassVar = {
         **system_writers,
         **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
-        **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult), _write_service),
-        MCPListToolsResult: _write_service,
+        **dict.fromkeys(_SERVICE, _write_service),
         Reasoning: _write_reasoning,
         FunctionToolCall: _write_call,
         FunctionToolResult: _write_result,

@@ -19,12 +19,9 @@ from suture.messages import (
     FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
-    MCPListToolsResult,
     MCPToolResult,
     Opaque,
     Reasoning,
-    ServerToolCall,
-    ServerToolResult,
     ToolInfo,
     ToolSearchResult,
     UserInputAudio,
@@ -33,17 +30,16 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.openai_responses.items import (
-    FLAT,
+    ASKING,
     FUNCTION,
+    GIVEN,
     INPUTS,
     ITEM,
     KINDS,
     KNOWN_BY_ID,
     NEEDS,
-    NO_SERVICE,
     PART,
-    RUN_OUTPUTS,
-    RUNS,
+    SERVED,
     WIRE,
     WITHOUT_ID,
     own_type,
@@ -187,9 +183,10 @@ class _Writer(BlockWriter):
 
     def _add(self, block: Any) -> None:
         """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
-        is_result = isinstance(block, ServerToolResult | MCPToolResult)
-        if is_result and self._items and _put_result(self._items[-1], block):
-            self.put_back({}, block.extra)
+        before = self._items[-1] if self._items else {}
+        given, _ = GIVEN.get(before.get("type", ""), (None, ()))
+        if given is not None and isinstance(block, given.block) and block.call_id == before.get("id"):
+            self._items[-1] = self.put_back({**before, **given.write(block)}, block.extra)
             return
         told = self.tell_found_tools(block)
         write = self.writers.get(type(told))
@@ -319,42 +316,16 @@ class _Writer(BlockWriter):
         item = {"type": "reasoning", "summary": summary, **fields}
         return self.put_back(item | given(encrypted_content=block.signature or None), block.extra)
 
-    def _write_run(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
-        kind = own_type(block.extra)
-        if isinstance(block, ServerToolResult):
-            service = RUN_OUTPUTS.get(kind)
-            fields = {} if service is None else {service.content: block.content}
-        else:
-            service = RUNS.get(kind, NO_SERVICE) if kind else None
-            fields = {} if service is None or block.arguments is None else {service.arguments: block.arguments}
-        if service is None:
+    def _write_served(self, block: Any) -> dict[str, Any] | None:
+        kind = own_type(block.extra) or ASKING.get(type(block), "")
+        shape = SERVED.get(kind)
+        if shape is None or not isinstance(block, shape.block):
             return None
-        identity = {service.call_id: block.call_id} if block.call_id else {}
-        return self.put_back({"type": kind, **identity, **fields}, block.extra)
+        return self.put_back({"type": kind, **shape.write(block)}, block.extra)
 
     def _write_image(self, block: AssistantGenImage) -> dict[str, Any]:
         data = data_of(block)
         return self.put_back({"type": "image_generation_call", "result": data.base64 if data else None}, block.extra)
-
-    def _write_flat(self, block: Any) -> dict[str, Any] | None:
-        tag, names = next((tag, names) for tag, (kind, names) in FLAT.items() if type(block) is kind)
-        if tag == "mcp_call" and not own_type(block.extra):
-            return None
-        optional = {"mcp_call": "approval_request_id", "mcp_approval_response": "reason"}.get(tag, "")
-        fields = {theirs: getattr(block, ours) for ours, theirs in names.items()}
-        fields = {name: value for name, value in fields.items() if value or name != optional}
-        return self.put_back({"type": tag, **fields}, block.extra)
-
-    def _write_mcp_tools(self, block: MCPListToolsResult) -> dict[str, Any] | None:
-        if not own_type(block.extra):
-            return None
-        tools: list[dict[str, Any]] = []
-        for place, tool in enumerate(block.tools):
-            said = {"name": tool.name, "input_schema": dict(tool.parameters or {})}
-            said |= given(description=tool.description or None)
-            tools.append(self.put_back(said, tool.extra, f"tools[{place}]"))
-        item: dict[str, Any] = {"type": "mcp_list_tools", "server_label": block.server_label, "tools": tools}
-        return self.put_back({**item, **given(error=block.error or None)}, block.extra)
 
     writers: ClassVar = {
         Opaque: BlockWriter.unwrap,
@@ -362,9 +333,7 @@ class _Writer(BlockWriter):
         FunctionToolCall: _write_call,
         FunctionToolResult: _write_result,
         AssistantGenImage: _write_image,
-        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_run),
-        MCPListToolsResult: _write_mcp_tools,
-        **dict.fromkeys([kind for kind, _ in FLAT.values()], _write_flat),
+        **dict.fromkeys([shape.block for shape in SERVED.values()], _write_served),
     }
 
 
@@ -404,19 +373,3 @@ def _write_media(block: Any) -> dict[str, Any] | None:
 def _pair_of(block: Any) -> CallType:
     """Return the type of call that `block` is, or answers, by its mark."""
     return KINDS.get(str(block.extra.get(KIND, "")), FUNCTION)
-
-
-def _put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
-    """Put what a tool gave into the item of its run; tell whether it has a place there."""
-    output: dict[str, Any] = {}
-    service = RUNS.get(item.get("type", ""), NO_SERVICE)
-    if isinstance(block, MCPToolResult) and item.get("type") == "mcp_call":
-        output = {"output": block.content} if block.content or block.error is None else {}
-        if block.error is not None:
-            told = {"type": "mcp_protocol_error", "code": block.error.code or 0, "message": block.error.message}
-            output["error"] = map_of(block.extra, WIRE).get("error", told)
-    elif isinstance(block, ServerToolResult) and service.content and not service.output:
-        output = {service.content: block.content}
-    fits = bool(output) and item.get("id") == block.call_id
-    item |= output if fits else {}
-    return fits
