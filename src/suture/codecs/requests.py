@@ -12,7 +12,7 @@ from suture.codecs.contents import overlay, read_each, rest_of
 from suture.codecs.paths import look_at, put_at, take_out
 from suture.errors import ConfigError, InputError
 from suture.messages import FrozenMap, ToolInfo
-from suture.wires.fields import given, is_list, is_map, listed, map_of, object_of, text_of
+from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
 
 SCHEMA: Any = object()
 """Stands for the schema in what asks for an answer of one."""
@@ -91,7 +91,7 @@ class RequestForm:
             take_out(options, self.tools)
         for name, path in self.paths.items():
             if (value := take_out(options, path)) is not None:
-                options[name] = _listed_stop(value) if name == "stop" else value
+                options[name] = [value] if name == "stop" and isinstance(value, str) else value
         self.take_choice(options, tools)
         fixed = dict(_leaves(self.answer))
         place = next(path for path, value in fixed.items() if value is SCHEMA)
@@ -137,6 +137,8 @@ class RequestForm:
     def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
         """Put the choice of a tool under its shared name, where a word, or the name of a tool, can say it."""
         choice = look_at(options, self.choice)
+        if choice is not None:
+            expect(choice, (str, Mapping), "an object", self.choice)
         words = (*_WORDS, *_texts_in(choice))
         word = next((word for word in words if self.write_choice(word, tools) == choice), None)
         if word is not None:

@@ -117,7 +117,7 @@ def test_a_result_that_became_an_error_is_told_as_one():
 
 
 def test_arguments_that_came_later_are_written_though_the_call_had_none():
-    call = FunctionToolCall("a", "tides", '{"port": 1}', extra={"gemini": {"args": None}})
+    call = FunctionToolCall("a", "tides", '{"port": 1}', extra={"gemini": {"functionCall": {"args": None}}})
     [content] = CODEC.encode_messages([AgenticMessage.assistant([call])]).payload
     assert content["parts"] == [{"functionCall": {"id": "a", "name": "tides", "args": {"port": 1}}}]
 

@@ -76,7 +76,7 @@ def test_what_is_said_comes_piece_by_piece_and_as_a_whole():
             AssistantGenText("I look it up."),
             FunctionToolCall("call_NyTx_0", "tides", '{"port":"Dover"}', extra={"gemini": SIGNED}),
             FunctionToolCall("call_NyTx_1", "tides", '{"port":"Dover"}'),
-            FunctionToolCall("own", "now", "{}", extra={"gemini": {"args": None}}),
+            FunctionToolCall("own", "now", "{}", extra={"gemini": {"functionCall": {"args": None}}}),
         ],
         response_meta=ResponseMeta(
             finish_reason="tool_calls",

@@ -4,10 +4,12 @@ Each part is one block. What stands in a part beside its one thing is kept flat,
 the thing's name.
 """
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
+
+from msgspec.structs import replace
 
 from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
 from suture.codecs.contents import (
@@ -52,9 +54,7 @@ from suture.providers.gemini.stream import (
 from suture.wires.fields import (
     argument_json,
     expect,
-    get,
     inner,
-    is_list,
     is_map,
     list_of,
     map_of,
@@ -81,7 +81,6 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "toolResponse": (ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
-_IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_response")
 _STANDARD = str.maketrans("-_", "+/")
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
@@ -91,67 +90,37 @@ _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSche
 # Ids of calls that have none
 
 
-class _Calls:
-    """Gives an id to each call that has none, and finds the call of a response that has none."""
+def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> list[AgenticMessage]:
+    """Return `messages` with an id on each call that has none, and each response with that of the call it answers.
 
-    def __init__(self, taken: Collection[str] = ()) -> None:
-        self._stem = ""
-        self._count = 0
-        self._taken = taken
-        self._waiting: dict[tuple[str, str], deque[list[Any]]] = {}
-        """The ids of the turn's calls, each in a list that its response empties, in order: by id, by name, and all."""
-
-    def begin(self, stem: str) -> None:
-        """Take a new turn: only its calls are answered from now on."""
-        self._stem, self._count, self._waiting = stem, 0, {}
-
-    def open(self, call: Mapping[str, Any]) -> Any:
-        """Return the id of the next call of the turn."""
-        kind = "with an id" if call.get("id") else "without"
-        call_id = call.get("id") or mint(self._stem, self._count, call)
-        while kind == "without" and call_id in self._taken:
-            call_id += "_"
-        self._count += 1
-        waiting = [call_id]
-        for key in {("id", str(call_id)), (kind, str(call.get("name") or "")), (kind, "")}:
-            self._waiting.setdefault(key, deque()).append(waiting)
-        return call_id
-
-    def answer(self, response: Mapping[str, Any]) -> Any:
-        """Return the id of the call that `response` answers; without an id, by name, then by order."""
-        call_id, name = response.get("id") or "", str(response.get("name") or "")
-        for key in [("id", str(call_id))] if call_id else [("without", name), ("with an id", name)]:
-            calls = self._waiting.get(key, deque[list[Any]]())
-            while calls:
-                waiting = calls.popleft()
-                if waiting:
-                    return waiting.pop()
-        return call_id
+    A response without an id answers by name, in order. Only the calls of the latest turn are answered.
+    """
+    found, waiting = list(messages), list[tuple[str, str, bool]]()
+    taken = {getattr(block, "call_id", "") for message in found for block in message.content_blocks}
+    for index, message in enumerate(found):
+        blocks: list[Any] = list(message.content_blocks)
+        count = 0
+        for place, block in enumerate(blocks):
+            if isinstance(block, FunctionToolCall):
+                waiting = waiting if count else []
+                call_id = block.call_id or mint(str(index) if stem is None else stem, count, block)
+                while not block.call_id and call_id in taken:
+                    call_id += "_"
+                waiting.append((call_id, block.name, bool(block.call_id)))
+                blocks[place] = replace(block, call_id=call_id)
+                count += 1
+            elif isinstance(block, FunctionToolResult):
+                place_of, said = (0, block.call_id) if block.call_id else (1, block.name)
+                fits = [call for call in waiting if call[place_of] == said]
+                if fits:
+                    answered = min(fits, key=itemgetter(2))  # one that had no id, before one that had
+                    waiting.remove(answered)
+                    blocks[place] = replace(block, call_id=answered[0])
+        found[index] = replace(message, content_blocks=tuple(blocks))
+    return found
 
 
 # Contents read
-
-
-def _ids_in(contents: Iterable[Any]) -> Iterator[str]:
-    """Yield the ids that calls and responses have, so that none is given twice."""
-    for content in contents:
-        parts = get(content, "parts")
-        for part in parts if is_list(parts) else ():
-            ids = [get(get(part, name), "id") for name in _IDENTIFIED]
-            yield from [each for each in ids if isinstance(each, str)]
-
-
-def _read_content(content: Any, stem: str, calls: _Calls) -> AgenticMessage:
-    """Return the message that one content says; `stem` makes the ids of its calls."""
-    fields = normalise(expect(content, Mapping, "a content", ""))
-    role = fields.get("role")
-    if (role is not None and not isinstance(role, str)) or role not in _ROLES:
-        raise InputError(f"unknown role {role!r}; expected user or model", path="role")
-    parts = list_of(fields, "parts")
-    if any("functionCall" in part for part in parts):
-        calls.begin(stem)
-    blocks = read_each(parts, partial(_read_part, calls=calls, by_model=role == "model"), "parts")
-    return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
 
 
 class _Part(NamedTuple):
@@ -160,21 +129,20 @@ class _Part(NamedTuple):
     fields: Mapping[str, Any]
     name: str
     thing: Mapping[str, Any]
-    calls: _Calls
     by_model: bool
 
-    def keep(self, known: Collection[str], **marks: Any) -> dict[str, Any]:
+    def keep(self, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
         """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
-        inside = {name: value for name, value in self.thing.items() if name not in known}
+        inside = {name: value for name, value in self.thing.items() if name not in known} | dict.fromkeys(absent)
         rest = {**rest_of(self.fields, self.name), **({self.name: inside} if inside else {}), **marks}
         return {GEMINI: rest} if rest else {}
 
 
-def _read_part(part: Mapping[str, Any], calls: _Calls, *, by_model: bool) -> ContentBlock:
+def _read_part(part: Mapping[str, Any], *, by_model: bool) -> ContentBlock:
     """Return the block that a part says; a part that nobody here knows is kept whole."""
     for name, read in _READERS.items():
         if name in part:
-            return read(_Part(part, name, inner(part, name, None), calls, by_model))
+            return read(_Part(part, name, inner(part, name, None), by_model))
     if part.get("thought"):
         text, signature = part.get("text", ""), part.get("thoughtSignature") or ""
         absent = () if "text" in part else ("text",)
@@ -196,32 +164,30 @@ def _read_media(part: _Part) -> ContentBlock:
         held = held.translate(_STANDARD)  # the SDK's base64 has an alphabet of its own
     if not held or media is None:
         return unknown(GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
-    marks = {"mimeType": None} if not mime_type and source == "data" else {}
-    return media(mime_type=mime_type, extra=part.keep((source, "mimeType"), **marks), **{field: held})
+    extra = part.keep(source, "mimeType", absent=["mimeType"] if not mime_type and source == "data" else ())
+    return media(mime_type=mime_type, extra=extra, **{field: held})
 
 
 def _read_call(part: _Part) -> ContentBlock:
     call = part.thing
-    extra = part.keep(("id", "name", "args"), **({} if "args" in call else {"args": None}))
-    call_id, name = part.calls.open(call), call.get("name") or ""
-    return FunctionToolCall(call_id, name, argument_json(call.get("args")), extra=extra)
+    extra = part.keep("id", "name", "args", absent=[] if "args" in call else ["args"])
+    return FunctionToolCall(call.get("id") or "", call.get("name") or "", argument_json(call.get("args")), extra=extra)
 
 
 def _read_result(part: _Part) -> ContentBlock:
     result = part.thing
     text, form = _read_response(result.get("response"))
     beside: list[Any] = [
-        _read_part(each, part.calls, by_model=False)
-        if {"inlineData", "fileData"} & each.keys()
-        else unknown(GEMINI, each)
+        _read_part(each, by_model=False) if {"inlineData", "fileData"} & each.keys() else unknown(GEMINI, each)
         for each in list_of(result, "parts", path="functionResponse")
     ]
+    absent = [] if "response" in result else ["response"]
     return FunctionToolResult(
-        part.calls.answer(result),
+        result.get("id") or "",
         result.get("name") or "",
         [*([] if text is None else [UserInputText(text)]), *beside],
         _is_failure(result.get("response")),
-        extra=part.keep(("id", "name", "response", "parts"), **form),
+        extra=part.keep("id", "name", "response", "parts", absent=absent, **form),
     )
 
 
@@ -231,7 +197,7 @@ def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
     The form `{"output": None}` is a struct, told as JSON, and `{"output": "result"}` a text under that name.
     """
     if response is None:
-        return None, {"response": None}
+        return None, {}
     if not is_map(response):
         raise InputError(f"expected an object, found {type(response).__name__}", path="functionResponse.response")
     if not response:
@@ -254,7 +220,7 @@ def _read_server(part: _Part) -> ContentBlock:
     tool, held, beside = _CODE, thing, dict[str, Any]()
     if name:
         tool, held, beside = thing.pop("toolType", None) or "", thing.pop(name, None), thing
-    extra = part.keep(tuple(part.thing), **{part.name: beside})
+    extra = part.keep(*part.thing, **{part.name: beside})
     return kind(part.thing.get("id") or "", tool, extra=extra, **{field: held})
 
 
@@ -273,6 +239,11 @@ _READERS: Mapping[str, Callable[[_Part], ContentBlock]] = {
 def _identity(block: Any) -> dict[str, Any]:
     """Return the id and the name of a call or a result, as far as it has them."""
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
+
+
+def _unmarked(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a response without the mark of its form."""
+    return {name: value for name, value in own.items() if name != "output"}
 
 
 def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
@@ -309,33 +280,34 @@ class _Writer(BlockWriter):
         kind = MEDIA[type(block)]
         data = data_of(block, _MIME_TYPES[kind])
         if data is not None:
-            return self._wrap("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block)
+            return self.put_back({"inlineData": {"mimeType": data.mime_type, "data": data.base64}}, block.extra)
         if not block.url:
             return self._write_in_words(block)
         where = {"mimeType": block.mime_type} if block.mime_type else {}
         if not where and kind != "file":
             self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
-        return self._wrap("fileData", {**where, "fileUri": block.url}, block)
+        return self.put_back({"fileData": {**where, "fileUri": block.url}}, block.extra)
 
     def _write_in_words(self, block: Any) -> dict[str, Any]:
         return {"text": self.tell_media(block)}
 
     def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
-        call = _identity(block)
-        if arguments or "args" not in map_of(block.extra, GEMINI):
-            call["args"] = arguments
-        return self._wrap("functionCall", call, block, "args")
+        part = self.put_back({"functionCall": {**_identity(block), "args": arguments}}, block.extra)
+        if arguments:  # there were none when it was read, perhaps
+            part["functionCall"]["args"] = arguments
+        return part
 
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
         texts = [held.text for held in block.content if isinstance(held, UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        made, own = _identity(block), map_of(block.extra, GEMINI)
-        if texts or "response" not in own:
-            made["response"] = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
-        if beside:
-            made["parts"] = beside
-        return self._wrap("functionResponse", made, block, "output", "response")
+        own = map_of(block.extra, GEMINI)
+        response = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
+        made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
+        part = self.put_back({"functionResponse": made}, {**block.extra, **({GEMINI: _unmarked(own)} if own else {})})
+        if texts:
+            part["functionResponse"]["response"] = response
+        return part
 
     def _write_server(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
         """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
@@ -349,19 +321,7 @@ class _Writer(BlockWriter):
         if not is_map(thing):
             return self.lose_block(block)
         present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
-        return self._wrap(part, present, block)
-
-    def _wrap(self, field: str, inside: dict[str, Any], block: Any, *marks: str) -> dict[str, Any]:
-        """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
-        if not block.extra:
-            return {field: inside}
-        own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
-        kept = own.pop(field, None)
-        absent = {name for name, value in own.items() if value is None}
-        whole: dict[str, Any] = {**inside, **(kept if is_map(kept) else {})}
-        made = {field: {name: value for name, value in whole.items() if name not in absent}}
-        extra = {**block.extra, GEMINI: own} if map_of(block.extra, GEMINI) else block.extra
-        return self.put_back(made, extra)
+        return self.put_back({part: present}, block.extra)
 
     system_writers: ClassVar = {
         **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
@@ -492,12 +452,18 @@ class GeminiCodec(Codec):
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what contents say; calls without an id, and their responses, are given one."""
-        calls = _Calls(frozenset(_ids_in(items)))
-        messages: list[AgenticMessage] = []
-        for index, item in enumerate(items):
-            with located(index=index):
-                messages.append(_read_content(item, str(index), calls))
-        return messages
+        return _identify(super().read_messages(items))
+
+    def read_message(self, item: Any) -> AgenticMessage:
+        fields = normalise(expect(item, Mapping, "a content", ""))
+        role = fields.get("role")
+        if (role is not None and not isinstance(role, str)) or role not in _ROLES:
+            raise InputError(f"unknown role {role!r}; expected user or model", path="role")
+        blocks = read_each(list_of(fields, "parts"), partial(_read_part, by_model=role == "model"), "parts")
+        return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
+
+    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+        return result
 
     def read_request(self, body: Mapping[str, Any]) -> Request:
         contents = {"contents": body["contents"]} if "contents" in body else {}
@@ -509,7 +475,7 @@ class GeminiCodec(Codec):
             return said or "", []
         content = expect(said, Mapping, "an object", "systemInstruction")
         with located("systemInstruction"):
-            return read_system(_read_content({"parts": content.get("parts")}, "system", _Calls()).content_blocks)
+            return read_system(self.read_message({"parts": content.get("parts")}).content_blocks)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
@@ -517,7 +483,7 @@ class GeminiCodec(Codec):
         check_error(body)
         candidate = first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
-        message = _read_content(content, text_of(body, "responseId"), _Calls())
+        [message] = _identify([self.read_message(content)], text_of(body, "responseId"))
         blocks = [block for block in message.content_blocks if not _says_nothing(block)]
         meta = read_meta(body, candidate or {}, blocks)
         if not candidate:

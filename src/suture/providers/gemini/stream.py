@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 from zlib import crc32
 
-import msgspec
+from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
@@ -65,9 +65,9 @@ def _camel(name: str) -> str:
     return first + "".join([word.capitalize() for word in rest]) if first and all(rest) else name
 
 
-def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
+def mint(stem: str, place: int, call: FunctionToolCall | Delta) -> str:
     """Return an id for the call at `place` among the calls of a reply, or of a message of a history."""
-    return f"call_{stem or f'{crc32(msgspec.json.encode(call)):08x}'}_{place}"
+    return f"call_{stem or format(crc32(f'{call.name}{call.arguments}'.encode()), '08x')}_{place}"
 
 
 # What a reply says of itself
@@ -226,9 +226,8 @@ class GeminiReader(StreamReader):
             return []
         self._parts.append(part)
         place, self._calls = self._calls, self._calls + 1
-        call_id = call.get("id") or mint(self._body.get("responseId") or "", place, call)
-        arguments = argument_json(call.get("args"))
-        return [Delta(call_index=place, call_id=call_id, name=call.get("name") or "", arguments=arguments)]
+        said = Delta(call_index=place, name=call.get("name") or "", arguments=argument_json(call.get("args")))
+        return [replace(said, call_id=call.get("id") or mint(self._body.get("responseId") or "", place, said))]
 
 
 def _join(key: str, *pieces: str) -> dict[str, Any]:
