@@ -192,48 +192,6 @@ def _without_bytes(value: Any) -> Any:
     return value
 
 
-class CallFinder:
-    """The calls so far, for their results: the second result of an id belongs to the second call that has it.
-
-    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
-
-    >>> calls = CallFinder()
-    >>> calls.enter("assistant")
-    >>> calls.note(FunctionToolCall("a", "search")), calls.note(FunctionToolCall("a", "fetch"))
-    (None, None)
-    >>> calls.find("a"), calls.find("a"), calls.find("b")
-    (FunctionToolCall(call_id='a', name='search'), FunctionToolCall(call_id='a', name='fetch'), None)
-    """
-
-    def __init__(self) -> None:
-        self._role = ""
-        self._turn = 0
-        self._waiting: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
-        """By id: the turn, and its calls that have no result yet, or the last of all."""
-
-    def enter(self, role: str) -> None:
-        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
-        if role == "assistant" and self._role != "assistant":
-            self._turn += 1
-        if role != "system":
-            self._role = role
-
-    def note(self, call: FunctionToolCall) -> None:
-        """Remember a call."""
-        turn, calls = self._waiting.get(call.call_id, (0, deque[FunctionToolCall]()))
-        if turn != self._turn:
-            calls = deque[FunctionToolCall]()
-        calls.append(call)
-        self._waiting[call.call_id] = self._turn, calls
-
-    def find(self, call_id: str) -> FunctionToolCall | None:
-        """Return the call that the next result of an id answers."""
-        _, calls = self._waiting.get(call_id, (0, deque[FunctionToolCall]()))
-        if len(calls) > 1:
-            return calls.popleft()
-        return calls[0] if calls else None
-
-
 # Codecs
 
 
@@ -325,20 +283,35 @@ class Codec(ABC):
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what `items`, plain dicts, say; results learn from the calls before them."""
-        calls = CallFinder()
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             with located(index=index):
-                message = self.read_message(item)
-            calls.enter(message.role)
+                messages.append(self.read_message(item))
+        return self.link(messages)
+
+    def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
+        """Return `messages`, with results that learned from their calls.
+
+        The second result of an id belongs to the second call that has it, in the latest turn that has one; a result too
+        many belongs to the last of them.
+        """
+        made: list[AgenticMessage] = []
+        calls: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
+        turn, last = 0, ""
+        for message in messages:
+            turn += message.role == "assistant" != last
+            last = last if message.role == "system" else message.role
             blocks: list[Any] = list(message.content_blocks)
             for place, block in enumerate(blocks):
                 if isinstance(block, FunctionToolCall):
-                    calls.note(block)
-                elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
-                    blocks[place] = self.learn(block, call)
-            messages.append(replace(message, content_blocks=tuple(blocks)))
-        return messages
+                    before, waiting = calls.get(block.call_id, (0, deque[FunctionToolCall]()))
+                    calls[block.call_id] = turn, waiting if before == turn else deque[FunctionToolCall]()
+                    calls[block.call_id][1].append(block)
+                elif isinstance(block, FunctionToolResult) and block.call_id in calls:
+                    _, waiting = calls[block.call_id]
+                    blocks[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
+            made.append(replace(message, content_blocks=tuple(blocks)))
+        return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
         """Return a result with what only its call says."""

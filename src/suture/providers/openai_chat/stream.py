@@ -308,11 +308,13 @@ class _Pieces:
         self._known, self._growing = known, growing
 
     def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; lists `grow` where each piece brings more of them."""
+        """Take the next piece; lists `grow` where each piece brings more of them, a null stays until something comes."""
         for name, value in new.items():
-            if value is None or name in self._known:
+            if name in self._known:
                 continue
-            before: Any = self.fields.get(name)
+            before: Any = self.fields.setdefault(name)
+            if value is None:
+                continue
             if name in self._growing:
                 self.texts.setdefault(name, []).append(text_of(new, name))
             elif grow and before.__class__ is list and is_list(value):
@@ -338,17 +340,8 @@ class _Detail(_Pieces):
     """One of the details of a thought, and the chunk in which it began."""
 
     def __init__(self, chunk: int) -> None:
-        super().__init__()
+        super().__init__(growing=("text", "summary", "data"))
         self.chunk = chunk
-
-    def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; a null is kept until something comes, since a detail is sent back whole."""
-        del grow
-        for name, value in new.items():
-            if name in ("text", "summary", "data") and isinstance(value, str):
-                self.texts.setdefault(name, []).append(value)
-            elif value is not None or name not in self.fields:
-                self.fields[name] = value
 
 
 class _Details:

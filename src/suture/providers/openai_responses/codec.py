@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
     MEDIA,
@@ -111,7 +113,10 @@ class OpenAIResponsesCodec(Codec):
         return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        return read_items(items)
+        return self.link(read_items(items))
+
+    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+        return replace(result, name=call.name or result.name)
 
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request; with `store` off, it has no ids that the service would have to know."""

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import CallFinder
 from suture.codecs.contents import (
     Shape,
     keep,
@@ -116,7 +115,10 @@ GIVEN: Mapping[str, tuple[Shape, tuple[str, ...]]] = {
     ),
 }
 """The items that say, too, what a tool gave: that as a block of its own, and the fields that only it has."""
-ASKING = {MCPToolApprovalRequest: "mcp_approval_request", MCPToolApprovalResponse: "mcp_approval_response"}
+ASKING: Mapping[Any, str] = {
+    MCPToolApprovalRequest: "mcp_approval_request",
+    MCPToolApprovalResponse: "mcp_approval_response",
+}
 """The items that a program may make itself."""
 KNOWN_BY_ID = frozenset(
     (
@@ -229,15 +231,13 @@ def role_of(item: Mapping[str, Any]) -> AgenticRole:
     return "user" if kind in _OUTPUTS and not by_service else "assistant"
 
 
-def read_item(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
-    """Return the blocks that an item is; `names` knows the calls before it."""
+def read_item(item: Mapping[str, Any], kind: str) -> list[Any]:
+    """Return the blocks that an item is."""
     if kind in CALLS:
-        call = _read_call(item, kind)
-        names.note(call)
-        return [call]
+        return [_read_call(item, kind)]
     is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
     if kind in _RESULTS and not is_event:
-        return [_read_result(item, kind, names)]
+        return [_read_result(item, kind)]
     reader = _READERS.get(kind)
     return [unknown(WIRE, {**item, "type": kind})] if reader is None else reader(item)
 
@@ -263,17 +263,15 @@ def _read_call(item: Mapping[str, Any], kind: str) -> FunctionToolCall:
     return FunctionToolCall(text_of(item, "call_id"), name_of(item, kind), arguments_of(item, kind), extra=extra)
 
 
-def _read_result(item: Mapping[str, Any], kind: str, names: CallFinder) -> FunctionToolResult:
+def _read_result(item: Mapping[str, Any], kind: str) -> FunctionToolResult:
     pair = _RESULTS[kind]
     call_id, output = text_of(item, pair.output_id), item.get("output")
     is_list = pair.kind == "shell" and output is not None
     content: list[Any] = [UserInputText(json_text(output))] if is_list else read_parts(item, "output")
     own = "status" if pair.kind == "apply_patch" else ""
     failed = bool(own) and item.get(own) == "failed"
-    call = names.find(call_id)
-    name = (call.name if call else "") or name_of(item, pair.call)
     extra = extra_of(item, "type", pair.output_id, "output", own) | ({KIND: pair.kind} if pair.kind else {})
-    return FunctionToolResult(call_id, name, tuple(content), failed, extra=extra)
+    return FunctionToolResult(call_id, name_of(item, pair.call), tuple(content), failed, extra=extra)
 
 
 # What the service did: reasoning, tools, images

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.codec import CallFinder, located
+from suture.codecs.codec import located
 from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_logprobs, read_usage
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
@@ -61,20 +61,18 @@ _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_dow
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
     """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
     messages: list[AgenticMessage] = []
-    names = CallFinder()
     run: _Run | None = None
     for index, item in enumerate(items):
         with located(index=index):
             role = role_of(item)
-            names.enter(role)
             if role == "assistant":
-                run = run or _Run(names)
+                run = run or _Run()
                 run.add(item)
                 continue
             messages += [] if run is None else [run.message()]
             run, kind = None, kind_of(item)
             if kind != "message":
-                messages.append(AgenticMessage(role, tuple(read_item(item, kind, names))))
+                messages.append(AgenticMessage(role, tuple(read_item(item, kind))))
                 continue
             extra = extra_of(item, "content", "role" if item.get("role") == role else "")
             messages.append(AgenticMessage(role, tuple(read_parts(item)), extra=extra))
@@ -83,7 +81,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
 
 def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
     """Return the message that the output of a response says."""
-    run = _Run(CallFinder(), is_reply=True)
+    run = _Run(is_reply=True)
     for place, item in enumerate(items):
         with located(f"output[{place}]"):
             run.add(item)
@@ -93,10 +91,9 @@ def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
 class _Run:
     """Items that the model made, one after another."""
 
-    def __init__(self, names: CallFinder, *, is_reply: bool = False) -> None:
+    def __init__(self, *, is_reply: bool = False) -> None:
         self._blocks: list[Any] = []
         self._is_reply = is_reply
-        self._names = names
         self._needs = ""
         self._head: Mapping[str, Any] | None = None
         self._after_text = False
@@ -112,7 +109,7 @@ class _Run:
         self._after_text = False
         if kind == "reasoning":
             self._needs = text_of(item, "id")
-        blocks = read_item(item, kind, self._names)
+        blocks = read_item(item, kind)
         if self._needs and isinstance(blocks[0], PRODUCTS):
             blocks[0] = mark(blocks[0], **{NEEDS: self._needs})
         self._blocks += blocks
