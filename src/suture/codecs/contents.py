@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from suture.codecs.codec import CODECS, Losses, Lost, located
+from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
+    AgenticRole,
     AssistantGenAudio,
     AssistantGenImage,
+    AssistantGenText,
     AssistantGenVideo,
     FunctionToolCall,
     FunctionToolResult,
@@ -20,7 +23,7 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import is_map, json_text, parse_json
+from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
 from suture.wires.parts import media_in_words
 from suture.wires.values import KIND
 
@@ -65,13 +68,6 @@ def custom_input(block: FunctionToolCall) -> str | None:
     if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
         return given["input"]
     return block.arguments
-
-
-def read_system(blocks: Sequence[Any]) -> tuple[str, list[AgenticMessage]]:
-    """Return what the system says: one plain text, or a message where there is more to it."""
-    if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
-        return blocks[0].text, []
-    return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
 
 
 # What one provider says beside what a block can hold is kept in `extra`, under the name of the wire. So it comes back
@@ -159,8 +155,6 @@ class BlockWriter:
     wire: ClassVar[str]
     writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
     """The method that writes each kind of block; it returns `None`, and reports, where there is no form for it."""
-    system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
-    """The same, of what the system says."""
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
@@ -187,6 +181,19 @@ class BlockWriter:
     def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
         """Return the blocks of a system message, which are texts that say something; media are told in words."""
         return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
+
+    def say(self, text: str) -> dict[str, Any]:
+        """Return the block of a text."""
+        raise NotImplementedError
+
+    def write_text(self, block: Any) -> dict[str, Any] | None:
+        """Return the block of a text, with what was kept of it."""
+        self.report_extension(block)
+        return self.put_back(self.say(block.text), block.extra)
+
+    def write_words(self, block: Any) -> dict[str, Any] | None:
+        """Return the text that stands for media where they have no form."""
+        return self.say(self.tell_media(block))
 
     def tell_found_tools(self, block: Any) -> Any:
         """Return the result of a tool search as one that tells the tools as text; any other block as it is.
@@ -233,6 +240,13 @@ class BlockWriter:
         self.lose(Lost.REASONING, f"thought {block.text[:40]!r}")
         return False
 
+    system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]] = {
+        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
+        **dict.fromkeys(MEDIA, write_words),
+        Opaque: unwrap,
+    }
+    """What writes the blocks of what the system says."""
+
     # What is lost
 
     def lose(self, name: Lost, what: str, inside: str = "") -> None:
@@ -271,3 +285,51 @@ class BlockWriter:
                 continue
             for field in rest_of(value):
                 self.lose(Lost.FIELD, f"{name} {field}", inside)
+
+
+# Messages of blocks
+
+
+class BlockCodec(Codec):
+    """A codec of messages that are a role and a list of blocks, with what the system says outside of their list."""
+
+    field_of_blocks: ClassVar[str] = "content"
+    roles: ClassVar[Mapping[Any, AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
+    model_role: ClassVar[str] = "assistant"
+
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        """Return the blocks in a field."""
+        raise NotImplementedError
+
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
+        report_meta(message, losses)
+        if self.is_outside(message):
+            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
+        writer = self.writer(losses)
+        content = writer.write_each(message.content_blocks)
+        role = self.model_role if message.role == "assistant" else "user"
+        written = writer.put_back({"role": role, self.field_of_blocks: content}, message.extra, "extra")
+        return [written] if content or self.field_of_blocks not in written else []
+
+    def read_message(self, item: Any) -> AgenticMessage:
+        """Return what one of this provider's messages says."""
+        role = expect(item, Mapping, "a message", "").get("role")
+        if not isinstance(role, str | None) or role not in self.roles:
+            known = " or ".join(filter(None, self.roles))
+            raise InputError(f"unknown role {role!r}; expected {known}", path="role")
+        blocks = self.read_blocks(item, self.field_of_blocks, by_model=role == self.model_role)
+        absent = [self.field_of_blocks] if role == "system" and item.get(self.field_of_blocks) is None else ()
+        extra = keep(self.name, item, self.field_of_blocks, "" if role == "system" else "role", absent=absent)
+        return AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
+
+    def is_outside(self, message: AgenticMessage) -> bool:
+        """Tell whether `message` is the system's and was not read from among the provider's messages."""
+        return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        blocks = self.read_blocks(body, self.system_field, by_model=False)
+        if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+            return blocks[0].text, []
+        return "", [AgenticMessage("system", tuple(blocks))] if blocks else []

@@ -206,7 +206,7 @@ def test_fields_that_only_gemini_knows_are_named_where_another_provider_is_told(
 
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "no content": (7, "message 0: expected a content, found int"),
+    "no content": (7, "message 0: expected a message, found int"),
     "a role that nobody has": ({"role": "system", "parts": []}, "message 0, role: unknown role 'system'"),
     "a role that is no text": ({"role": [], "parts": []}, "message 0, role: unknown role []"),
     "parts that are no list": ({"parts": {"text": "hi"}}, "message 0, parts: expected a list, found dict"),

@@ -236,7 +236,7 @@ def test_a_tool_that_another_provider_runs_is_not_declared():
         ({}, "expected a list of messages"),
         ({"contents": "hi"}, "expected a list of messages"),
         ({"contents": [], "systemInstruction": 7}, "systemInstruction: expected an object"),
-        ({"contents": [], "systemInstruction": {"parts": 7}}, "systemInstruction.parts: expected a list"),
+        ({"contents": [], "systemInstruction": {"parts": 7}}, "systemInstruction: expected a list"),
         ({"contents": [], "tools": {}}, "tools: expected a list"),
         ({"contents": [], "tools": [{"functionDeclarations": 7}]}, r"tools\[0\].functionDeclarations: expected a list"),
         ({"contents": [], "tools": [{"functionDeclarations": [{"name": 7}]}]}, "name: expected a string"),

@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.codec import Losses, Lost, Request
 from suture.codecs.contents import (
-    MEDIA,
+    BlockCodec,
     BlockWriter,
     Shape,
     keep,
     read_each,
-    read_system,
     rest_of,
     unknown,
 )
@@ -26,7 +25,6 @@ from suture.messages import (
     ContentBlock,
     FunctionToolCall,
     FunctionToolResult,
-    Opaque,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
@@ -36,10 +34,9 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
-from suture.wires.fields import argument_json, expect, is_list, is_map, listed, map_of, object_of, text_of
+from suture.wires.fields import argument_json, is_list, is_map, listed, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
-_ROLES = ("user", "assistant", "system")
 _MAX_TOKENS = 8192
 """How long a reply may be where nobody says it; the API demands a number."""
 _SERVICE_RESULT, _SERIAL = "_tool_result", "disable_parallel_tool_use"
@@ -149,9 +146,8 @@ _READERS = {
 class _Writer(BlockWriter):
     wire = NAME
 
-    def _write_text(self, block: Any) -> dict[str, Any]:
-        self.report_extension(block)
-        return self.put_back({"type": "text", "text": block.text}, block.extra)
+    def say(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
     def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block, "data"):
@@ -186,7 +182,7 @@ class _Writer(BlockWriter):
         if "source" in map_of(block.extra, NAME):
             fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
         if fields is None:
-            return self._write_in_words(block)
+            return self.say(self.tell_media(block))
         self.report_media(block)
         name, is_image = getattr(block, "name", ""), fields["type"] == "image"
         if name and is_image:
@@ -197,16 +193,8 @@ class _Writer(BlockWriter):
         fields |= {"title": name} if name and not is_image else {}
         return self.put_back(fields, block.extra)
 
-    def _write_in_words(self, block: Any) -> dict[str, Any]:
-        return {"type": "text", "text": self.tell_media(block)}
-
-    system_writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-        **dict.fromkeys(MEDIA, _write_in_words),
-        Opaque: BlockWriter.unwrap,
-    }
     writers: ClassVar = {
-        **system_writers,
+        **BlockWriter.system_writers,
         **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
         **dict.fromkeys(_SERVICE, _write_service),
         Reasoning: _write_reasoning,
@@ -288,7 +276,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class AnthropicCodec(Codec):
+class AnthropicCodec(BlockCodec):
     """Messages as Anthropic's API takes and gives them.
 
     What is read and written again is the same, but for this:
@@ -311,36 +299,12 @@ class AnthropicCodec(Codec):
     request_form = _RequestForm()
     system_field = "system"
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
-        report_meta(message, losses)
-        writer = _Writer(losses)
-        if self.is_outside(message):
-            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
-            writer.report_extras(message.extra, "extra")
-            blocks = writer.write_system(message)
-            return [{"role": "user", "content": blocks}] if blocks else []
-        blocks = writer.write_system(message) if message.role == "system" else writer.write_each(message.content_blocks)
-        written = writer.put_back({"role": message.role, "content": blocks}, message.extra, "extra")
-        return [written] if blocks or "content" not in written else []
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return _read_content(holder, field, AssistantGenText if by_model else UserInputText)
 
     def read_message(self, item: Any) -> AgenticMessage:
         """Return one message; a whole response in the place of a message is read as the reply that it is."""
-        role = expect(item, dict, "a message", "").get("role")
-        if role not in _ROLES:
-            raise InputError(f"unknown role {role!r}; expected user, assistant or system", path="role")
-        if "stop_reason" in item:
-            return self.read_reply(item)
-        absent = () if role != "system" else ("system",) if item.get("content") is not None else ("content", "system")
-        blocks = _read_content(item, text=AssistantGenText if role == "assistant" else UserInputText)
-        return AgenticMessage(role, blocks, extra=keep(NAME, item, "role", "content", absent=absent))
-
-    def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from among the API's messages."""
-        return message.role == "system" and "system" not in map_of(message.extra, NAME)
-
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
-        return read_system(_read_content(body, "system"))
+        return self.read_reply(item) if is_map(item) and "stop_reason" in item else super().read_message(item)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if body.get("type") == "error":

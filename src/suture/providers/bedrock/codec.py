@@ -12,16 +12,16 @@ from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
-from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, located, report_meta
+from suture.codecs.codec import Encoded, Losses, Lost, Request, located
 from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
+    BlockCodec,
     BlockWriter,
     keep,
     origin_of,
     read_each,
-    read_system,
     rest_of,
     unknown,
 )
@@ -54,11 +54,9 @@ from suture.wires.fields import (
     map_of,
     parse_json,
     text_of,
-    word,
 )
 from suture.wires.parts import data_of
 
-_ROLES = ("user", "assistant", "system")
 _REMOVED = "This tool is no longer there; do not call it."
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _TYPES: Mapping[str, Mapping[str, str]] = {
@@ -238,11 +236,10 @@ _READERS: Mapping[str, _Reader] = {
 class _Writer(BlockWriter):
     wire = WIRE
 
-    def _write_words(self, block: Any) -> dict[str, Any]:
-        """Return the text that stands for media where Converse cannot hold them."""
-        return {"text": self.tell_media(block)}
+    def say(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
-    def _write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+    def write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
         self.put_back({}, block.extra)
         extension: Mapping[str, Any] = getattr(block, "extension", {})
         citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
@@ -274,7 +271,7 @@ class _Writer(BlockWriter):
         """Return a text of a result, which may be JSON."""
         is_json = block.extra == {WIRE: {"json": True}}
         value = parse_json(block.text) if is_json else None  # it may be cut since it was read
-        return self._write_text(block) if value is None else {"json": value}
+        return self.write_text(block) if value is None else {"json": value}
 
     def _write_server(self, block: Any) -> dict[str, Any] | None:
         """Return what the service ran itself; that goes back to it alone."""
@@ -295,7 +292,7 @@ class _Writer(BlockWriter):
         if "format" not in kept and (data or in_s3):
             form = self._format_of(kind, data.mime_type if data else block.mime_type)
         if (data is None and not in_s3) or (form is None and "format" not in kept):
-            return self._write_words(block)
+            return self.say(self.tell_media(block))
         self.report_media(block)
         named = {"name": self._document_name(block.name)} if kind == "document" else {}
         made = self.put_back({"format": form, **named}, block.extra)
@@ -327,7 +324,7 @@ class _Writer(BlockWriter):
         return made
 
     writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
         **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
         **dict.fromkeys(MEDIA, _write_media),
         Reasoning: _write_reasoning,
@@ -335,10 +332,10 @@ class _Writer(BlockWriter):
         FunctionToolResult: _write_result,
         Opaque: BlockWriter.unwrap,
     }
-    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, _write_words)}
+    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, BlockWriter.write_words)}
     _result_writers: ClassVar = {
         **writers,
-        **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
+        **dict.fromkeys((UserInputAudio, AssistantGenAudio), BlockWriter.write_words),
         UserInputText: _write_result_text,
     }
 
@@ -398,7 +395,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class BedrockCodec(Codec):
+class BedrockCodec(BlockCodec):
     """Converse, in the form that JSON has: bytes are base64 text. What boto3 has, bytes, is read as well.
 
     What is read and written again is the same, but for this:
@@ -424,30 +421,8 @@ class BedrockCodec(Codec):
     system_field = "system"
     has_bytes = True
 
-    def read_message(self, item: Any) -> AgenticMessage:
-        role: Any = word(expect(item, Mapping, "an object", ""), "role")
-        if role not in _ROLES:
-            raise InputError(f"unknown role {role!r}; expected user or assistant", path="role")
-        text = AssistantGenText if role == "assistant" else UserInputText
-        blocks = _read_blocks(item.get("content"), "content", text)
-        rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
-        return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
-
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return `message` as Converse's; none where nothing of it is left."""
-        report_meta(message, losses)
-        if self.is_outside(message):
-            text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
-            losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
-        role = "assistant" if message.role == "assistant" else "user"
-        writer = _Writer(losses)
-        content = writer.write_each(message.content_blocks)
-        written = writer.put_back({"role": role, "content": content}, message.extra)
-        return [written] if content else []
-
-    def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from the middle, where some models take it."""
-        return message.role == "system" and get(message.extra.get(WIRE), "role") != "system"
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return _read_blocks(holder.get(field) or [], field, AssistantGenText if by_model else UserInputText)
 
     def encode_request(self, request: Request) -> Encoded:
         payload, losses = super().encode_request(request)
@@ -461,9 +436,6 @@ class BedrockCodec(Codec):
         names = dict.fromkeys(block["toolUse"]["name"] for block in blocks if "toolUse" in block)
         tools = [self.request_form.write_function(ToolInfo(name, _REMOVED), {}) for name in names if name]
         return {**body, "toolConfig": {"tools": tools}} if tools else body
-
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
-        return read_system(_read_blocks(body.get("system") or [], "system"))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if "output" not in body:

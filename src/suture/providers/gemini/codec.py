@@ -11,16 +11,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from suture.codecs.codec import Losses, Lost, Request
 from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
+    BlockCodec,
     BlockWriter,
-    drop_blank,
     keep,
     read_each,
-    read_system,
     rest_of,
     unknown,
 )
@@ -28,13 +27,11 @@ from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
-    AgenticRole,
     AssistantGenText,
     ContentBlock,
     FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
-    Opaque,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
@@ -66,7 +63,6 @@ from suture.wires.parts import data_of
 
 _CODE = "code_execution"
 """The name of the tool behind `executableCode`, as Gemini calls it."""
-_ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
 _MIME_TYPES = {
     "image": "image/png",
     "audio": "audio/wav",
@@ -257,13 +253,12 @@ def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
 class _Writer(BlockWriter):
     wire = GEMINI
 
-    def _write_text(self, block: Any) -> dict[str, Any]:
-        self.report_extension(block)
-        return self.put_back({"text": block.text}, block.extra)
+    def say(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
     def _report_text(self, block: UserInputText) -> None:
         """Report what is lost of a text that stands in the response itself."""
-        self._write_text(block)
+        self.write_text(block)
 
     def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block):
@@ -282,14 +277,11 @@ class _Writer(BlockWriter):
         if data is not None:
             return self.put_back({"inlineData": {"mimeType": data.mime_type, "data": data.base64}}, block.extra)
         if not block.url:
-            return self._write_in_words(block)
+            return self.say(self.tell_media(block))
         where = {"mimeType": block.mime_type} if block.mime_type else {}
         if not where and kind != "file":
             self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
         return self.put_back({"fileData": {**where, "fileUri": block.url}}, block.extra)
-
-    def _write_in_words(self, block: Any) -> dict[str, Any]:
-        return {"text": self.tell_media(block)}
 
     def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
@@ -323,13 +315,8 @@ class _Writer(BlockWriter):
         present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
         return self.put_back({part: present}, block.extra)
 
-    system_writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-        **dict.fromkeys(MEDIA, _write_in_words),
-        Opaque: BlockWriter.unwrap,
-    }
     writers: ClassVar = {
-        **system_writers,
+        **BlockWriter.system_writers,
         **dict.fromkeys(MEDIA, _write_media),
         **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
         Reasoning: _write_thought,
@@ -406,13 +393,14 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class GeminiCodec(Codec):
+class GeminiCodec(BlockCodec):
     """Contents as the Gemini API and Vertex AI take and give them.
 
     What is read and written again is the same, but for this:
 
     - Names of fields are written in camel case; bytes and the SDK's base64 become plain base64. An optional field that
-      is null or empty is left out. A content without a role is the user's, as are those of `function` and `tool`.
+      is null or empty is left out. A content without a role is the user's, as are those of `function` and `tool`;
+      one without parts is left out.
     - The texts of a response become one, and stand before its media. A result without content says an empty text.
     - A call without an id gets one, `call_<place>_<number>`, and a response without an id that of the call it answers.
     - All functions that a request declares stand in one list, and its other tools each in one of their own.
@@ -425,26 +413,14 @@ class GeminiCodec(Codec):
 
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
+    field_of_blocks = "parts"
+    roles: ClassVar = {**dict.fromkeys(("user", "function", "tool", None), "user"), "model": "assistant"}
+    model_role = "model"
     folder = GeminiReader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "systemInstruction"
     has_bytes = True
-
-    def is_outside(self, message: AgenticMessage) -> bool:
-        return message.role == "system"
-
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the content that says `message`; none where nothing of it can be said."""
-        report_meta(message, losses)
-        if message.role == "system":
-            losses.add(Lost.SYSTEM, "that the system says this")
-        writer = _Writer(losses)
-        parts = writer.write_each(message.content_blocks)
-        if len(parts) < len(message.content_blocks) and not drop_blank(parts):
-            return []
-        made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
-        return [writer.put_back(made, message.extra)]
 
     def write_system(self, request: Request, losses: Losses) -> dict[str, Any] | None:
         parts = super().write_system(request, losses)
@@ -455,12 +431,10 @@ class GeminiCodec(Codec):
         return _identify(super().read_messages(items))
 
     def read_message(self, item: Any) -> AgenticMessage:
-        fields = normalise(expect(item, Mapping, "a content", ""))
-        role = fields.get("role")
-        if (role is not None and not isinstance(role, str)) or role not in _ROLES:
-            raise InputError(f"unknown role {role!r}; expected user or model", path="role")
-        blocks = read_each(list_of(fields, "parts"), partial(_read_part, by_model=role == "model"), "parts")
-        return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
+        return super().read_message(normalise(item))
+
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return read_each(list_of(holder, field), partial(_read_part, by_model=by_model), field)
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
         return result
@@ -473,9 +447,8 @@ class GeminiCodec(Codec):
         said = body.get("systemInstruction")
         if said is None or isinstance(said, str):
             return said or "", []
-        content = expect(said, Mapping, "an object", "systemInstruction")
-        with located("systemInstruction"):
-            return read_system(self.read_message({"parts": content.get("parts")}).content_blocks)
+        parts = expect(said, Mapping, "an object", self.system_field).get("parts")
+        return super().read_system({self.system_field: parts})
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""

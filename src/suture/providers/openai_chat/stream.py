@@ -308,7 +308,7 @@ class _Pieces:
         self._known, self._growing = known, growing
 
     def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; lists `grow` where each piece brings more of them, a null stays until something comes."""
+        """Take the next piece; lists may `grow` with each, and a null stays until something comes."""
         for name, value in new.items():
             if name in self._known:
                 continue
