@@ -24,7 +24,7 @@ from suture.messages import (
     UserInputVideo,
 )
 from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
-from suture.wires.parts import media_in_words
+from suture.wires.parts import media_in_words, split_data_url
 from suture.wires.values import KIND
 
 T = TypeVar("T")
@@ -55,6 +55,14 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
 def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return `blocks` without texts that say nothing."""
     return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
+
+
+def read_url(url: str) -> dict[str, Any]:
+    """Return what an address holds, if it holds it itself and says what that is; else the address."""
+    data = split_data_url(url, "")
+    if data is None or not data.mime_type:
+        return {"url": url}
+    return {"base64_data": data.base64, "mime_type": data.mime_type}
 
 
 def custom_input(block: FunctionToolCall) -> str | None:

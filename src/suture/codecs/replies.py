@@ -206,6 +206,12 @@ class OpenBlock:
         """Return the text that the pieces of a field make."""
         return "".join(self.pieces.get(field, ()))
 
+    def arguments(self, field: Any) -> Any:
+        """Return what a call is given: an object, or its text where that is none, or not yet."""
+        text = self.text(field)
+        value = parse_json(text) if text.strip() else {}
+        return value if value.__class__ is dict else text
+
     def show_call(self, **said: Any) -> list[Delta]:
         """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
@@ -226,6 +232,13 @@ class BlockReader(StreamReader):
         block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
         self._calls += is_call
         return block
+
+    def place_of(self, event: Mapping[str, Any], field: str) -> int:
+        """Return the number in a field, which must be there."""
+        place = event.get(field)
+        if type(place) is not int or place < 0:
+            raise InputError(f"expected a place, found {place!r}", path=field)
+        return place
 
     def in_order(self) -> list[OpenBlock]:
         """Return the blocks as they stand in the reply."""

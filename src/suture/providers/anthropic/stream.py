@@ -1,14 +1,13 @@
 """Streams of Anthropic's Messages API; what replies say of themselves, and the errors that they report."""
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from typing import Any
 
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
 from suture.errors import InputError, ModelError
 from suture.messages import Delta, ResponseMeta, check_plain
-from suture.wires.fields import argument_json, count_of, list_of, object_of, parse_json, text_of
+from suture.wires.fields import argument_json, list_of, object_of, text_of
 
 NAME = "anthropic"
 _REASONS = {
@@ -117,7 +116,7 @@ class AnthropicReader(BlockReader):
         if not kind:
             raise InputError("expected a type", path="content_block.type")
         check_plain(start)
-        block = self.begin(_index_of(event), kind, start, is_call=kind == "tool_use")
+        block = self.begin(self.place_of(event, "index"), kind, start, is_call=kind == "tool_use")
         if kind == "tool_use":
             return block.show_call(call_id=text_of(start, "id"), name=text_of(start, "name"))
         text = text_of(start, "text") if kind == "text" else ""
@@ -167,16 +166,10 @@ class AnthropicReader(BlockReader):
         return [Delta(usage=read_usage(self._usage, _COUNTS))]
 
     def _block_of(self, event: Mapping[str, Any]) -> OpenBlock:
-        block = self.blocks.get(_index_of(event))
+        block = self.blocks.get(self.place_of(event, "index"))
         if block is None or not block.is_open:
             raise InputError(f"block {event['index']} is not open", path="index")
         return block
-
-
-def _index_of(event: Mapping[str, Any]) -> int:
-    if event.get("index") is None:
-        raise InputError("expected a number, found nothing", path="index")
-    return count_of(event, "index")
 
 
 def _join(block: OpenBlock) -> dict[str, Any]:
@@ -189,11 +182,6 @@ def _join(block: OpenBlock) -> dict[str, Any]:
             made[name] = pieces[-1]
         elif name != "input":
             made[name] = text_of(block.head, name) + block.text(name)
-        elif (arguments := block.text(name)).strip():
-            made[name] = arguments  # of a reply that was cut by its length, only a piece of an object
-            value = parse_json(arguments)
-            if value.__class__ is dict:
-                with suppress(InputError):
-                    check_plain(value)
-                    made[name] = value
+        elif block.text(name).strip():
+            made[name] = block.arguments(name)
     return made

@@ -9,7 +9,7 @@ from suture.codecs.contents import rest_of
 from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
 from suture.errors import InputError, ModelError
 from suture.messages import Delta, ResponseMeta
-from suture.wires.fields import expect, get, is_map, object_of, parse_json, text_of
+from suture.wires.fields import expect, get, is_map, map_of, object_of, text_of
 
 WIRE = "bedrock"
 SERVER_CALL = "server_tool_use"
@@ -32,7 +32,7 @@ _EVENTS = (
     *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop"),
     *("messageStop", "metadata"),
 )
-_PADDING, _RESPONSE = "p", "ResponseMetadata"
+_PADDING, _RESPONSE, _INDEX = "p", "ResponseMetadata", "contentBlockIndex"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
 
@@ -118,7 +118,7 @@ class BedrockReader(BlockReader):
             case "contentBlockDelta":
                 yield from self._add(facts)
             case "contentBlockStop":
-                if (block := self.blocks.get(_index(facts))) is not None:
+                if (block := self.blocks.get(self.place_of(facts, _INDEX))) is not None:
                     block.is_open = False
             case "messageStop":
                 if not isinstance(facts.get("stopReason"), str):
@@ -131,9 +131,9 @@ class BedrockReader(BlockReader):
                 self._rest |= facts
 
     def _start(self, facts: Mapping[str, Any]) -> list[Delta]:
-        start = object_of(facts, "start", "contentBlockStart")
+        start, place = object_of(facts, "start", "contentBlockStart"), self.place_of(facts, _INDEX)
         if len(start) > 1 or self._ended:
-            raise InputError(f"block {_index(facts)} begins where it cannot")
+            raise InputError(f"block {place} begins where it cannot")
         [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]
         if kind not in _STARTED and not (is_map(head) and head):
             kind, head = "", {}
@@ -141,27 +141,23 @@ class BedrockReader(BlockReader):
         call_id, name = head.get("toolUseId"), head.get("name")
         if kind == "toolUse" and not (isinstance(call_id, str) and isinstance(name, str)):
             raise InputError("a call without its id or its name")
-        is_call = kind == "toolUse" and head.get("type") != SERVER_CALL
-        return self.begin(_index(facts), kind, head, is_call=is_call).show_call(call_id=str(call_id), name=str(name))
+        block = self.begin(place, kind, head, is_call=kind == "toolUse" and head.get("type") != SERVER_CALL)
+        return block.show_call(call_id=call_id, name=name)
 
     def _add(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
-        delta = object_of(facts, "delta", "contentBlockDelta")
+        delta, place = object_of(facts, "delta", "contentBlockDelta"), self.place_of(facts, _INDEX)
         for kind, held in delta.items():
-            block = None if held is None else self._block_at(_index(facts), "text" if kind == "citation" else kind)
+            block = None if held is None else self._block_at(place, "text" if kind == "citation" else kind)
             if block is None:
                 continue
-            if kind == "text":
-                fields: Mapping[str, Any] = delta
-            elif kind == "toolResult":
+            if kind == "toolResult":
                 block.pieces.setdefault(kind, []).extend(expect(held, list, "a list", kind))
                 continue
-            else:
-                fields = expect(held, dict, "an object", kind)
-            if kind == "citation":
+            fields = delta if kind == "text" else expect(held, dict, "an object", kind)
+            if kind in {"citation", "image"}:
                 block.add(kind, fields)
-            elif kind == "image":
-                _add_image(block, fields)
-            for name in ("text", "signature", "redactedContent", "input") if kind not in {"citation", "image"} else ():
+                continue
+            for name in ("text", "signature", "redactedContent", "input"):
                 if name in fields:
                     yield from _say(block, name, text_of(fields, name))
 
@@ -181,13 +177,6 @@ class BedrockReader(BlockReader):
         return block
 
 
-def _index(facts: Mapping[str, Any]) -> int:
-    index = facts.get("contentBlockIndex")
-    if type(index) is not int or index < 0:
-        raise InputError(f"a block without an index: {index!r}")
-    return index
-
-
 def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
     """Add a piece of text, and return what a program is shown of it."""
     block.add(name, piece)
@@ -198,26 +187,18 @@ def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
     return [Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)]
 
 
-def _add_image(block: OpenBlock, image: Mapping[str, Any]) -> None:
-    source, error = image.get("source"), image.get("error")
-    if source is not None:
-        data = expect(source, dict, "an object", "image.source").get("bytes")
-        block.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
-    if error is not None:
-        block.add("error", error)
-
-
 def _join(block: OpenBlock) -> dict[str, Any]:
     """Return a block as a plain response has it."""
     kind, pieces = block.kind, block.pieces
     if kind == "toolUse":
-        made: Any = {**block.head, "input": _arguments(block)}
+        made: Any = {**block.head, "input": block.arguments("input")}
     elif kind == "toolResult":
         made = {**block.head, "content": pieces.get("toolResult", [])}
     elif kind == "image":
-        made = {**block.head, **{name: pieces[name][-1] for name in ("source", "error") if name in pieces}}
-        if "bytes" in pieces:
-            made["source"] = {"bytes": _join_base64(pieces["bytes"])}
+        made = {name: value for piece in (block.head, *pieces.get(kind, ())) for name, value in piece.items()}
+        found = [map_of(piece, "source").get("bytes") for piece in pieces.get(kind, ())]
+        if data := [each for each in found if isinstance(each, str)]:
+            made["source"] = {"bytes": _join_base64(data)}
     elif block.head:
         made = block.head
     elif "redactedContent" in pieces:
@@ -231,17 +212,6 @@ def _join(block: OpenBlock) -> dict[str, Any]:
             content = {"content": [{"text": made}]} if made else {}
             kind, made = "citationsContent", {**content, "citations": pieces["citation"]}
     return {kind: made}
-
-
-def _arguments(block: OpenBlock) -> Any:
-    """Return the arguments of a call: an object, or the text where it is none, or not yet."""
-    text = block.text("input")
-    if not text.strip():
-        return {}
-    value = parse_json(text)
-    if block.call_index is None:
-        return text if value is None and text.strip() != "null" else value
-    return value if value.__class__ is dict else text
 
 
 def _join_base64(pieces: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from suture.codecs.contents import (
     custom_input,
     keep,
     origin_of,
+    read_url,
     rest_of,
     unknown,
     without_kind,
@@ -51,7 +52,6 @@ from suture.providers.openai_chat.stream import (
     only_texts,
     read_body,
     read_message,
-    read_url,
 )
 from suture.providers.openai_chat.wire import write_media
 from suture.wires.fields import is_map, list_of, map_of, text_of
@@ -99,7 +99,7 @@ def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
         form = "mpeg" if texts["format"] == "mp3" else texts["format"]
         return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
     made = USER_MEDIA[kind.removesuffix("_url")]
-    return made(**{**texts, **read_url(texts["url"])}, extra=extra)
+    return made(**{**texts, "url": "", **read_url(texts["url"])}, extra=extra)
 
 
 def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from suture.codecs.contents import keep, rest_of, unknown
+from suture.codecs.contents import keep, read_url, rest_of, unknown
 from suture.codecs.replies import StreamReader, make_meta, read_failure, read_logprobs, read_usage
 from suture.errors import InputError, ModelServerError
 from suture.messages import (
@@ -24,7 +24,6 @@ from suture.messages import (
 )
 from suture.providers.openai_chat.wire import detail_text
 from suture.wires.fields import argument_json, count_of, is_list, is_map, list_of, map_of, object_of, text_of
-from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
 
 WIRE = "openai-chat"
@@ -159,14 +158,6 @@ def _read_call(call: Mapping[str, Any]) -> ContentBlock:
     extra = {**({WIRE: kept} if kept else {}), **({KIND: kind} if kind == "custom" else {})}
     absent = "" if kind == "custom" else None
     return FunctionToolCall(call_id, name, argument_json(held.get(ARGUMENTS[kind], absent)), extra=extra)
-
-
-def read_url(url: str) -> dict[str, Any]:
-    """Return the fields of media at `url`: what a data URL holds, where it comes out the same."""
-    data = split_data_url(url)
-    if data is None or data.url != url:
-        return {"url": url}
-    return {"url": "", "base64_data": data.base64, "mime_type": data.mime_type}
 
 
 def keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:

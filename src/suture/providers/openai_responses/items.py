@@ -15,6 +15,7 @@ from suture.codecs.contents import (
     Shape,
     keep,
     read_each,
+    read_url,
     rest_of,
     unknown,
 )
@@ -53,7 +54,6 @@ from suture.wires.fields import (
     object_of,
     text_of,
 )
-from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
 
 WIRE = "openai-responses"
@@ -179,10 +179,10 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
             made = AssistantGenText(text_of(part, kind), extension={kind: True}, extra=extra)
     elif kind == "input_image":
         extra = extra_of(part, "type", "image_url", "detail")
-        made = UserInputImage(**_read_url(text_of(part, "image_url")), detail=text_of(part, "detail"), extra=extra)
+        made = UserInputImage(**read_url(text_of(part, "image_url")), detail=text_of(part, "detail"), extra=extra)
     elif kind == "input_file":
         data, name = text_of(part, "file_data"), text_of(part, "filename")
-        media: dict[str, Any] = _read_url(data) if data.startswith("data:") else {"base64_data": data}
+        media: dict[str, Any] = read_url(data) if data.startswith("data:") else {"base64_data": data}
         media = media if data else {"url": text_of(part, "file_url")}
         extra = extra_of(part, "type", "filename", "file_data", "" if data else "file_url")
         made = UserInputFile(**media, name=name, extra=extra)
@@ -195,14 +195,6 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
 def text_type(*, by_model: bool) -> str:
     """Return the type of a text, of the model's or for it."""
     return "output_text" if by_model else "input_text"
-
-
-def _read_url(url: str) -> dict[str, Any]:
-    """Return what an address holds if it holds it itself and says what that is, else the address."""
-    data = split_data_url(url, "")
-    if data is None or not data.mime_type:
-        return {"url": url}
-    return {"base64_data": data.base64, "mime_type": data.mime_type}
 
 
 # Items

@@ -273,7 +273,7 @@ class ResponsesReader(BlockReader):
     def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
         """Return where the item of `event` stands: as it says, or else where the one with its id does, or the next."""
         if "output_index" in event:
-            return _number(event, "output_index")
+            return self.place_of(event, "output_index")
         if not isinstance(item_id, str):
             raise InputError(f"{event.get('type')} without output_index")
         return self._places.get(item_id, max(self.blocks, default=-1) + 1)
@@ -285,7 +285,7 @@ class ResponsesReader(BlockReader):
             raise InputError(f"a piece of {channel.item} at output_index {place}, where none is open")
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
-        key = channel, _number(event, channel.counter) if channel.counter in event else 0
+        key = channel, self.place_of(event, channel.counter) if channel.counter in event else 0
         is_first, is_new = not held.pieces, key not in held.pieces
         held.add(key, piece)
         if channel.item == "message":
@@ -327,10 +327,3 @@ def _list_in(item: Mapping[str, Any], name: str) -> Sequence[Any]:
     """Return the list in the field `name`, of an item of which the rest is still to come."""
     value = item.get(name)
     return value if is_list(value) else ()
-
-
-def _number(event: Mapping[str, Any], name: str) -> int:
-    value = event.get(name)
-    if type(value) is not int:
-        raise InputError("expected a whole number", path=name)
-    return value
