@@ -301,16 +301,19 @@ class Codec(ABC):
         for message in messages:
             turn += message.role == "assistant" != last
             last = last if message.role == "system" else message.role
-            blocks: list[Any] = list(message.content_blocks)
-            for place, block in enumerate(blocks):
+            learned: dict[int, FunctionToolResult] = {}
+            for place, block in enumerate(message.content_blocks):
                 if isinstance(block, FunctionToolCall):
                     before, waiting = calls.get(block.call_id, (0, deque[FunctionToolCall]()))
                     calls[block.call_id] = turn, waiting if before == turn else deque[FunctionToolCall]()
                     calls[block.call_id][1].append(block)
                 elif isinstance(block, FunctionToolResult) and block.call_id in calls:
                     _, waiting = calls[block.call_id]
-                    blocks[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
-            made.append(replace(message, content_blocks=tuple(blocks)))
+                    learned[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
+            blocks = (
+                [learned.get(place, block) for place, block in enumerate(message.content_blocks)] if learned else ()
+            )
+            made.append(replace(message, content_blocks=tuple(blocks)) if blocks else message)
         return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:

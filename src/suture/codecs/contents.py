@@ -196,8 +196,9 @@ class BlockWriter:
 
     def write_text(self, block: Any) -> dict[str, Any] | None:
         """Return the block of a text, with what was kept of it."""
-        self.report_extension(block)
-        return self.put_back(self.say(block.text), block.extra)
+        if getattr(block, "extension", None):
+            self.report_extension(block)
+        return self.put_back(self.say(block.text), block.extra) if block.extra else self.say(block.text)
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
         """Return the text that stands for media where they have no form."""

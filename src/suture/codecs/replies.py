@@ -209,7 +209,7 @@ class OpenBlock:
     def arguments(self, field: Any) -> Any:
         """Return what a call is given: an object, or its text where that is none, or not yet."""
         text = self.text(field)
-        value = parse_json(text) if text.strip() else {}
+        value: Any = parse_json(text) if text.strip() else {}
         return value if value.__class__ is dict else text
 
     def show_call(self, **said: Any) -> list[Delta]:

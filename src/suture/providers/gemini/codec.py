@@ -6,7 +6,7 @@ the thing's name.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import is_not, itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -103,7 +103,7 @@ def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> li
                 while not block.call_id and call_id in taken:
                     call_id += "_"
                 waiting.append((call_id, block.name, bool(block.call_id)))
-                blocks[place] = replace(block, call_id=call_id)
+                blocks[place] = block if block.call_id else replace(block, call_id=call_id)
                 count += 1
             elif isinstance(block, FunctionToolResult):
                 place_of, said = (0, block.call_id) if block.call_id else (1, block.name)
@@ -111,8 +111,9 @@ def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> li
                 if fits:
                     answered = min(fits, key=itemgetter(2))  # one that had no id, before one that had
                     waiting.remove(answered)
-                    blocks[place] = replace(block, call_id=answered[0])
-        found[index] = replace(message, content_blocks=tuple(blocks))
+                    blocks[place] = block if block.call_id else replace(block, call_id=answered[0])
+        if any(map(is_not, blocks, message.content_blocks)):
+            found[index] = replace(message, content_blocks=tuple(blocks))
     return found
 
 
@@ -293,10 +294,14 @@ class _Writer(BlockWriter):
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
         texts = [held.text for held in block.content if isinstance(held, UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        own = map_of(block.extra, GEMINI)
+        own: Mapping[str, Any] = map_of(block.extra, GEMINI) if block.extra else {}
         response = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
         made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
-        part = self.put_back({"functionResponse": made}, {**block.extra, **({GEMINI: _unmarked(own)} if own else {})})
+        if not block.extra:
+            return {"functionResponse": made}
+        part = self.put_back(
+            {"functionResponse": made}, {**block.extra, GEMINI: _unmarked(own)} if own else block.extra
+        )
         if texts:
             part["functionResponse"]["response"] = response
         return part
@@ -426,18 +431,15 @@ class GeminiCodec(BlockCodec):
         parts = super().write_system(request, losses)
         return {"parts": parts} if parts else None
 
-    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what contents say; calls without an id, and their responses, are given one."""
-        return _identify(super().read_messages(items))
+    def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
+        """Return `messages`; calls without an id, and their responses, are given one."""
+        return _identify(messages)
 
     def read_message(self, item: Any) -> AgenticMessage:
         return super().read_message(normalise(item))
 
     def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
         return read_each(list_of(holder, field), partial(_read_part, by_model=by_model), field)
-
-    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
-        return result
 
     def read_request(self, body: Mapping[str, Any]) -> Request:
         contents = {"contents": body["contents"]} if "contents" in body else {}

@@ -303,9 +303,10 @@ class _Pieces:
         for name, value in new.items():
             if name in self._known:
                 continue
-            before: Any = self.fields.setdefault(name)
             if value is None:
+                self.fields.setdefault(name)
                 continue
+            before: Any = self.fields.get(name)
             if name in self._growing:
                 self.texts.setdefault(name, []).append(text_of(new, name))
             elif grow and before.__class__ is list and is_list(value):
