@@ -145,7 +145,7 @@ def test_thought_that_another_provider_signed_is_left_out_and_reported(origin: s
     [
         (
             {"role": "tool", "content": "x"},
-            "message 1, role: unknown role 'tool'; expected user or assistant",
+            "message 1, role: unknown role 'tool'; expected user or assistant or system",
         ),
         ({"role": "user", "content": 7}, "message 1, content: expected a list, found int"),
         ({"role": "user", "content": ["x"]}, "message 1, content[0]: expected an object, found str"),
