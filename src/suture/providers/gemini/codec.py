@@ -41,6 +41,7 @@ from suture.messages import (
 )
 from suture.providers.gemini.stream import (
     GEMINI,
+    STANDARD,
     GeminiReader,
     check_error,
     first_candidate,
@@ -77,7 +78,6 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "toolResponse": (ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
-_STANDARD = str.maketrans("-_", "+/")
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
@@ -158,7 +158,7 @@ def _read_media(part: _Part) -> ContentBlock:
     kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
     media = (MODEL_MEDIA if part.by_model else USER_MEDIA).get(kind, None if part.by_model else UserInputFile)
     if source == "data" and isinstance(held, str):
-        held = held.translate(_STANDARD)  # the SDK's base64 has an alphabet of its own
+        held = held.translate(STANDARD)  # the SDK's base64 has an alphabet of its own
     if not held or media is None:
         return unknown(GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
     extra = part.keep(source, "mimeType", absent=["mimeType"] if not mime_type and source == "data" else ())

@@ -25,6 +25,7 @@ _FILTERED = (
 )
 _REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
 _BAD_KEY = "API_KEY_INVALID"
+STANDARD = str.maketrans("-_", "+/")
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
 _COUNTS = {
@@ -50,11 +51,15 @@ _OPEN = frozenset(
 def normalise(value: Any) -> Any:
     """Return `value` with its fields as the API names them, and without those that are null.
 
-    The SDK's names are in snake case. What users and models wrote, such as arguments and schemas, stays as it is.
+    The SDK's names are in snake case, and its base64 has an alphabet of its own. What users and models wrote, such as
+    arguments and schemas, stays as it is.
     """
     if is_map(value):
-        named = [(_camel(name), held) for name, held in value.items() if held is not None]
-        return {name: held if name in _OPEN else normalise(held) for name, held in named}
+        named = {_camel(name): held for name, held in value.items() if held is not None}
+        made = {name: held if name in _OPEN else normalise(held) for name, held in named.items()}
+        if isinstance(made.get("thoughtSignature"), str):
+            made["thoughtSignature"] = made["thoughtSignature"].translate(STANDARD)
+        return made
     return [normalise(held) for held in value] if is_list(value) else value
 
 
