@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from suture.codecs.codec import CODECS, Losses, Lost, Request
 from suture.codecs.contents import overlay, read_each, rest_of
-from suture.codecs.paths import look_at, put_at, take_out
 from suture.errors import ConfigError, InputError
 from suture.messages import FrozenMap, ToolInfo
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
@@ -19,6 +18,51 @@ SCHEMA: Any = object()
 _WORDS = ("auto", "none", "required")
 _BESIDE = "tool"
 """What is kept of a tool beside the function in it."""
+
+
+def put_at(body: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value where a path of names leads.
+
+    >>> body = {"config": {"seed": 3}}
+    >>> put_at(body, "config.topK", 5), body
+    (None, {'config': {'seed': 3, 'topK': 5}})
+    """
+    name, _, inside = path.partition(".")
+    if not inside:
+        body[name] = value
+        return
+    body[name] = dict(map_of(body, name))
+    put_at(body[name], inside, value)
+
+
+def look_at(body: Any, path: str) -> Any:
+    """Return what stands where a path of names leads, `None` where nothing does.
+
+    >>> look_at({"config": {"seed": 3}}, "config.seed"), look_at({}, "config.seed")
+    (3, None)
+    """
+    name, _, inside = path.partition(".")
+    return look_at(object_of(body, name, optional=True), inside) if inside else body.get(name)
+
+
+def take_out(body: dict[str, Any], path: str) -> Any:
+    """Take out what stands where a path leads, and with it the objects that held nothing else; return it.
+
+    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
+    >>> take_out(body, "config.seed"), body
+    (3, {'stop': ['END']})
+    """
+    found = look_at(body, path)
+    if found is not None:
+        name, _, inside = path.partition(".")
+        held = dict(map_of(body, name))
+        if inside:
+            take_out(held, inside)
+        if inside and held:
+            body[name] = held
+        else:
+            del body[name]
+    return found
 
 
 def _leaves(form: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
