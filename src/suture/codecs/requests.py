@@ -115,7 +115,7 @@ class RequestForm:
         for name, path in self.paths.items():
             if name in left:
                 value = left.pop(name)
-                put_at(body, path, _listed_stop(value) if name == "stop" else value)
+                put_at(body, path, _list_stop(value) if name == "stop" else value)
         self.put_choice(body, left, request.tools, losses)
         if "output_schema" in left:
             schema = self.write_schema(left.pop("output_schema"))
@@ -252,7 +252,7 @@ class RequestForm:
         return ToolInfo(*named, schema, extra={self.wire: extra} if extra else {})
 
 
-def _listed_stop(stop: Any) -> Any:
+def _list_stop(stop: Any) -> Any:
     if isinstance(stop, str):
         return [stop]
     if not is_list(stop):

@@ -238,7 +238,7 @@ def _identity(block: Any) -> dict[str, Any]:
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
 
 
-def _unmarked(own: Mapping[str, Any]) -> dict[str, Any]:
+def _without_form(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of a response without the mark of its form."""
     return {name: value for name, value in own.items() if name != "output"}
 
@@ -300,7 +300,7 @@ class _Writer(BlockWriter):
         if not block.extra:
             return {"functionResponse": made}
         part = self.put_back(
-            {"functionResponse": made}, {**block.extra, GEMINI: _unmarked(own)} if own else block.extra
+            {"functionResponse": made}, {**block.extra, GEMINI: _without_form(own)} if own else block.extra
         )
         if texts:
             part["functionResponse"]["response"] = response

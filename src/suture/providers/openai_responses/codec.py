@@ -32,16 +32,16 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.openai_responses.items import (
-    ASKING,
+    APPROVALS,
     FUNCTION,
-    GIVEN,
     INPUTS,
     ITEM,
     KINDS,
     KNOWN_BY_ID,
     NEEDS,
     PART,
-    SERVED,
+    SERVICE_ITEMS,
+    TOOL_OUTPUTS,
     WIRE,
     WITHOUT_ID,
     own_type,
@@ -189,7 +189,7 @@ class _Writer(BlockWriter):
     def _add(self, block: Any) -> None:
         """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
         before = self._items[-1] if self._items else {}
-        given, _ = GIVEN.get(before.get("type", ""), (None, ()))
+        given, _ = TOOL_OUTPUTS.get(before.get("type", ""), (None, ()))
         if given is not None and isinstance(block, given.block) and block.call_id == before.get("id"):
             self._items[-1] = self.put_back({**before, **given.write(block)}, block.extra)
             return
@@ -321,9 +321,9 @@ class _Writer(BlockWriter):
         item = {"type": "reasoning", "summary": summary, **fields}
         return self.put_back(item | given(encrypted_content=block.signature or None), block.extra)
 
-    def _write_served(self, block: Any) -> dict[str, Any] | None:
-        kind = own_type(block.extra) or ASKING.get(type(block), "")
-        shape = SERVED.get(kind)
+    def _write_service(self, block: Any) -> dict[str, Any] | None:
+        kind = own_type(block.extra) or APPROVALS.get(type(block), "")
+        shape = SERVICE_ITEMS.get(kind)
         if shape is None or not isinstance(block, shape.block):
             return None
         return self.put_back({"type": kind, **shape.write(block)}, block.extra)
@@ -338,7 +338,7 @@ class _Writer(BlockWriter):
         FunctionToolCall: _write_call,
         FunctionToolResult: _write_result,
         AssistantGenImage: _write_image,
-        **dict.fromkeys([shape.block for shape in SERVED.values()], _write_served),
+        **dict.fromkeys([shape.block for shape in SERVICE_ITEMS.values()], _write_service),
     }
 
 

@@ -81,23 +81,23 @@ def _run(arguments: str = "", call_id: str = "id") -> Shape:
     return Shape(WIRE, ServerToolCall, call_id=call_id, **({"arguments": arguments} if arguments else {}))
 
 
-def _gave(content: str, call_id: str = "call_id") -> Shape:
+def _output(content: str, call_id: str = "call_id") -> Shape:
     return Shape(WIRE, ServerToolResult, call_id=call_id, content=content)
 
 
 _ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
 _REQUEST = "approval_request_id"
-SERVED: Mapping[str, Shape] = {
+SERVICE_ITEMS: Mapping[str, Shape] = {
     "web_search_call": _run("action"),
     "file_search_call": _run("queries"),
     "code_interpreter_call": _run("code"),
     "image_generation_call": _run(),
     "program": _run("code", "call_id"),
-    "program_output": _gave("result"),
+    "program_output": _output("result"),
     "computer_call": _run("action", "call_id"),
-    "computer_call_output": _gave("output"),
+    "computer_call_output": _output("output"),
     "tool_search_call": _run("arguments", "call_id"),
-    "tool_search_output": _gave("tools"),
+    "tool_search_output": _output("tools"),
     "mcp_call": Shape(WIRE, MCPToolCall, call_id="id", **_ASKED, approval_request_id=_REQUEST),
     "mcp_list_tools": Shape(WIRE, MCPListToolsResult, server_label="server_label", error="error"),
     "mcp_approval_request": Shape(WIRE, MCPToolApprovalRequest, id="id", **_ASKED),
@@ -106,16 +106,16 @@ SERVED: Mapping[str, Shape] = {
     ),
 }
 """What the service did itself, and what the program says to it: each item as a block."""
-GIVEN: Mapping[str, tuple[Shape, tuple[str, ...]]] = {
-    "file_search_call": (_gave("results", "id"), ("results",)),
-    "code_interpreter_call": (_gave("outputs", "id"), ("outputs",)),
+TOOL_OUTPUTS: Mapping[str, tuple[Shape, tuple[str, ...]]] = {
+    "file_search_call": (_output("results", "id"), ("results",)),
+    "code_interpreter_call": (_output("outputs", "id"), ("outputs",)),
     "mcp_call": (
         Shape(WIRE, MCPToolResult, call_id="id", name="name", content="output", server_label="server_label"),
         ("output", "error"),
     ),
 }
 """The items that say, too, what a tool gave: that as a block of its own, and the fields that only it has."""
-ASKING: Mapping[Any, str] = {
+APPROVALS: Mapping[Any, str] = {
     MCPToolApprovalRequest: "mcp_approval_request",
     MCPToolApprovalResponse: "mcp_approval_response",
 }
@@ -278,10 +278,10 @@ def _read_reasoning(item: Mapping[str, Any]) -> list[Any]:
     return [Reasoning("\n\n".join(texts), text_of(item, "encrypted_content"), extension={"wire": WIRE, **rest})]
 
 
-def _read_served(item: Mapping[str, Any]) -> list[Any]:
+def _read_service(item: Mapping[str, Any]) -> list[Any]:
     """Return the block that an item is; behind a call, what it gave where it gave something."""
     kind = item["type"]
-    result, fields = GIVEN.get(kind, (SERVED[kind], ()))
+    result, fields = TOOL_OUTPUTS.get(kind, (SERVICE_ITEMS[kind], ()))
     more: dict[str, Any] = {}
     if kind == "mcp_list_tools":  # their list is kept as it came, too
         more["tools"] = [
@@ -290,7 +290,7 @@ def _read_served(item: Mapping[str, Any]) -> list[Any]:
         ]
     elif not kind.startswith("mcp_"):
         more["name"] = kind.removesuffix("_output").removesuffix("_call")
-    made = [SERVED[kind].read(item, *fields, "type" if kind in ASKING.values() else "", **more)]
+    made = [SERVICE_ITEMS[kind].read(item, *fields, "type" if kind in APPROVALS.values() else "", **more)]
     if any(item.get(field) is not None for field in fields):
         more |= {"error": _read_error(item["error"])} if kind == "mcp_call" and item.get("error") is not None else {}
         held = {field: item.get(field) for field in (*fields, "id", "name", "server_label")}
@@ -310,13 +310,13 @@ def _read_image(item: Mapping[str, Any]) -> list[Any]:
     """Return the image that the model made; where there is none (yet), the run of the tool."""
     result = text_of(item, "result")
     if not result:
-        return _read_served(item)
+        return _read_service(item)
     kind = f"image/{text_of(item, 'output_format') or 'png'}"
     return [AssistantGenImage(base64_data=result, mime_type=kind, extra=extra_of(item, "result"))]
 
 
 _READERS = {
-    **dict.fromkeys(SERVED, _read_served),
+    **dict.fromkeys(SERVICE_ITEMS, _read_service),
     "reasoning": _read_reasoning,
     "image_generation_call": _read_image,
 }
