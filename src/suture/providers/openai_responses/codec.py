@@ -88,7 +88,8 @@ class OpenAIResponsesCodec(Codec):
 
     - A text without fields of its own is written as a string, in a message for the model and in an output. A message
       of the model's says its type, and has a list.
-    - A field that is null is left out, and so is what the SDK adds for its user. An id that is absent is empty.
+    - A field that is null is left out, and so is an empty one of what the service ran, and what the SDK adds for its
+      user. An id that is absent is empty.
     - A reference says its type. A text of a message with an id says what it cites, if nothing, and how likely it was
       if that was asked for.
     - Reasoning has a summary, if an empty one, and no status.
