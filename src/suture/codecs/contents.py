@@ -41,6 +41,7 @@ MODEL_MEDIA: Mapping[str, Any] = {
 }
 MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
 """The blocks that hold media, and of which kind."""
+_DETAILS = {"detail": "image detail", "name": "file name", "mime_type": "type"}
 
 
 def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
@@ -273,12 +274,13 @@ class BlockWriter:
         self.report_extras(block.extra)
         return words
 
-    def report_media(self, block: Any, *, has_detail: bool = False) -> None:
-        """Report where media are as well, that are written by value; and how closely to look, unless that is said."""
+    def report_media(self, block: Any, *said: str) -> None:
+        """Report where media are as well, that are written by value, and the attributes that are not `said` there."""
         if block.base64_data and block.url:
             self.lose(Lost.DETAIL, f"address {block.url[:80]}")
-        if not has_detail and getattr(block, "detail", ""):
-            self.lose(Lost.DETAIL, f"image detail {block.detail}")
+        for name, word in _DETAILS.items():
+            if name not in said and (value := getattr(block, name, "")):
+                self.lose(Lost.DETAIL, f"{word} {value[:80]}")
 
     def report_extension(self, block: Any, *known: str) -> None:
         """Report the fields in the extension of a text or a thought that are not `known` where it is written."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import Losses, Lost, Request
+from suture.codecs.codec import Losses, Request
 from suture.codecs.contents import (
     BlockCodec,
     BlockWriter,
@@ -183,13 +183,10 @@ class _Writer(BlockWriter):
             fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
         if fields is None:
             return self.say(self.tell_media(block))
-        self.report_media(block)
         name, is_image = getattr(block, "name", ""), fields["type"] == "image"
-        if name and is_image:
-            self.lose(Lost.DETAIL, f"file name {name[:80]}")
         implied = {"url": "" if is_image else _PDF, "text": _TEXT}.get(fields["source"].get("type", ""))
-        if implied is not None and block.mime_type not in {"", implied}:
-            self.lose(Lost.DETAIL, f"type {block.mime_type[:80]}")
+        is_typed = implied is None or block.mime_type == implied
+        self.report_media(block, "" if is_image else "name", "mime_type" if is_typed else "")
         fields |= {"title": name} if name and not is_image else {}
         return self.put_back(fields, block.extra)
 

@@ -293,7 +293,7 @@ class _Writer(BlockWriter):
             form = self._format_of(kind, data.mime_type if data else block.mime_type)
         if (data is None and not in_s3) or (form is None and "format" not in kept):
             return self.say(self.tell_media(block))
-        self.report_media(block)
+        self.report_media(block, "name", "mime_type")
         named = {"name": self._document_name(block.name)} if kind == "document" else {}
         made = self.put_back({"format": form, **named}, block.extra)
         owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}

@@ -270,9 +270,7 @@ class _Writer(BlockWriter):
         return self.put_back(made, block.extra)
 
     def _write_media(self, block: Any) -> dict[str, Any]:
-        self.report_media(block)
-        if getattr(block, "name", ""):
-            self.lose(Lost.DETAIL, f"file name {block.name}")
+        self.report_media(block, "mime_type")
         kind = MEDIA[type(block)]
         data = data_of(block, _MIME_TYPES[kind])
         if data is not None:

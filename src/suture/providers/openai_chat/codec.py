@@ -193,9 +193,8 @@ class _Writer(BlockWriter):
         made = write_media(block)
         if made is None:
             return None
-        self.report_media(block, has_detail=True)
-        if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
-            self.lose(Lost.DETAIL, f"type {block.mime_type}")
+        is_elsewhere = not block.base64_data and block.url and not block.url.startswith("data:")
+        self.report_media(block, "detail", "name", "" if is_elsewhere else "mime_type")
         return self.put_back(made, block.extra)
 
     def write_words(self, block: Any) -> dict[str, Any] | None:

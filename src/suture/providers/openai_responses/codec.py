@@ -262,11 +262,8 @@ class _Writer(BlockWriter):
         part = None if by_model else _write_media(block)
         if part is None:
             return {"type": text_type(by_model=by_model), "text": self.tell_media(block)}
-        if getattr(block, "name", "") and "filename" not in part:
-            self.lose(Lost.DETAIL, f"file name {block.name!r}")
-        self.report_media(block, has_detail=True)
-        if block.mime_type and not block.base64_data and not isinstance(block, UserInputAudio):
-            self.lose(Lost.DETAIL, f"media type {block.mime_type}")
+        is_typed = block.base64_data or isinstance(block, UserInputAudio)
+        self.report_media(block, "detail", "name" if "filename" in part else "", "mime_type" if is_typed else "")
         return self.put_back(part, block.extra)
 
     def _write_words(self, block: Any) -> dict[str, Any] | None:
