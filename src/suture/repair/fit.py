@@ -76,6 +76,7 @@ class Fit:
         """The ids of the items that have gone by."""
         self.documents: dict[str, None] = {}
         """The names of the documents that have gone by."""
+        self.demands_nothing = not profile.has_fit and profile.ids is None
         self._set_like = wire.set_like and not profile.adjacent
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
@@ -116,11 +117,11 @@ class Fit:
         del self.out[len(self.out) - (stop - start) :]
         self.begun = since > 0
         self._hold_last(messages, since, start)
-        items = set(self.wire.item_ids(plain, start, stop))
-        calls = set(self.wire.call_ids(plain, start, stop))
-        for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
-            while used and next(reversed(used)) in taken:
-                used.popitem()
+        used = self.ids.used if self.ids else {}
+        for passed, read in ((self.items, self.wire.item_ids), (used, self.wire.call_ids)):
+            taken = set(read(plain, start, stop)) if passed else ()
+            while passed and next(reversed(passed)) in taken:
+                passed.popitem()
 
     @property
     def last(self) -> str:
@@ -158,6 +159,10 @@ class Fit:
 
     def feed(self, items: Sequence[Item], groups: Sequence[Group]) -> None:
         """Take the next messages of a history as pairing left them, and the groups that they belong to."""
+        if self.demands_nothing:
+            for item in items:
+                self._put(item)
+            return
         begins = {id(group.turn[0]): group for group in groups}
         place = 0
         while place < len(items):

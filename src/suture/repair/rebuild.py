@@ -15,8 +15,7 @@ from msgspec import Struct, field
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.repair.ids import look
-from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place
+from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place, take_all
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
 from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
@@ -110,9 +109,9 @@ def pair(
     >>> pair(get_wire("openai-chat"), broken, PairOptions(orphans="drop")).messages
     []
     """
+    parts = parts or take_all(wire, messages)
     found = assign(wire, messages, options.is_placeholder, parts)
-    ranges = [range(len(messages))] if parts is None else parts.ranges
-    return _Rebuilding(wire, messages, ranges, options, found, wire.set_like if set_like is None else set_like).run()
+    return _Rebuilding(wire, messages, parts, options, found, wire.set_like if set_like is None else set_like).run()
 
 
 class _Rebuilding:
@@ -122,13 +121,13 @@ class _Rebuilding:
         self,
         wire: Wire,
         messages: Sequence[Any],
-        ranges: Sequence[range],
+        parts: Parts,
         options: PairOptions,
         found: Assignment,
         set_like: bool,  # noqa: FBT001 - the caller's choice
     ) -> None:
         self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
-        self.ranges = ranges
+        self.ranges, self.index = parts.ranges, parts.index
         self.out = Paired()
         slots = [slot for turn in found.turns for slot in turn.slots]
         references = [reference for slot in slots for reference in (slot.answer, *slot.more) if reference is not None]
@@ -163,7 +162,7 @@ class _Rebuilding:
         records, part = self.found.records, self.found.records[place].part
         behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
         rest = range(self.ranges[part].stop, len(self.messages))
-        views = chain((record.view for record in behind), (look(self.wire, self.messages[at], at)[1] for at in rest))
+        views = chain((record.view for record in behind), map(self.index.view, rest))
         return next((speaker for view in views if (speaker := find_speaker(view))), "")
 
     def _open_turn(self) -> Turn | None:

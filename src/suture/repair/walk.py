@@ -90,6 +90,8 @@ class Walk:
         """How many messages were walked again."""
         self._points: list[tuple[int, Any]] = []
         """Places since the boundary that can be returned to."""
+        self._passed = 0
+        """How far all but what was looked at thoroughly has passed a glance."""
         self._settle(0)
 
     @property
@@ -133,6 +135,7 @@ class Walk:
         """Walk what is new; what follows the last closed place is walked again when more comes."""
         if self._plain is not self.raw:
             self._plain[self.boundary :] = map(outline, self.raw[self.boundary :])
+        self._index.views.clear()  # it would grow with the history
         self._note_beginning()
         self._forget(self.boundary)
         self._take_back(self._settled)
@@ -214,6 +217,8 @@ class Walk:
 
     def _glance(self, start: int, stop: int) -> int:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
+        if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
+            return min(self._passed, stop)
         self._demands.last, self._demands.stop = self.fit.last, stop
         point = self.fit.mark_ids()
         seen = before = min(self.wire.glance(self._plain, start, self._demands), stop)
@@ -224,6 +229,7 @@ class Walk:
             while before > start and self._view(before - 1).role == "assistant":
                 before -= 1
         if before == seen:
+            self._passed = max(self._passed, seen)
             return seen
         self.fit.take_back_ids(point)
         self._demands.stop = before
@@ -235,7 +241,7 @@ class Walk:
             return False
         if all(outline(message) is message for message in self.raw[place : place + 2]):
             return False
-        self._plain = self._index.messages = list(map(outline, self.raw))
+        self._plain = self._index.plain = list(map(outline, self.raw))
         return True
 
     # The thorough look
@@ -244,7 +250,7 @@ class Walk:
         """Take the thorough look at the group at `place`, and at all that belongs to it; return where to go on."""
         cluster = self._clusters.get(place)
         if cluster is None:
-            cluster = self._include(_Cluster([]), place)
+            cluster = self._include(_Cluster([]), place, place)
         while cluster.paired is None:
             if cluster.start < place:
                 return self._go_back(cluster.start, place)
@@ -260,18 +266,18 @@ class Walk:
                 self._take(paired)
             except OutsideError as error:
                 self._repeat(sum(map(len, cluster.ranges)))
-                cluster = self._include(cluster, error.place)
+                cluster = self._include(cluster, error.place, error.last)
         part = next(part for part in cluster.ranges if part.start == place)
         self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
         return part.stop
 
-    def _include(self, cluster: _Cluster, place: int) -> _Cluster:
-        """Return the cluster with the group at `place` as well, and all that is looked at together with that."""
+    def _include(self, cluster: _Cluster, place: int, last: int) -> _Cluster:
+        """Return the cluster with the groups from `place` to `last`, and all that is looked at together with those."""
         start = place
         if cluster.ranges or self._view(place).results:
             while start and not self._is_boundary(start):
                 start -= 1
-        end = place + 1
+        end = last + 1
         while end < len(self.raw) and not self._is_boundary(end):
             end += 1
         ranges = [*cluster.ranges, range(start, end)]
@@ -330,6 +336,7 @@ class Walk:
         for begin in self._starts[bisect_left(self._starts, start) :]:
             del self._clusters[begin]
         del self._starts[bisect_left(self._starts, start) :]
+        self._passed = min(self._passed, start)
 
     def look_at_everything(self, closed: int) -> None:
         """Take the thorough look at the whole history, and settle what lies before `closed`."""

@@ -170,8 +170,8 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        made = iterate(messages, start, stop)
-        return [call.id for message in made if message.tool_calls for call in message.tool_calls]
+        # Each call has its result right behind it, and those are quicker to read.
+        return [message.tool_call_id for message in iterate(messages, start, stop) if message.role == "tool"]
 
     def view(self, message: Any, index: int | None = None) -> View:
         self.check(message, index)
