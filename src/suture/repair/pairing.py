@@ -278,7 +278,7 @@ class _Assigning:
         first, last_call, stop = -1, -1, start
         while stop < len(records) and records[stop].view.role == "assistant":
             view = records[stop].view
-            if first < 0 and not view.empty:
+            if first < 0 and not view.silent:
                 first = stop
             if view.calls:
                 last_call = stop

@@ -266,7 +266,7 @@ class _Rebuilding:
                 groups[number] = groups[number]._replace(turn=[*said, *groups[number].turn])
             if item.view.role != "assistant" or item.view.calls:
                 said = []
-            elif said or not item.view.empty:
+            elif said or not item.view.silent:
                 said.append(item)
 
     def _group(self, turn: Turn, written: Mapping[int, Item], carriers: list[Item] | None) -> Group:
@@ -412,7 +412,7 @@ class _Rebuilding:
 def find_speaker(view: View) -> str:
     """Return who speaks in a message: the user, the model, or nobody."""
     if view.role == "assistant":
-        return "" if view.empty else view.role
+        return "" if view.silent else view.role
     return view.role if view.role == "user" and (view.loose or not view.results) else ""
 
 

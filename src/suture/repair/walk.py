@@ -426,4 +426,4 @@ class Walk:
 
     @staticmethod
     def _is_silent(view: View) -> bool:
-        return view.role == "system" or (view.role == "assistant" and view.empty)
+        return view.role == "system" or (view.role == "assistant" and view.silent)

@@ -37,7 +37,7 @@ from suture.integrations.langchain.calls import (
     write_calls,
 )
 from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View
-from suture.wires.fields import get, given, is_list, is_map, put, says_nothing, word
+from suture.wires.fields import get, given, is_blank, is_list, is_map, put, says_nothing, word
 from suture.wires.parts import Telling
 from suture.wires.values import CALL, RESULT, Demands, is_plain_object, is_plain_text, iterate
 
@@ -386,8 +386,9 @@ def _view_reply(message: AIMessage) -> View:
     signed = content.__class__ is not str and any(map(is_signed, content))
     if extra:
         signed = signed or any(extra.get(name) for name in _SEALED) or is_signed(extra.get("reasoning"))
-    empty = not calls and says_nothing(content) and not any(extra.get(name) for name in _SPOKEN)
-    return View("assistant", calls, (), signed, empty)
+    if calls or any(extra.get(name) for name in _SPOKEN):
+        return View("assistant", calls, signed=signed)
+    return View("assistant", signed=signed, empty=says_nothing(content), blank=is_blank(content))
 
 
 def _result_blocks(message: BaseMessage) -> list[Any]:
