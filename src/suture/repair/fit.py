@@ -96,21 +96,25 @@ class Fit:
 
     # The fold
 
-    def pass_by(self, messages: Sequence[Any], start: int, stop: int) -> None:
+    def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
-        self.out += messages[start : stop - 1]
+        if self.out:
+            self.out += messages[start : stop - 1]
+        else:
+            self.out = messages[start : stop - 1]
         self._hold_last(messages, start, stop)
 
     def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
         """Hold the last of `messages[start:stop]`, which are acceptable as they are."""
         view = self.wire.view(messages[stop - 1])
         self._held = _Held(messages[stop - 1], view.role, stop - 1, bool(view.results))
-        roles = (self.wire.view(messages[index]).role for index in range(start, stop))
-        self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
+        if not self.begun:
+            roles = (self.wire.view(messages[index]).role for index in range(start, stop))
+            self.begun = not self.profile.system_outside or any(role != "system" for role in roles)
 
     def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
         """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""

@@ -1,7 +1,7 @@
 """The ids of calls: where in a history they stand, and new ones that a provider accepts."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suture.errors import ConfigError
@@ -16,7 +16,7 @@ class CallIndex:
     """Finds calls by key, anywhere before some place, from `start` on. Nothing is read before it is asked for.
 
     Most messages have passed a glance: their ids are read without a second look. Those that have not must be noted.
-    `charge` is told what it took to find one.
+    `cost` is what it took to find those that were found.
 
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
@@ -25,10 +25,8 @@ class CallIndex:
     (0, -1, 0)
     """
 
-    def __init__(
-        self, wire: Wire, messages: Sequence[Any], charge: Callable[[int], object] = bool, *, start: int = 0
-    ) -> None:
-        self._wire, self.messages, self._charge, self._start = wire, messages, charge, start
+    def __init__(self, wire: Wire, messages: Sequence[Any], start: int = 0) -> None:
+        self._wire, self.messages, self._start, self.cost = wire, messages, start, 0
         self.plain = messages
         """The messages as a glance sees them."""
         self.views: dict[int, tuple[Any, View]] = {}
@@ -37,8 +35,10 @@ class CallIndex:
         """Which messages no glance has accepted."""
         self._viewed: dict[int, tuple[list[Key], list[Key]]] = {}
         """The ids of the calls in those that were looked for, and what else they may be meant by."""
-        self._names: list[Key] | set[Key] = []
+        self._names: set[Key] = set()
         """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
+        self._lists: list[list[Key]] = []
+        """Some of them that nobody has asked for yet."""
         self._read = start
         """How many messages these are."""
         self._known: dict[tuple[Key, int, bool], int] = {}
@@ -88,8 +88,8 @@ class CallIndex:
         if (name, before, True) not in self._known:
             may_stand = True
             if self._read > self._start:  # all names are kept: most that are asked for are found nowhere
-                self._names = self._names if isinstance(self._names, set) else set(self._names)
-                self._names.update(self._list(self._read, before))
+                self._names.update(*self._lists, self._list(self._read, before))
+                self._lists = []
                 self._read = max(self._read, before)
                 may_stand = name in self._names
             self._known[name, before, True] = self._search(name, before) if may_stand else -1
@@ -106,13 +106,17 @@ class CallIndex:
 
     def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
         """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
-        stop, size, found = before, 16, -1
-        read: list[Key] = []
+        stop, size, found = before, 64, -1
+        read: list[list[Key]] = []
         while stop > self._start and found < 0:
             start = max(self._start, stop - size)
             names = self._list(start, stop, aliases=aliases)
-            read += names
+            read.append(names)
             if name in names:
+                if names.count(name) == 1:  # the names are spread evenly enough to guess where it stands
+                    about = start + (stop - start) * names.index(name) // len(names)
+                    close = max(start, about - 16), min(stop, about + 16)
+                    start, stop = close if name in self._list(*close, aliases=aliases) else (start, stop)
                 while stop - start > 1:
                     middle = (start + stop) // 2
                     late = name in self._list(middle, stop, aliases=aliases)
@@ -120,8 +124,8 @@ class CallIndex:
                 found = start
             stop, size = start, 4 * size
         if found < 0 and aliases and self._read == self._start:
-            self._names, self._read = read, before
-        self._charge((before - found) // 4 if found >= 0 else 0)
+            self._lists, self._read = read, before
+        self.cost += (before - found) // 4 if found >= 0 else 0
         return found
 
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
@@ -147,7 +151,7 @@ class CallIndex:
             else:
                 end = unusual if unusual >= 0 else stop
                 ids = self._wire.call_ids(self.plain, start, end)
-                names += ids
+                names = names + ids if names else ids
                 if aliases:
                     names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
                     names += self._wire.item_ids(self.plain, start, end)

@@ -45,7 +45,7 @@ class Parts(Struct, frozen=True):
 
 def take_all(wire: Wire, messages: Sequence[Any], start: int = 0) -> Parts:
     """Return all messages from `start` on as one part."""
-    parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start=start))
+    parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start))
     parts.index.note(parts.ranges[0])
     return parts
 

@@ -5,7 +5,7 @@ call order, then whatever stood between, in its old order.
 """
 
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
 from operator import attrgetter
@@ -132,8 +132,10 @@ class _Rebuilding:
         slots = [slot for turn in found.turns for slot in turn.slots]
         references = [reference for slot in slots for reference in (slot.answer, *slot.more) if reference is not None]
         references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
-        self.counts = Counter([reference.place for reference in references])
+        self.counts: dict[int, int] = defaultdict(int)
         """How many results of each record are known to somebody."""
+        for reference in references:
+            self.counts[reference.place] += 1
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
         self.open_turn = self._open_turn() if options.tail == "keep" else None

@@ -61,7 +61,8 @@ class Walk:
         self._glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
-        self._index = CallIndex(wire, raw, self._repeat)
+        self._index = CallIndex(wire, raw)
+        self._view = self._index.view
         self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
         """What was looked at thoroughly, by the start of each of its parts."""
@@ -250,7 +251,11 @@ class Walk:
         """Take the thorough look at the group at `place`, and at all that belongs to it; return where to go on."""
         cluster = self._clusters.get(place)
         if cluster is None:
-            cluster = self._include(_Cluster([]), place, place)
+            last = place
+            if self._view(place).results:  # nobody waits for it: then it may belong to what the model says next
+                while last < len(self.raw) - 1 and self._view(last).role != "assistant":
+                    last += 1
+            cluster = self._include(_Cluster([]), place, last)
         while cluster.paired is None:
             if cluster.start < place:
                 return self._go_back(cluster.start, place)
@@ -265,7 +270,8 @@ class Walk:
                 cluster.paired = paired
                 self._take(paired)
             except OutsideError as error:
-                self._repeat(sum(map(len, cluster.ranges)))
+                cost, self._index.cost = self._index.cost, 0
+                self._repeat(cost + sum(map(len, cluster.ranges)))
                 cluster = self._include(cluster, error.place, error.last)
         part = next(part for part in cluster.ranges if part.start == place)
         self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
@@ -397,9 +403,6 @@ class Walk:
         if self._view(index).results:
             return False
         return self._view(index - 1).role != "assistant"
-
-    def _view(self, index: int) -> View:
-        return self._index.view(index)
 
     def _closed_place(self, floor: int | None = None) -> int:
         """Return the last place that nothing which may still come could change.
