@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from suture.language import Language
 from suture.messages import TextPart
-from suture.profiles import Operation, Profile, Rule
+from suture.profiles import STRUCTURAL, Operation, Profile, Rule
 from suture.repair.ids import Ids
 from suture.repair.rebuild import Group, Item, Pair
 from suture.repair.report import Finding
@@ -76,7 +76,8 @@ class Fit:
         """The ids of the items that have gone by."""
         self.documents: dict[str, None] = {}
         """The names of the documents that have gone by."""
-        self.demands_nothing = not profile.has_fit and profile.ids is None
+        self.demands_nothing = profile.ids is None and self.rules.keys() <= STRUCTURAL
+        """Whether all comes out as pairing leaves it, whatever stands before it."""
         self._set_like = wire.set_like and not profile.adjacent
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")

@@ -106,7 +106,7 @@ class CallIndex:
 
     def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
         """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
-        stop, size, found = before, 64, -1
+        stop, size, found = before, 256, -1
         read: list[list[Key]] = []
         while stop > self._start and found < 0:
             start = max(self._start, stop - size)

@@ -56,7 +56,6 @@ class Walk:
 
     def __init__(self, wire: Wire, profile: Profile, options: PairOptions, raw: list[Any]) -> None:
         self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
-        self.rules = profile.rules_for(wire)
         self._set_like = wire.set_like and not profile.adjacent
         self._glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
@@ -72,10 +71,11 @@ class Walk:
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language)
+        rules = self.fit.rules
         self._demands = Demands(
-            problems=frozenset(self.rules),
+            problems=frozenset(rules),
             accepts_name=self.profile.accepts_name,
-            field=self.profile.field if "missing-field" in self.rules else "",
+            field=self.profile.field if "missing-field" in rules else "",
             items=self.fit.items,
         )
         if (ids := self.fit.ids) is not None:
@@ -379,7 +379,7 @@ class Walk:
         self._rebuilt = self._rebuilt or paired.changed
         self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
-        rules = [(finding, self.rules.get(finding.problem)) for finding in findings]
+        rules = [(finding, self.fit.rules.get(finding.problem)) for finding in findings]
         self._found += [
             finding if rule is None else finding.cite(rule.id, rule.says, rule.source) for finding, rule in rules
         ]
