@@ -33,8 +33,6 @@ class CallIndex:
         """The messages that were looked at, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
-        self._viewed: dict[int, tuple[list[Key], list[Key]]] = {}
-        """The ids of the calls in those that were looked for, and what else they may be meant by."""
         self._names: set[Key] = set()
         """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
         self._lists: list[list[Key]] = []
@@ -138,16 +136,9 @@ class CallIndex:
             unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)
             if unusual == start:
                 end = plain if plain >= 0 else min(stop, len(self._unusual))
-                for place in range(start, end):
-                    if place not in self._viewed:
-                        calls = [call for call in self.view(place).calls if call.id]
-                        others = [
-                            call._replace(id=name) for call in calls for name in (call.alias, *get_halves(call.id))
-                        ]
-                        keys = [self._wire.key(call) for call in calls]
-                        self._viewed[place] = keys, [self._wire.key(call) for call in others if call.id]
-                    names += self._viewed[place][0]
-                    names += self._viewed[place][1] if aliases else ()
+                for call in [call for place in range(start, end) for call in self.view(place).calls]:
+                    meant_by = (call.id, call.alias, *get_halves(call.id)) if aliases and call.id else (call.id,)
+                    names += [self._wire.key(call._replace(id=name)) for name in meant_by if name]
             else:
                 end = unusual if unusual >= 0 else stop
                 ids = self._wire.call_ids(self.plain, start, end)
