@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from suture.errors import AmbiguousWireError
 from suture.messages import TextPart
-from suture.repair.ids import CallIndex, get_halves, look
+from suture.repair.ids import CallIndex, get_halves
 from suture.repair.texts import FILLERS, is_builtin_text
 from suture.wires import Call, Key, Result, View, Wire, check_list, get_wire, recognise
 
@@ -24,11 +24,11 @@ IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """The message at `place` must be looked at, too."""
+    """The messages from `place` to `last` must be looked at, too."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, last: int | None = None) -> None:
         super().__init__()
-        self.place = place
+        self.place, self.last = place, place if last is None else last
 
 
 class Parts(Struct, frozen=True):
@@ -41,6 +41,13 @@ class Parts(Struct, frozen=True):
         """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
         if place >= 0 and not any(place in part for part in self.ranges):
             raise OutsideError(place)
+
+
+def take_all(wire: Wire, messages: Sequence[Any], start: int = 0) -> Parts:
+    """Return all messages from `start` on as one part."""
+    parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start))
+    parts.index.note(parts.ranges[0])
+    return parts
 
 
 class Record(Struct, eq=False):
@@ -140,14 +147,14 @@ def open_place(found: Assignment) -> int | None:
 
 def _speaks(record: Record) -> bool:
     """Tell whether the model says something in a message, or calls."""
-    return record.view.role == "assistant" and not record.view.empty
+    return record.view.role == "assistant" and not record.view.silent
 
 
-def read(wire: Wire, messages: Sequence[Any], ranges: Sequence[range]) -> list[Record]:
+def read(wire: Wire, parts: Parts) -> list[Record]:
     """Return a record for each of the messages; several for one that holds calls and results in steps."""
     records: list[Record] = []
-    for part, index in [(part, index) for part, places in enumerate(ranges) for index in places]:
-        message, view = look(wire, messages[index], index)
+    for part, index in [(part, index) for part, places in enumerate(parts.ranges) for index in places]:
+        message, view = parts.index.look(index)
         if not view.results or view.role != "assistant":
             records.append(Record(index, message, view, part))
             continue
@@ -175,10 +182,8 @@ def assign(
     >>> assign(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": "42"}]).orphans[0].result.id
     'a'
     """
-    if parts is None:
-        parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start=start))
-        parts.index.note(parts.ranges[0])
-    found = Assignment(read(wire, messages, parts.ranges))
+    parts = parts or take_all(wire, messages, start)
+    found = Assignment(read(wire, parts))
     _Assigning(wire, messages, found, is_placeholder, parts).run()
     return found
 
@@ -279,7 +284,7 @@ class _Assigning:
         first, last_call, stop = -1, -1, start
         while stop < len(records) and records[stop].view.role == "assistant":
             view = records[stop].view
-            if first < 0 and not view.empty:
+            if first < 0 and not view.silent:
                 first = stop
             if view.calls:
                 last_call = stop
@@ -321,7 +326,12 @@ class _Assigning:
             keys = {slot.key for slot in before.slots}
             may_be_adopted = len(keys) < len(before.slots) or not keys.issubset([one.key for one in before.arrivals])
         if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
-            raise OutsideError(part.stop)
+            last, index = part.stop, self.parts.index
+            while last < len(self.messages) - 1 and not (
+                index.view(last).calls if may_be_adopted else index.view(last).role == "assistant"
+            ):
+                last += 1
+            raise OutsideError(part.stop, last)
 
     def _match_aliases(self) -> None:
         """Hand over results that mean a call before them by its other id, or by half of a composite one."""
@@ -447,7 +457,7 @@ class _Assigning:
         If an earlier turn has the id too, nobody can know whose it is.
         """
         begin = self._part(turn.first).start
-        if slot.answer is None or reference.key in self.known or self.parts.index.stands(reference.key, begin):
+        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
         kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}

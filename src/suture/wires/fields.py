@@ -346,6 +346,14 @@ def says_nothing(content: Any) -> bool:
     return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
 
 
+def is_blank(content: Any) -> bool:
+    """Tell whether content is nothing but texts without a word."""
+    if isinstance(content, str):
+        return content.isspace()
+    texts = [get(part, "text") if word(part, "type") in _TEXTS else None for part in content or ()]
+    return bool(texts) and all(isinstance(text, str) and not text.strip() for text in texts)
+
+
 def json_text(value: Any) -> str:
     """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises."""
     try:

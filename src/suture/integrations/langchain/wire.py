@@ -44,7 +44,18 @@ from suture.wires import (
     text_block,
     typed_text,
 )
-from suture.wires.fields import get, given, is_list, is_map, is_object_text, put, says_nothing, sound_arguments, word
+from suture.wires.fields import (
+    get,
+    given,
+    is_blank,
+    is_list,
+    is_map,
+    is_object_text,
+    put,
+    says_nothing,
+    sound_arguments,
+    word,
+)
 from suture.wires.parts import MEDIA_PARTS, Telling
 from suture.wires.values import (
     CALL,
@@ -401,8 +412,9 @@ def _view_reply(message: AIMessage) -> View:
     signed = content.__class__ is not str and any(map(is_signed, content))
     if extra:
         signed = signed or bool(extra.get(_SEALED)) or is_signed(extra.get("reasoning"))
-    empty = not calls and says_nothing(content) and not any(extra.get(name) for name in _SPOKEN)
-    return View("assistant", calls, (), signed, empty)
+    if calls or any(extra.get(name) for name in _SPOKEN):
+        return View("assistant", calls, signed=signed)
+    return View("assistant", signed=signed, empty=says_nothing(content), blank=is_blank(content))
 
 
 # Finding calls
