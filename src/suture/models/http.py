@@ -7,7 +7,8 @@ holds it, for connections hold their loop: kept anywhere else, both would stay f
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -55,6 +56,9 @@ _KINDS: Mapping[int, type[ModelError]] = {
 }
 answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
 """Where responses are noted as they come, for an SDK that does not close them."""
+_PIECE = 64 * 1024
+_GZIP = ("gzip", "x-gzip", "deflate")
+_ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
 _ATTRIBUTE = "_suture_http"
 
@@ -232,33 +236,62 @@ async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
         vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
 
 
+class _Unpacker:
+    """Unpacks a body that comes compressed, piece by piece: a small one may hold a huge one."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._zlib = zlib.decompressobj(_ANY_GZIP)
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what `chunk` adds; raise `ModelError` for what is not compressed as it claims."""
+        if self._encoding not in _GZIP:
+            yield chunk
+            return
+        while not self._zlib.eof:
+            try:
+                piece = self._zlib.decompress(chunk, _PIECE)
+            except zlib.error as error:
+                raise ModelError(
+                    f"the body is not the {self._encoding} that it claims: {error}", retryable=True
+                ) from None
+            chunk = self._zlib.unconsumed_tail
+            if piece:
+                yield piece
+            elif not chunk:
+                return
+
+
 def _make() -> Any:
     from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
 
     class Bounded(AsyncByteStream):
         """A body of which not everything is taken: an error is cut, a reply that is too long refused."""
 
-        def __init__(self, response: Any) -> None:
-            self._whole, self._is_error = response.stream, response.status_code >= 300
-            self._encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        def __init__(self, whole: Any, encoding: str, *, is_error: bool) -> None:
+            self._whole, self._is_error = whole, is_error
+            self._unpacker = _Unpacker(encoding)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            if self._encoding != "identity":  # a small one may hold a huge one
-                if self._is_error:
-                    return  # what it says by its status counts
-                raise ModelError(f"the reply is compressed ({self._encoding}), which was not asked for")
             bound = Bound(is_error=self._is_error)
             async with closing(aiter(self._whole)) as chunks:
                 async for chunk in chunks:
-                    yield bound.take(chunk)
-                    if bound.reached:
-                        return
+                    try:
+                        for piece in self._unpacker.pieces(chunk):
+                            yield bound.take(piece)
+                            if bound.reached:
+                                return
+                    except ModelError:
+                        if not self._is_error:
+                            raise
+                        return  # what it says by its status counts
 
         async def aclose(self) -> None:
             await self._whole.aclose()
 
     async def bound(response: Any) -> None:
-        response.stream = Bounded(response)
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        response.stream = Bounded(response.stream, encoding, is_error=response.status_code >= 300)
         noted = answers.get()
         if noted is not None:
             noted.append(response)
@@ -266,6 +299,6 @@ def _make() -> Any:
     return AsyncClient(
         follow_redirects=False,
         limits=Limits(**_CONNECTIONS),
-        headers={"accept-encoding": "identity"},
+        headers={"accept-encoding": "gzip"},
         event_hooks={"response": [bound]},
     )
