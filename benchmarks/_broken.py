@@ -19,7 +19,8 @@ _FAR = 1_000
 
 def measure_broken_groups(settings: Settings) -> list[Section]:
     """Measure every kind of broken group on every wire."""
-    size, brief = settings.sizes[0], replace(settings, rounds=(2, 12), seconds=0.3)  # there are many rows
+    most = 60 if settings.seconds else 12  # the shortest rows are the noisiest
+    size, brief = settings.sizes[0], replace(settings, rounds=(2, most), seconds=0.3)  # there are many rows
     rows = [row for wire in WIRES for kind in KINDS for row in _measure(wire, kind, size, brief)]
     notes = (
         f"`far`: {_FAR:,} messages lie between. `repair` with the wire's own profile; what that accepts is left out.",

@@ -55,9 +55,11 @@ class Settings:
     """How often."""
     visits: tuple[int, ...] = (50, 200)
     """Steps of a guest's run."""
-    visited: tuple[int, ...] = (1_000, 10_000)
+    visited: tuple[int, ...] = (50, 1_000)
     """Messages in a history that a guest goes on with, for `stays` steps."""
-    stays: int = 20
+    stays: int = 10
+    returns: int = 25
+    """Runs of each of these that are counted."""
     flows: tuple[tuple[int, int], tuple[int, int]] = ((1_000, 20_000), (150, 5_000))
     """Calls of a workflow and the bytes of each: of ours, and of the peer."""
 

@@ -64,6 +64,7 @@ _QUICK = Settings(
     visits=(20,),
     visited=(40,),
     stays=5,
+    returns=2,
     flows=((20, 2_000), (5, 500)),
 )
 _HOW = (

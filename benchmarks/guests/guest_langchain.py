@@ -106,8 +106,11 @@ def _begin(make: Callable[..., Any], kind: str, script: Script, steps: Sequence[
 
 
 class _Noop(AgentMiddleware):
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await handler(request)
+    async def abefore_agent(self, state: Any, runtime: Any) -> None:
+        return None
+
+    def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        return handler(request)
 
 
 _NEVER = 10**12

@@ -2,7 +2,7 @@
 
 It runs in environments that hold nothing but one framework, so it needs the standard library alone.
 
-A contestant is a program. It gets one JSON object a line, `{"variant": …, "steps": …}`, does that run, and
+A contestant is a program. It gets one JSON object a line, `{"variant": …, "steps": …, "least": …}`, does that run, and
 answers with one JSON object a line. Its first line says what it is: `{"name": …, "version": …}`.
 """
 
@@ -31,11 +31,11 @@ _OUTPUT = "it was read, and nothing in it speaks against the plan; " * 6
 class Script:
     """One run of the fake model: what it replies, when it was asked, and how often the tool ran."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, *, each: bool = False) -> None:
         window = min(WINDOW, steps // 2)
         self.steps = steps
         self.window = window
-        self.marks = frozenset((0, window, steps - window, steps))
+        self.marks = frozenset(range(steps + 1) if each else (0, window, steps - window, steps))
         self.stamps: dict[int, float] = {}
         self.replies: list[Any] = []
         self.asked = 0
@@ -112,7 +112,18 @@ def serve(name: str, version: str, variants: Mapping[str, Prepare]) -> None:
         for line in sys.stdin:
             asked = json.loads(line)
             prepare, steps = variants[asked["variant"]], asked["steps"]
-            _say(runner.run(_sample(prepare, steps)))
+            sample = _least if asked.get("least") else _sample
+            _say(runner.run(sample(prepare, steps)))
+
+
+async def _least(prepare: Prepare, steps: int) -> dict[str, float]:
+    """Do one run: a step that takes milliseconds is over, at least once, before anything else disturbs it."""
+    script = Script(steps, each=True)
+    seconds, start = await _time(prepare, script)
+    costs = [script.stamps[n + 1] - script.stamps[n] for n in range(steps)]
+    window = script.window
+    begin = script.stamps[0] - start
+    return {"step": seconds / steps, "first": min(costs[:window]), "last": min(costs[-window:]), "begin": begin}
 
 
 async def _sample(prepare: Prepare, steps: int) -> dict[str, float]:
@@ -120,15 +131,15 @@ async def _sample(prepare: Prepare, steps: int) -> dict[str, float]:
     runs = 0
     while total < _LEAST_SAMPLE:
         script = Script(steps)
-        total += await _time(prepare, script)
+        total += (await _time(prepare, script))[0]
         first += script.stamps[script.window] - script.stamps[0]
         last += script.stamps[steps] - script.stamps[steps - script.window]
         runs += 1
     window = runs * min(WINDOW, steps // 2)
-    return {"step": total / runs / steps, "first": first / window, "last": last / window, "runs": runs}
+    return {"step": total / runs / steps, "first": first / window, "last": last / window, "begin": 0.0, "runs": runs}
 
 
-async def _time(prepare: Prepare, script: Script) -> float:
+async def _time(prepare: Prepare, script: Script) -> tuple[float, float]:
     # As in the rest of the benchmark: no garbage is collected while the clock runs.
     run, short = prepare(script), prepare(Script(min(WINDOW, script.steps // 4)))
     gc.collect()
@@ -137,18 +148,18 @@ async def _time(prepare: Prepare, script: Script) -> float:
         # Preparing and collecting leave the processor's caches cold; the first steps would pay for that.
         await asyncio.create_task(_clock(short))
         # A task of its own, as a service has it: nothing that a run sets in its context outlives the run.
-        seconds, answer = await asyncio.create_task(_clock(run))
+        seconds, start, answer = await asyncio.create_task(_clock(run))
     finally:
         gc.enable()
     if answer != ANSWER or script.ran != script.steps or len(script.stamps) != len(script.marks):
         raise SystemExit(f"asked for {script.steps} steps, {script.ran} were made; the answer is {answer!r}")
-    return seconds
+    return seconds, start
 
 
-async def _clock(run: Run) -> tuple[float, object]:
+async def _clock(run: Run) -> tuple[float, float, object]:
     start = time.process_time()
     answer = await run()
-    return time.process_time() - start, answer
+    return time.process_time() - start, start, answer
 
 
 def _say(what: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast
 
@@ -301,32 +301,36 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     asked = outer.cancelling() if outer is not None else 0
     outcome: list[Any] = []
     tasks: list[asyncio.Task[T]] = []
+    claim, done = Lock(), Event()
 
     async def main() -> T:
         tasks.append(cast("asyncio.Task[T]", asyncio.current_task()))
         return await work
 
     def in_thread() -> None:
+        if not claim.acquire(blocking=False):  # stopped before it began
+            work.close()
+            loop.close()
+            return
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 outcome.append((runner.run(main()), None))
         except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
             outcome.append((None, error))
+        done.set()
 
-    thread = Thread(target=copy_context().run, args=(in_thread,), name="suture-run-sync")
-    thread.start()
-    while thread.is_alive():
-        # The loop around us cannot cancel us while we wait here; its Ctrl-C only marks our task.
-        try:
-            thread.join(0.1)
-            stop = outer is not None and outer.cancelling() > asked
-        except KeyboardInterrupt:
+    try:  # Ctrl-C may come at any moment, also while the thread is being started
+        Thread(target=copy_context().run, args=(in_thread,), name="suture-run-sync").start()
+        while not done.wait(0.1):
+            # The loop around us cannot cancel us while we wait here; its Ctrl-C only marks our task.
+            if outer is not None and outer.cancelling() > asked:
+                _cancel(loop, tasks)
+                done.wait()
+    except KeyboardInterrupt:
+        if not claim.acquire(blocking=False):
             _cancel(loop, tasks)
-            thread.join()
-            raise
-        if stop:
-            _cancel(loop, tasks)
-            thread.join()
+            done.wait()
+        raise
     value, error = outcome[0]
     if error is not None:
         raise error
@@ -334,6 +338,11 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, tasks: Sequence["asyncio.Task[Any]"]) -> None:
-    for task in tasks:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(task.cancel)
+    """Cancel the first task of a loop that runs in another thread, also one that has not begun."""
+
+    def cancel() -> None:
+        for task in tasks or asyncio.all_tasks(loop):
+            task.cancel()
+
+    with suppress(RuntimeError):  # it is closed: the work is done
+        loop.call_soon_threadsafe(cancel)

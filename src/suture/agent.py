@@ -11,11 +11,11 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from suture._aio import run_blocking
-from suture.errors import ConfigError
+from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
-from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, compile_stack, replaceable
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
 from suture.kernel.requests import Model
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
@@ -50,6 +50,7 @@ _KINDS: dict[str, Any] = {
     "failover": ModelFailoverConfig,
     "callbacks": (Callbacks, Sequence),
     **dict.fromkeys(("input_builder", "redact", "format_tool_error"), Callable),
+    **dict.fromkeys(("instruction", "description", "output_key"), str),
 }
 
 
@@ -394,8 +395,10 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         )
         rings = [f"{hook.name}.{hook.method}" for hook in around]
         sends = [] if stack.sends_tool_events else ["event sender"]
-        added = [tool.name for item in self.middlewares for tool in getattr(item, "tools", ())]
-        names = [*(tool.name for tool in spec.tools), *added]
+        names = [tool.name for tool in spec.tools]
+        for item in self.middlewares:
+            added: Any = getattr(item, "added_tools", None)
+            names += [tool.name for tool in added(names)] if added is not None else ()
         profile = getattr(spec.model.profile, "name", spec.model.profile)
         return (
             f"{spec.name}: {own} (wire {spec.wire.name}, profile {profile})\n"
@@ -442,13 +445,24 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         start = Begin(resumes=True, answer=answer, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed
-        elif resumed.checkpoint_id is not None:
-            run.checkpoint_id = resumed.checkpoint_id
-        elif resumed.snapshot is None:
-            raise ConfigError(f"this run cannot be resumed: it {resumed.outcome.value}")
+        elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a run is resumed by its result or its checkpoint_id, not by {type(resumed).__name__}")
         else:
-            start = replace(start, snapshot=resumed.snapshot)
+            run.checkpoint_id = resumed.checkpoint_id
+            if run.checkpoint_id is None:
+                start = replace(start, snapshot=_snapshot_of(resumed))
         return Work(run, start, go)
+
+
+def _snapshot_of(result: RunResult[Any]) -> Any:
+    """Return where a run without a store stood, from its result."""
+    if result.snapshot is not None:
+        return result.snapshot
+    raise ResumeError(
+        "this run has finished; to continue the conversation, run the agent with history=result.messages"
+        if result.outcome is Outcome.FINISHED
+        else "this run cannot be resumed: it ended before it had begun"
+    )
 
 
 def _shorten(*refused: Any) -> Any:

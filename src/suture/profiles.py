@@ -11,7 +11,7 @@ from importlib import import_module
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from suture.errors import ConfigError
 from suture.messages import FrozenMap
@@ -94,6 +94,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
+        if self.operation in set(Operation):
+            force_setattr(self, "operation", Operation(self.operation))  # it may be given by its name
         for problem in self.problems:
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
@@ -121,7 +123,13 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     prefix: str = "call_"
     length: int = 29
-    """How long a made id is, its prefix included."""
+    """How long a made id is, its prefix included; never longer than the limit."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        _check_pattern(self.pattern)
+        if self.scope not in {"turn", "history", ""}:
+            raise ConfigError(f"unknown scope {self.scope!r} of ids; known: turn, history, or none")
 
     @property
     def match(self) -> Callable[[str], object]:
@@ -159,9 +167,20 @@ PROBLEMS = {problem: operation for operation, problems in _MENDED.items() for pr
 """Every problem that a rule can name, and the operation that mends it: a closed list."""
 
 STRUCTURAL = frozenset(
-    ("dangling", "orphan", "duplicate", "late", "early", "out-of-order", "result-in-model-message", "wrong-id")
+    (
+        *("dangling", "orphan", "duplicate", "late", "early", "out-of-order", "result-in-model-message", "wrong-id"),
+        "lone-surrogate",
+    )
 )
 """The problems that pairing mends, whatever the profile."""
+
+
+def _check_pattern(pattern: str) -> None:
+    """Raise `ConfigError` where `pattern` is no regular expression."""
+    try:
+        _matcher(pattern)("")
+    except (re.error, TypeError) as error:
+        raise ConfigError(f"{pattern!r} is no pattern: {error}") from None
 
 
 @cache
@@ -216,18 +235,23 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         parent = get_profile(base)
         if not isinstance(name, str) or not name or name in PROFILES:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a profile of your own needs a name of its own, not {name!r}")
+        if not isinstance(ids, IdForm | UnsetType | None) or not all(isinstance(rule, Rule) for rule in rules):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("rules must be a list of Rule, ids an IdForm or None")
         known = {rule.id: rule for rule in parent.rules}
-        for rule_id in [without] if isinstance(without, str) else without:
-            if rule_id not in known:
-                raise ConfigError(f"{parent.name} has no rule {rule_id!r}; it has: {', '.join(known)}")
-            if STRUCTURAL & set(known[rule_id].problems):
-                raise ConfigError(f"rule {rule_id} is structural: pairing always runs")
-        kept = [rule for rule in parent.rules if rule.id not in without]
+        left_out = {without} if isinstance(without, str) else set(without)
+        for rule_id in left_out - known.keys():
+            raise ConfigError(f"{parent.name} has no rule {rule_id!r}; it has: {', '.join(known)}")
+        new = {rule.id: rule.problems for rule in rules}
+        gone = [rule for rule in parent.rules if rule.id in left_out or rule.id in new]
+        for rule in gone:
+            if STRUCTURAL.intersection(rule.problems).difference(new.get(rule.id, ())):
+                raise ConfigError(f"rule {rule.id} is structural: pairing always runs")
+        _check_pattern(names or "")
         return _checked(
             replace(
                 parent,
                 name=name,
-                rules=(*[rule for rule in kept if rule.id not in {new.id for new in rules}], *rules),
+                rules=(*[rule for rule in parent.rules if rule not in gone], *rules),
                 ids=parent.ids if isinstance(ids, UnsetType) else ids,
                 names=parent.names if names is None else names,
             ),

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suture.cli import Refusal, open_source, read_conversations
+from suture.cli.files import Refusal, open_source, read_conversations
 from suture.reduction import plan
 from tests.cli.program import COMMAND, GOOD, TIMEOUT, Done, environment, run, write_json, write_lines
 from tests.cli.reducing import LIMIT, LONG, Reduce, cleared, files, output, reduce, results, rounds

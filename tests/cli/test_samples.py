@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import suture
-from suture.cli import open_source, read_conversations
+from suture.cli.files import open_source, read_conversations
 from suture.wires import WIRES
 from tests.cli.program import run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from suture.cli import Refusal, open_source, read_conversations
+from suture.cli.files import Refusal, open_source, read_conversations
 from suture.repair import repair
 
 SAMPLES = sorted((Path(__file__).parents[2] / "examples" / "samples").iterdir())

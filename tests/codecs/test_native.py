@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import suture
 from suture.codecs import convert, from_agentic, to_agentic
 from suture.messages import (
     AgenticMessage,
@@ -137,6 +138,19 @@ def test_a_user_message_with_two_results_and_a_text_becomes_three_messages():
         ("tool", "b", ""),
         ("user", "", "And now?"),
     ]
+
+
+def test_a_reply_that_holds_its_results_becomes_a_message_for_each_step():
+    """Stores of user interfaces keep a whole turn so; the call would be told to have no result."""
+    call, text = FunctionToolCall("a", "f", "{}"), AssistantGenText("so")
+    reply = AgenticMessage("assistant", [call, FunctionToolResult("a", "f", [UserInputText("42")]), text])
+    made = from_agentic(reply)
+    assert [(message.role, message.content) for message in made] == [
+        ("assistant", ""),
+        ("tool", "42"),
+        ("assistant", "so"),
+    ]
+    assert suture.repair(made).messages is made
 
 
 @pytest.mark.parametrize("role", ["system", "user"])

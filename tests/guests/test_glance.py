@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suture
-from suture.integrations.agent_framework.wire import TEXT_WIRE as AGENT_FRAMEWORK_TEXT
-from suture.integrations.agent_framework.wire import WIRE as AGENT_FRAMEWORK
+from suture.integrations.agent_framework import TEXT_WIRE as AGENT_FRAMEWORK_TEXT
+from suture.integrations.agent_framework import WIRE as AGENT_FRAMEWORK
 from suture.integrations.langchain.wire import WIRE as LANGCHAIN
 from suture.integrations.pydantic_ai.wire import WIRE as PYDANTIC_AI
 from suture.profiles import PROFILES, get_profile

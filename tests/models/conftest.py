@@ -1,6 +1,11 @@
 """What the tests of models share."""
 
+from functools import cache
+
+import botocore.loaders
 import pytest
+
+create_loader = cache(botocore.loaders.create_loader)  # to read what it says of the service takes 50 ms
 
 
 @pytest.fixture
@@ -12,6 +17,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setattr("botocore.session.create_loader", create_loader)
     monkeypatch.setattr("boto3.DEFAULT_SESSION", None)  # it keeps the credentials that it found first
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANONE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")

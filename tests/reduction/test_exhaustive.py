@@ -88,7 +88,7 @@ def check(wire: str, kinds: tuple[str, ...], kept: int, edge: int) -> None:
             assert again.saves == ()
 
 
-@pytest.mark.parametrize("wire", ["message", "anthropic"])
+@pytest.mark.parametrize("wire", ["message", pytest.param("anthropic", marks=pytest.mark.soak)])
 def test_every_history_of_up_to_three_rounds_is_cleared_as_the_model_says(wire: str, covered: Callable[[str], None]):
     count = 0
     for kinds, kept, edge in scenes(3):

@@ -53,3 +53,16 @@ def test_a_cache_point_behind_a_call_is_no_text() -> None:
         {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "42"}]}}]},
     ]
     assert suture.repair(messages, wire="bedrock").messages is messages
+
+
+class Words(str):
+    """A string of the user's own."""
+
+    __slots__ = ()
+
+
+def test_arguments_in_a_string_type_of_the_users_own_are_read_as_any_text() -> None:
+    whole = chat(Words('{"q": 1}'))
+    assert suture.repair(whole).messages is whole
+    assert suture.repair(chat(Words('{"q": '))).messages == chat("{}")
+    assert suture.repair(blocks(Words('{"q": 1}'))).messages == blocks({"q": 1})

@@ -58,6 +58,15 @@ def test_an_exact_id_in_an_earlier_turn_comes_before_half_of_a_composite_one(wir
     assert second.startswith("Tool call search")
 
 
+@pytest.mark.parametrize("ids", [("call_1", COMPOSITE), (COMPOSITE, "call_1"), ("call_1", "fc_9")])
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_last_result_wins_whichever_has_the_whole_composite_id(wire: str, ids: tuple[str, str]) -> None:
+    results = [result(ids[0], "first"), result(ids[1], "last")]
+    fixed = sound(wire, history(wire, ASK, turn(asks(COMPOSITE, "1")), *results, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "last")]
+    assert displaced(fixed) == ["first"]
+
+
 # --- one open call, one result with another id ------------------------------------------------
 
 
@@ -188,6 +197,23 @@ def test_another_result_is_an_orphan_where_an_earlier_turn_has_its_id(wire: str)
     fixed = sound(wire, history(wire, *steps))
     assert answers(wire, fixed.messages) == [("1", "A"), ("2", "B")]
     assert ["C" in text.partition("\n")[2] for text in orphans(wire, fixed.messages)] == [True]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_last_result_wins_also_if_it_says_what_a_displaced_one_said(wire: str) -> None:
+    results = [result("a", text) for text in ("A", "B", "A")]
+    fixed = sound(wire, history(wire, ASK, turn(asks("a", "1")), *results, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "A")]
+    assert displaced(fixed) == ["A", "B"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_report_does_not_speak_of_a_real_result_where_there_are_two_placeholders(wire: str) -> None:
+    fillers = [result("a", text) for text in ("aborted", "No result provided")]
+    fixed = sound(wire, history(wire, ASK, turn(asks("a", "1")), *fillers, NEXT))
+    assert answers(wire, fixed.messages) == [("1", "aborted")]
+    done = {finding.done for finding in fixed.report.findings if finding.problem == "duplicate"}
+    assert done == {"dropped: another placeholder is there"}
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -20,6 +20,7 @@ from tests.repair.credit import (
     answers,
     asks,
     history,
+    orphans,
     sound,
     told,
     told_without_id,
@@ -29,6 +30,14 @@ from tests.shapes.wires import arguments_of, read
 
 ASK, NEXT = user("pay"), user("and?")
 OPEN = turn(asks("a", "1"))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_long_result_that_begins_and_ends_as_a_placeholder_does_is_real(wire: str) -> None:
+    text = f"Tool call log of the night. 02:14 paid 500 EUR to Bob. 02:15 the last one, mail, with id z {REJECTED}"
+    fixed = sound(wire, history(wire, ASK, result("z", text), NEXT))
+    (kept,) = orphans(wire, fixed.messages)
+    assert text in kept
 
 
 # --- why a result is missing ------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tests.repair.credit import (
     told_without_id,
     untouched,
 )
-from tests.shapes.notation import result, says, turn, user
+from tests.shapes.notation import Step, result, says, turn, user
 from tests.shapes.wires import read
 
 ASK = user("Paris and London?")
@@ -219,6 +219,21 @@ def test_an_empty_model_message_neither_begins_nor_ends_a_turn(wire: str, ids: t
     fixed = sound(wire, [ask, void(), one, void(), two, void(), first, second])
     assert answers(wire, fixed.messages) == [("1", "one"), ("2", "two")]
     assert fixed.messages == sound(wire, [ask, one, two, first, second]).messages
+
+
+@pytest.mark.parametrize("between", [(), (user("and?"),)])
+@pytest.mark.parametrize("wire", EMPTY)
+def test_an_empty_model_message_does_not_part_an_early_result_from_its_call(
+    wire: str, between: tuple[Step, ...]
+) -> None:
+    ask, early, *rest = history(wire, ASK, result("a", "one"), *between, turn(asks("a", "1")), user("next"))
+    given = [ask, early, EMPTY[wire](), *rest]
+    fixed = sound(wire, given)
+    assert answers(wire, fixed.messages) == [("1", "one")]
+    grown = suture.Repairer[Any](wire=wire)
+    for message in given:
+        grown.extend([message])
+    assert list(grown.messages) == list(fixed.messages)
 
 
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic", "message"])

@@ -75,3 +75,9 @@ def test_a_reasoning_item_is_not_parted_from_what_follows_it():
         {"role": "assistant", "content": "done"},
     ]
     assert suture.cuts(history) == [0, 1, 4, 6]
+
+
+@pytest.mark.parametrize("wrong", [None, 7, {"messages": []}, "hi", iter(())])
+def test_what_is_no_list_of_messages_is_refused(wrong: Any):
+    with pytest.raises(suture.InputError, match="expected a list of messages"):
+        suture.cuts(wrong, "openai-chat")

@@ -83,3 +83,32 @@ def test_only_the_groups_that_belong_together_are_looked_at(
     monkeypatch.setattr(spoken, "view", count)
     suture.repair(messages, wire=wire)
     assert len(views) < len(messages)
+
+
+def test_a_picture_between_two_late_results_is_shown_and_told_of() -> None:
+    """The second one sends the repair back, past a group that it has already fitted for the first."""
+
+    def calls(id_: str) -> dict[str, Any]:
+        function = {"name": "f", "arguments": "{}"}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": id_, "type": "function", "function": function}],
+        }
+
+    def result(id_: str, content: Any) -> dict[str, Any]:
+        return {"role": "tool", "tool_call_id": id_, "content": content}
+
+    user, picture = (
+        {"role": "user", "content": "q"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+    )
+    first, second = [user, calls("x"), user, calls("y"), user], [result("r", [picture]), result("x", "late")]
+    history = [*first, calls("r"), *second, calls("s"), result("s", "S"), result("y", "late"), user]
+    fixed = suture.repair(history, wire="openai-chat")
+    assert "base64,AA" in str(fixed.messages)
+    assert [finding.problem for finding in fixed.report.findings] == ["media-in-result", "late", "late"]
+    grown = suture.Repairer[Any](wire="openai-chat")
+    for message in history:
+        grown.extend([message])
+    assert (list(grown.messages), grown.report) == (list(fixed.messages), fixed.report)

@@ -212,6 +212,18 @@ def test_what_a_search_found_is_the_same_at_a_glance_and_at_a_thorough_look(name
     assert_one_path(wire, profile, write(wire, steps), **options)
 
 
+def test_a_blank_reply_behind_an_open_call_is_nobodys_word():
+    for wire in WIRES:
+        messages = write(wire, [HI, ("turn", A), ("say", " "), ("user", "and")])
+        whole = suture.repair(messages, wire=wire)
+        assert "answered: interrupted" in [found.done for found in whole.report.findings], wire
+        for cut in range(1, len(messages)):
+            grown = suture.Repairer[Any](messages[:cut], wire=wire)
+            grown.extend(messages[cut:])
+            assert list(grown.messages) == list(whole.messages), (wire, cut)
+            assert grown.report == whole.report
+
+
 def test_a_call_before_a_stray_result_is_canceled_by_a_user_who_speaks_later():
     """Nobody had spoken behind it when the first messages came."""
     history = [HI, TWICE, ("result", "a", "f", "1"), ("system", "note"), ("result", "b", "f", "2"), ("user", "and")]

@@ -125,6 +125,17 @@ def test_a_reference_that_comes_later_does_not_change_what_was_an_orphan() -> No
     assert grown.messages[0]["role"] == "user"
 
 
+def test_a_view_of_a_repairers_messages_shows_what_a_late_result_changed() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    repairer = suture.Repairer[Any]()
+    view = repairer.messages
+    repairer.extend([{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [call]}])
+    repairer.extend([{"role": "user", "content": "so"}, {"role": "assistant", "content": "ok"}])
+    repairer.extend([{"role": "user", "content": "and"}, {"role": "tool", "tool_call_id": "a", "content": "1"}])
+    assert [message["role"] for message in view] == ["user", "assistant", "tool", "user", "assistant", "user"]
+    assert view[2]["content"] == "1"
+
+
 def test_an_iterable_that_breaks_off_adds_nothing() -> None:
     """What it gave before is not half taken."""
 

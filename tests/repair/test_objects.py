@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -147,3 +148,22 @@ def test_a_repairer_that_is_given_objects_one_by_one_repairs_them_as_a_whole(wir
     whole = suture.repair(messages, wire=wire)
     assert list(repairer.messages) == list(whole.messages)
     assert repairer.report.findings == whole.report.findings
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A function as no SDK has it: it cannot be changed."""
+
+    name: str
+    arguments: str
+
+
+def test_an_object_that_would_have_to_change_and_cannot_is_an_input_error():
+    turn = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": Frozen("f", "{")}]}
+    messages = [{"role": "user", "content": "hi"}, turn, {"role": "user", "content": "stop"}]
+    with pytest.raises(suture.InputError, match="a Frozen cannot be changed"):
+        suture.repair(messages)
+    repairer = suture.Repairer(messages[:1], wire="openai-chat")
+    with pytest.raises(suture.InputError):
+        repairer.extend(messages[1:])
+    assert list(repairer.messages) == messages[:1]

@@ -1,6 +1,7 @@
 """Rules of one's own: what an extended profile refuses to be, and that a repair goes by it."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,10 +49,46 @@ def test_an_operation_that_the_wire_cannot_do_is_an_error(problem: str, operatio
         Profile.extend(wire, name="mine", rules=[rule(problem, operation, wire)])
 
 
-@pytest.mark.parametrize("structural", ["answered", "has-call", "single-result", "adjacent"])
+@pytest.mark.parametrize("structural", ["answered", "has-call", "single-result", "adjacent", "sendable"])
 def test_a_rule_of_structure_cannot_be_left_out(structural: str) -> None:
     with pytest.raises(suture.ConfigError, match=structural):
         Profile.extend("openai-chat", name="mine", without={f"openai-chat.{structural}"})
+    other = Rule(id=f"openai-chat.{structural}", problems=("tool-then-user",), says="", operation=Operation.BRIDGE)
+    with pytest.raises(suture.ConfigError, match=structural):
+        Profile.extend("openai-chat", name="mine", rules=[other])
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: IdForm(pattern="["), "is no pattern"),
+        (lambda: IdForm(pattern="[a-z]+", scope="room"), "unknown scope 'room'"),
+        (lambda: Profile.extend("openai-chat", name="mine", names="["), "is no pattern"),
+        (lambda: Profile.extend("openai-chat", name="mine", rules=["mine"]), "a list of Rule"),  # pyright: ignore[reportArgumentType]
+        (lambda: Profile.extend("openai-chat", name="mine", ids="[a-z]+"), "an IdForm"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_could_only_fail_in_a_repair_is_an_error_when_it_is_made(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(suture.ConfigError, match=told):
+        make()
+
+
+def test_one_rule_may_be_left_out_by_its_bare_id() -> None:
+    base = get_profile("openai-responses")
+    mine = Profile.extend(base, name="mine", without="openai-responses.item-id-form")
+    assert [rule.id for rule in base.rules if rule not in mine.rules] == ["openai-responses.item-id-form"]
+
+
+def test_an_operation_may_be_given_by_its_name() -> None:
+    named: Any = "unrepairable"
+    mine = Profile.extend(
+        "openai-chat", name="mine", rules=[Rule(id="own", problems=("bad-arguments",), says="", operation=named)]
+    )
+    turn_ = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    given = [ASK, {"role": "assistant", "tool_calls": [turn_]}, {"role": "tool", "tool_call_id": "a", "content": "42"}]
+    fixed = suture.repair(given, profile=mine)
+    assert fixed.messages is given
+    assert [finding.problem for finding in fixed.unresolved] == ["bad-arguments"]
 
 
 @pytest.mark.parametrize("taken", ["openai-chat", "anthropic", "pairing", "mistral"])
@@ -104,6 +141,14 @@ def test_a_repair_gives_ids_of_the_wanted_form() -> None:
     untouched("openai-chat", PAIR)
 
 
+def test_a_made_id_is_no_longer_than_the_limit() -> None:
+    short = Profile.extend("openai-chat", name="mine", ids=IdForm(pattern="[a-zA-Z0-9_]+", limit=8))
+    (made,) = sound("openai-chat", history("openai-chat", user("q"), turn(asks("a/b", "1"))), profile=short).messages[
+        1
+    ]["tool_calls"]
+    assert re.fullmatch("call_[a-zA-Z0-9]{3}", made["id"])
+
+
 def test_without_ids_of_its_own_an_extended_profile_has_those_of_the_other() -> None:
     mine = Profile.extend("openai-chat", name="mine", rules=[BRIDGE])
     long = "c" * 41
@@ -120,6 +165,17 @@ def test_a_rule_that_is_left_out_is_not_enforced() -> None:
     given = [*PAIR[:2], {**PAIR[2], "content": [IMAGE]}]
     assert not suture.check(given, wire="openai-chat").acceptable
     untouched("openai-chat", given, profile=mine)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "ids"), [("id-form", ("a/\x01", "b")), ("id-form", ("", "b")), ("id-unique", ("a", "a"))]
+)
+def test_a_rule_on_ids_that_is_left_out_is_not_enforced(left_out: str, ids: tuple[str, str]) -> None:
+    mine = Profile.extend("openai-chat", name="mine", without={f"openai-chat.{left_out}"})
+    results = [result(id_, text) for id_, text in zip(ids, ("one", "two"), strict=True)]
+    given = history("openai-chat", user("q"), turn(*[asks(id_, id_) for id_ in ids]), *results)
+    untouched("openai-chat", given, profile=mine)
+    assert suture.repair(given).changed
 
 
 def test_pairing_is_done_whatever_is_left_out() -> None:

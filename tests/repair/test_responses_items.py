@@ -51,3 +51,14 @@ def test_an_output_without_an_id_stays_with_the_call_that_has_none_beside_others
     assert told["a"] == "of a"
     assert told["c"] == "of c"
     assert told[fixed.messages[2]["call_id"]] == "of the third"
+
+
+def test_what_a_turn_that_nothing_can_answer_said_last_does_not_hide_the_next_turn() -> None:
+    """All that stood between them is dropped; the call behind it is given its id all the same."""
+    screen = {"type": "computer_call", "id": "cu_1", "call_id": "a", "action": {"type": "screenshot"}}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+    stray = {"type": "function_call_output", "call_id": "z", "output": "42"}
+    call = {"type": "function_call", "call_id": "", "name": "f", "arguments": "{}"}
+    fixed = suture.repair([screen, thought, stray, call], wire="openai-responses", orphans="drop")
+    assert [finding.problem for finding in fixed.report.findings] == ["dangling", "orphan", "dangling", "missing-id"]
+    assert fixed.messages[2]["call_id"] == fixed.messages[3]["call_id"] != ""

@@ -333,13 +333,17 @@ def judge(form: str, length: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_short_history_comes_out_whole(form: str, length: int) -> None:
-    assert judge(form, length) == len(KINDS) ** length
+def test_every_short_history_comes_out_whole(form: str) -> None:
+    """Of three messages where results have no ids, which is the hardest to settle; of two elsewhere."""
+    longest = 3 if form == "gemini without ids" else 2
+    assert sum(judge(form, length) for length in range(1, longest + 1)) == sum(
+        len(KINDS) ** length for length in range(1, longest + 1)
+    )
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("length", [3, 4])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_history_of_four_messages_comes_out_whole(form: str) -> None:
-    assert judge(form, 4) == len(KINDS) ** 4
+def test_every_longer_history_comes_out_whole(form: str, length: int) -> None:
+    assert judge(form, length) == len(KINDS) ** length

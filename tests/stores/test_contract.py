@@ -25,8 +25,8 @@ class TestEncryptedStore(StoreContract):
     def damage(self, store: Store, run: str, number: int) -> bool:
         assert isinstance(store, EncryptedStore)
         assert isinstance(store.store, MemoryStore)
-        records = store.store._tables.journals[run]
-        records[number] = records[number][:-1] + bytes([records[number][-1] ^ 1])
+        for records in store.store._tables.journals.values():  # a fork has a list of its own
+            records[number] = records[number][:-1] + bytes([records[number][-1] ^ 1])
         return True
 
 
@@ -85,7 +85,7 @@ class Overwriting(MemoryStore):
         try:
             await super().append(run, first, records, owner=owner)
         except StoreConflictError:
-            self._tables.journals[run][first:] = records
+            self._tables._change(run)[first:] = records
 
 
 class Broken(StoreContract):
@@ -94,7 +94,7 @@ class Broken(StoreContract):
 
 
 def test_a_store_that_overwrites_breaks_the_contract():
-    with pytest.raises(AssertionError, match="no StoreConflictError was raised"):
-        Broken().test_a_number_that_is_taken_is_a_conflict()
+    with pytest.raises(AssertionError, match=r"MemoryStore gives .*StoreConflictError.*this gives None; after "):
+        Broken().test_it_does_what_a_memory_store_does()
     with pytest.raises(AssertionError):
         Broken().test_of_tasks_that_write_the_same_number_one_wins()

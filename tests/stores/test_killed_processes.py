@@ -43,7 +43,7 @@ async def main():
         say("holding")
         hear()
         connection.execute("ROLLBACK")
-    store._database.perform(hold, "", wait=True)
+    store._use(hold, "", wait=True)
     say("released")
 asyncio.run(main())
 """

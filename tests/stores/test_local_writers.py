@@ -77,6 +77,11 @@ def unfinished(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.name.endswith("\\unfinished")]
 
 
+def age(path: Path, seconds: float) -> None:
+    """Let a file have been changed so long ago."""
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
 def read(backend: LocalBackend, path: str) -> bytes:
     async def main() -> bytes:
         return b"".join([piece async for piece in backend.read(path)])
@@ -93,26 +98,17 @@ def test_a_process_that_is_killed_leaves_no_file_and_what_it_leaves_expires(tmp_
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert asyncio.run(backend.paths()) == []
-    assert asyncio.run(backend.expire(3600)) == 0
-    assert len(unfinished(tmp_path)) == 1
+    assert asyncio.run(backend.expire(0)) == 0
+    (left,) = unfinished(tmp_path)
+    age(left, 86_000)
+    assert asyncio.run(backend.expire(0)) == 0
+    assert unfinished(tmp_path) == [left]
+    age(left, 86_500)
+    assert asyncio.run(backend.expire(100_000)) == 0
+    assert unfinished(tmp_path) == [left]
     assert asyncio.run(backend.expire(0)) == 0  # it never was a file
     assert list(tmp_path.iterdir()) == []
     asyncio.run(backend.write("/run-1/killed", "then it works"))
-
-
-def test_what_a_living_process_writes_does_not_expire(tmp_path: Path):
-    backend = LocalBackend(tmp_path)
-    with program(STREAMING, tmp_path) as process:
-        tell(process, "/run-1/alive")
-        while int(hear(process)) < 3_000_000:
-            pass
-        asyncio.run(backend.write("/run-1/other", "other"))
-        assert asyncio.run(backend.expire(0)) == 1
-        assert len(unfinished(tmp_path)) == 1
-        process.kill()
-        process.wait()
-    assert asyncio.run(backend.expire(0)) == 0
-    assert unfinished(tmp_path) == []
 
 
 def test_a_stream_of_this_process_outlives_an_expiry(tmp_path: Path):

@@ -150,7 +150,7 @@ async def main():
         connection.execute("BEGIN IMMEDIATE")
         say("holding")
         hear()
-    await asyncio.to_thread(store._database.perform, hold, "", wait=True)
+    await asyncio.to_thread(store._use, hold, "", wait=True)
 asyncio.run(main())
 """
     path = tmp_path / "runs.db"
@@ -180,7 +180,7 @@ def hold(connection):
     connection.execute("BEGIN IMMEDIATE")
     say("holding")
     hear()
-store._database.perform(hold, "", wait=True)
+store._use(hold, "", wait=True)
 """
     path = tmp_path / "runs.db"
 

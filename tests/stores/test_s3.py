@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from itertools import count
@@ -112,10 +111,8 @@ def test_a_server_that_is_killed_in_the_middle_of_a_stream_leaves_nothing_at_the
                 yield b"x" * 1_000_000
 
         asyncio.run(backend.write("/before", b"b" * 5_000_000))
-        begun = time.monotonic()
         with pytest.raises(StoreError) as caught:
             asyncio.run(backend.write_stream("/a/b", interrupted()))
-        assert time.monotonic() - begun < 60
         assert "'/a/b' was not written: the store did not answer, or refused it; try again" in str(caught.value)
         assert caught.value.__cause__ is not None
         with pytest.raises(StoreError, match="the store did not answer"):

@@ -280,7 +280,7 @@ def hold(connection):
     connection.execute("BEGIN IMMEDIATE")
     say("holding")
     hear()
-backend._database.perform(hold, "", wait=True)
+backend._use(hold, "", wait=True)
 """
 
 

@@ -425,7 +425,7 @@ def test_the_file_is_as_durable_as_was_asked(tmp_path: Path, given: Any, number:
     with SQLiteStore(tmp_path / "runs.db", synchronous=given) as store:
         asyncio.run(store.load("run"))
         settings = {
-            name: store._database.perform(
+            name: store._use(
                 lambda connection, name=name: connection.execute(f"PRAGMA {name}").fetchone()[0], "", wait=True
             )
             for name in ("synchronous", "journal_mode", "application_id", "user_version")

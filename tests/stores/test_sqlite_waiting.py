@@ -18,13 +18,13 @@ def store(tmp_path: Path):
 def threads_used(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list to which each piece of work adds the thread it is done in."""
     used: list[int] = []
-    perform = store._database.perform
+    perform = store._use
 
     def noting(*arguments, **options):
         used.append(threading.get_ident())
         return perform(*arguments, **options)
 
-    monkeypatch.setattr(store._database, "perform", noting)
+    monkeypatch.setattr(store, "_use", noting)
     return used
 
 
@@ -101,14 +101,14 @@ def test_a_cancellation_while_the_disk_is_waited_for_takes_effect_once_the_recor
 
     async def use():
         with SQLiteStore(tmp_path / "runs.db", synchronous="full") as store:
-            perform = store._database.perform
+            perform = store._use
 
             def slow(*arguments, **options):
                 started.set()
                 assert finish.wait(60)
                 return perform(*arguments, **options)
 
-            monkeypatch.setattr(store._database, "perform", slow)
+            monkeypatch.setattr(store, "_use", slow)
             task = asyncio.ensure_future(write(store))
             await asyncio.to_thread(started.wait)
             for _ in range(3):
@@ -135,13 +135,13 @@ def test_a_timeout_that_strikes_while_the_disk_is_waited_for_is_a_timeout(
 
     async def use():
         with SQLiteStore(tmp_path / "runs.db", synchronous="full") as store:
-            perform, expired = store._database.perform, threading.Event()
+            perform, expired = store._use, threading.Event()
 
             def slow(*arguments, **options):
                 assert expired.wait(60)
                 return perform(*arguments, **options)
 
-            monkeypatch.setattr(store._database, "perform", slow)
+            monkeypatch.setattr(store, "_use", slow)
             with pytest.raises(TimeoutError):
                 await append_in_time(store, expired)
             monkeypatch.undo()

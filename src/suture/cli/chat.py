@@ -17,9 +17,9 @@ from threading import Timer
 from typing import Any, NoReturn, TextIO
 
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
-from suture.cli.files import Refusal, complain, describe_error
+from suture.cli.files import Refusal, complain, describe_error, is_terminal
 from suture.cli.outline import outline
-from suture.cli.output import Screen, is_terminal
+from suture.cli.output import Screen
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
 from suture.events import (
     AnyEvent,
@@ -434,7 +434,7 @@ class _Chat:
 
     def show_history(self, screen: Screen) -> None:
         if self._talk.messages:
-            screen.history("history", outline(self._talk.messages, self._talk.wire.name), whole=True)
+            screen.history("history", outline(self._talk.messages, self._talk.wire.name))
         else:
             screen.say("nothing was said so far")
 

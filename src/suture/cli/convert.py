@@ -6,32 +6,21 @@ What the other form cannot hold is named on standard error, and in the file that
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import HOLDERS, Conversation, Layout, complain, open_source, read_conversations
-from suture.cli.output import Outputs, progress_on
+from suture.cli.files import HOLDERS, Conversation, complain, open_source, read_conversations
+from suture.cli.output import Outputs
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
-from suture.errors import ConfigError, InputError, UnknownWireError
+from suture.errors import ConfigError, InputError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
 from suture.wires import recognise
 
 _SHOWN = 20
 """How many losses of one file are told to a person."""
-_OUTSIDE = {"anthropic": "system", "gemini": "systemInstruction", "bedrock": "system"}
-"""Where formats that keep system messages outside of the list have them."""
-_LISTS = {
-    "openai-chat": "messages",
-    "openai-responses": "input",
-    "anthropic": "messages",
-    "gemini": "contents",
-    "bedrock": "messages",
-}
-"""Where a request of each format has its messages."""
 
 
 class _Read(NamedTuple):
@@ -46,23 +35,18 @@ class _Read(NamedTuple):
 def run(asked: Namespace) -> int:
     """Convert every conversation of a file and write them all."""
     lost: list[tuple[Conversation, tuple[Loss, ...]]] = []
-    with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
-        outputs = Outputs(stack)
+    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None
-        progress = stack.enter_context(progress_on(source))
         for conversation in read_conversations(source):
-            with conversation.located():
+            with conversation.located("--from"):
                 made, losses = _convert(conversation.sendable(), asked)
-                if conversation.layout is Layout.LINES and isinstance(made, list):
+                if conversation.lines and isinstance(made, list):
                     history.write(conversation.encode(cast("list[Any]", made)))
                 else:
                     history.write(conversation.encode_value(made))
             if losses:
                 lost.append((conversation._replace(stored=[], holder=None, raw=()), losses))
-            progress.step()
-        progress.close()
         source.tell_bad()
         if report is not None:
             for each, losses in lost:
@@ -110,11 +94,17 @@ def _encode_native(request: Request, wire: str, *, whole: bool) -> Encoded:
 
 def _encode_messages(request: Request, wire: str) -> Encoded:
     """Return the list of messages; in an object with the system messages where the list can have none."""
-    codec, outside = get_codec(wire), _OUTSIDE.get(wire)
-    if outside is None or next((message.role for message in request.messages), "") != "system":
+    codec = get_codec(wire)
+    if not codec.leading_system(request.messages):
         return codec.encode_messages(request.messages)
     payload, losses = codec.encode_request(request)
-    return Encoded({name: payload[name] for name in (outside, _LISTS[wire]) if name in payload}, losses)
+    settings = codec.encode_request(Request([])).payload.keys() - {codec.messages_field}
+    return Encoded({name: value for name, value in payload.items() if name not in settings}, losses)
+
+
+def _holds_messages(wire: str, key: str) -> bool:
+    """Return whether a request of a wire has its messages under a key."""
+    return wire in CODECS and get_codec(wire).messages_field == key
 
 
 def _read(conversation: Conversation, wire: str | None) -> _Read:
@@ -122,12 +112,9 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
     taken, wire = conversation.take(wire)
     if wire is not None:
         return _read_as(conversation, taken, wire)
-    try:
-        names = recognise(conversation.stored)
-    except UnknownWireError as error:
-        raise UnknownWireError(error.reason.replace("with wire=", "with --from"), index=error.index) from None
+    names = recognise(conversation.stored)
     # The field that holds the messages tells, too.
-    candidates = [name for name in names if _LISTS.get(name) == conversation.key] or names
+    candidates = [name for name in names if _holds_messages(name, conversation.key)] or names
     if "schema" in (conversation.holder or {}) and "message" in names:
         candidates = ["message"]
     found: list[_Read] = []
@@ -147,7 +134,7 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
 def _read_as(conversation: Conversation, taken: Sequence[Any], wire: str) -> _Read:
     """Return what a conversation says on a wire: a whole request if it is one of that wire, else its messages alone."""
     holder, key = conversation.holder or {}, conversation.key
-    if key and key == _LISTS.get(wire):
+    if _holds_messages(wire, key):
         strange = [name for name in HOLDERS if name != key and name in holder]
         body = {name: value for name, value in holder.items() if name not in strange}
         return _Read(get_codec(wire).decode_request(body), _lose(strange), whole=True, wire=wire)

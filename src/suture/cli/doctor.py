@@ -9,7 +9,7 @@ import sqlite3
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,8 +65,7 @@ def run(asked: Namespace) -> int:
     """Examine the sessions that were named, or all that are found; return 1 where something is broken."""
     count = broken = 0
     copies: dict[Path, Path] = {}
-    with ExitStack() as stack:
-        outputs = Outputs(stack)
+    with Outputs() as outputs:
         output = outputs.open()
         screen = outputs.screen(output)
         for path in _find(asked.paths):

@@ -17,15 +17,15 @@ import stat
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from glob import glob
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
 import msgspec
 
-from suture._text import visible
+from suture._text import plural, visible
 from suture.cli.transcripts import Line, recognise_format
 from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
@@ -44,6 +44,8 @@ _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
+_MANY, _INTERVAL = 100, 0.1
+"""From how many conversations on it is shown how far a file is read, and how many seconds that stays."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -105,6 +107,15 @@ def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
     """Return why a file cannot be read or written, as the system has it."""
     reason = error.strerror if isinstance(error, OSError) else None
     return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
+
+    >>> is_terminal(None)
+    False
+    """
+    return stream is not None and stream.isatty()
 
 
 def complain(line: str) -> None:
@@ -198,14 +209,6 @@ def _holder_key(value: Any) -> str:
 # --- one conversation -----------------------------------------------------------------------------
 
 
-class Layout(Enum):
-    """How a conversation is written."""
-
-    PRETTY = "a document over several lines"
-    COMPACT = "on one line"
-    LINES = "one message a line"
-
-
 class Conversation(NamedTuple):
     """A list of messages, what it stood in, and where.
 
@@ -219,11 +222,12 @@ class Conversation(NamedTuple):
     """The line on which it begins."""
     holder: dict[str, Any] | None = None
     key: str = ""
-    layout: Layout = Layout.COMPACT
+    pretty: bool = False
+    """Whether it is a document over several lines."""
     many: bool = False
     """Whether it is one of several in the file."""
     lines: Sequence[int] = ()
-    """The line of each message, where each has its own."""
+    """The line of each message, where each has one of its own."""
     file: str = ""
     raw: Sequence[bytes] = ()
     """The bytes it was read from: its own, or those of each message."""
@@ -254,7 +258,7 @@ class Conversation(NamedTuple):
 
     def encode(self, plain: list[Any]) -> bytes:
         """Return the bytes of this conversation with other messages; a line that nothing changed stays as it was."""
-        if self.layout is Layout.LINES:
+        if self.lines:
             raw = {id(message): line for message, line in zip(self.stored, self.raw, strict=False) if _is_sound(line)}
             return b"".join(_end_line(raw.get(id(message)) or _to_json(message)) for message in plain)
         if (
@@ -269,7 +273,7 @@ class Conversation(NamedTuple):
     def encode_value(self, value: Any) -> bytes:
         """Return the bytes of a value, laid out as this conversation is, newline included."""
         data = _to_json(value)
-        return (msgspec.json.format(data, indent=2) if self.layout is Layout.PRETTY else data) + b"\n"
+        return (msgspec.json.format(data, indent=2) if self.pretty else data) + b"\n"
 
     def sendable(self) -> "Conversation":
         """Return it with each lone surrogate replaced by U+FFFD."""
@@ -281,8 +285,11 @@ class Conversation(NamedTuple):
         return f"line {self.line}" if self.many else ""
 
     @contextmanager
-    def located(self) -> Generator[None]:
-        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message."""
+    def located(self, option: str = "--wire") -> Generator[None]:
+        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message.
+
+        The wire is said with `option` here.
+        """
         try:
             yield
         except InputError as error:
@@ -291,14 +298,14 @@ class Conversation(NamedTuple):
                 message = f"message {error.index}"
                 if error.index < len(self.lines):
                     line = f"line {self.lines[error.index]}"
-            reason = _as_options(error.reason)
             if isinstance(error, UnknownWireError):
                 agent = recognise_format([Line(0, dict(each)) for each in self.stored if is_map(each)])
                 if agent:
                     raise Refusal(f"this is a session of {agent.name}; use suture doctor", self.file) from None
+            reason = error.reason.replace("with wire=", f"with {option}")
             raise Refusal(reason, self.file, line, message, error.path) from None
         except ConfigError as error:
-            raise Refusal(_as_options(str(error)), self.file, self.title) from None
+            raise Refusal(str(error).replace("with wire=", f"with {option}"), self.file, self.title) from None
         except RecursionError:
             raise Refusal("nested too deeply", self.file, self.title) from None
 
@@ -331,10 +338,10 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and not _holder_key(value) and any(sign in value for sign in _SIGNS)
 
 
-def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT, many: bool = False) -> Conversation:
+def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = False, many: bool = False) -> Conversation:
     """Return the conversation that a JSON value is; raise `Refusal` where it is none."""
     if isinstance(value, list):
-        return Conversation(cast("list[Any]", value), line, layout=layout, many=many)
+        return Conversation(cast("list[Any]", value), line, pretty=pretty, many=many, raw=[raw])
     place = f"line {line}" if many else ""
     if not isinstance(value, dict):
         reason = f"expected a list of messages, or an object that holds one, found {_kind_of(value)}"
@@ -342,7 +349,7 @@ def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT
     holder = cast("dict[str, Any]", value)
     key = _holder_key(holder)
     if key:
-        return Conversation(holder[key], line, holder, key, layout, many)
+        return Conversation(holder[key], line, holder, key, pretty, many, raw=[raw])
     if _is_message(holder):
         raise Refusal("expected a list of messages, found a single message", place)
     for name in HOLDERS:
@@ -351,19 +358,20 @@ def _open_conversation(value: Any, *, line: int, layout: Layout = Layout.COMPACT
     raise Refusal("an object without messages, input or contents", place)
 
 
-def _as_options(reason: str) -> str:
-    """Return a reason with the name that the option has here."""
-    return reason.replace("say which with wire=", "say which with --wire")
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
 class Source:
-    """An open file or pipe: its lines, its rest, and how far it has been read."""
+    """An open file or pipe: its lines, its rest, and how far it has been read, which a terminal shows."""
 
-    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
+    ) -> None:
         self.name, self.keep_going = name, keep_going
+        self.count = 0
+        """How many conversations were read and dealt with."""
+        shows = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._shows_from, self._shown_at = _MANY if shows else sys.maxsize, 0.0
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
         self.position = 0
@@ -389,16 +397,28 @@ class Source:
             try:
                 yield number, _read_line(number, data), data
             except Refusal as refusal:
-                torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
-                if not (torn or self.keep_going):
-                    raise
-                self.bad.append(Bad(number, data, refusal.within(self.name), torn))
+                self.skip(data, refusal)
 
-    def skip(self, number: int, data: bytes, refusal: Refusal) -> None:
-        """Leave a line out that is no conversation, if that is asked; raise otherwise."""
-        if not self.keep_going:
+    def step(self) -> None:
+        """Count one conversation, and show how many there were."""
+        self.count += 1
+        if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
+            part = f", {100 * self.position // self.size} %" if self.size else ""
+            print(f"\r{plural(self.count, 'conversation')}{part}", end="", file=sys.stderr, flush=True)
+            self._shown_at = monotonic()
+
+    def pause(self) -> None:
+        """Take away what is shown, for whoever is about to print."""
+        if self._shown_at:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown_at = 0.0
+
+    def skip(self, data: bytes, refusal: Refusal) -> None:
+        """Leave a line out that cannot be read, if that is asked or it is the last and was cut off; raise otherwise."""
+        torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
+        if not (torn or self.keep_going):
             raise refusal
-        self.bad.append(Bad(number, data, refusal.within(self.name), torn=False))
+        self.bad.append(Bad(data, refusal.within(self.name), torn))
 
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
@@ -429,7 +449,6 @@ class Source:
 class Bad(NamedTuple):
     """A line that could not be read."""
 
-    line: int
     data: bytes
     refusal: Refusal
     torn: bool
@@ -437,19 +456,21 @@ class Bad(NamedTuple):
 
 
 @contextmanager
-def open_source(path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False) -> Generator[Source]:
+def open_source(
+    path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
+) -> Generator[Source]:
     """Open a file, or standard input for `-`."""
     if path == "-":
         if sys.stdin is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard input")
-        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going)
+        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going, quiet=quiet)
         return
     try:
         file = open(path, "rb")  # noqa: PTH123, SIM115 - closed below; a path from the command line is a string
     except (OSError, ValueError) as error:
         raise refuse_system("read", error, path) from None
     with file:
-        yield Source(file, path, max_bytes, keep_going=keep_going)
+        yield Source(file, path, max_bytes, keep_going=keep_going, quiet=quiet)
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
@@ -489,10 +510,13 @@ def read_conversations(source: Source) -> Iterator[Conversation]:
     try:
         for conversation in _read(source):
             yield conversation._replace(file=source.name)
+            source.step()
     except Refusal as refusal:
         raise refusal.within(source.name) from None
     except OSError as error:
         raise refuse_system("read", error, source.name) from None
+    finally:
+        source.pause()
 
 
 def _read(source: Source) -> Iterator[Conversation]:
@@ -509,20 +533,20 @@ def _read(source: Source) -> Iterator[Conversation]:
             value = _read_json(whole, number)
         except InputError as error:
             raise _locate(error) from None
-        yield _open_conversation(value, line=number, layout=Layout.PRETTY)._replace(raw=[whole])
+        yield _open_conversation(value, line=number, raw=whole, pretty=True)
         return
     if _is_message(value):
         yield _read_messages(source, (number, value, data), lines)
         return
     second = next(lines, None)
-    yield _open_conversation(value, line=number, many=second is not None)._replace(raw=[data])
+    yield _open_conversation(value, line=number, raw=data, many=second is not None)
     rest = chain([second], lines) if second is not None else iter(())
     for line, each, raw in source.read_lines(rest):
         try:
-            conversation = _open_conversation(each, line=line, many=True)._replace(raw=[raw])
+            conversation = _open_conversation(each, line=line, raw=raw, many=True)
         except Refusal as refusal:
             alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
-            source.skip(line, raw, alone if _is_message(each) else refusal)
+            source.skip(raw, alone if _is_message(each) else refusal)
             continue
         yield conversation
 
@@ -534,12 +558,12 @@ def _read_messages(source: Source, first: tuple[int, Any, bytes], lines: Iterato
         if not _is_message(value):
             found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
             reason = f"expected a message, as in line {first[0]}, found {found}"
-            source.skip(line, data, Refusal(reason, f"line {line}"))
+            source.skip(data, Refusal(reason, f"line {line}"))
             continue
         messages.append(value)
         numbers.append(line)
         raw.append(data)
-    return Conversation(messages, first[0], layout=Layout.LINES, lines=numbers, raw=raw)
+    return Conversation(messages, first[0], lines=numbers, raw=raw)
 
 
 def _read_line(number: int, data: bytes) -> Any:

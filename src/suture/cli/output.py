@@ -1,4 +1,4 @@
-"""What a command writes and shows: outputs that are seen only when they are whole, the screen, and the progress.
+"""What a command writes and shows: outputs that are seen only when they are whole, and the screen.
 
 A file is written beside its target and then put in its place, so that there is never a part of one; a pipe or a
 terminal gets its bytes from a temporary file at the end. Text from a history is neutralised before it is shown.
@@ -9,15 +9,15 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from time import monotonic
+from itertools import accumulate, chain
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, plural, visible
-from suture.cli.files import Refusal, Source, refuse_system
-from suture.cli.outline import CHANGED, GONE, INSERTED, MERGED, MOVED, SAME, Line
+from suture.cli.files import Refusal, is_terminal, refuse_system
+from suture.cli.outline import Line
 from suture.repair import Report
 
 if TYPE_CHECKING:
@@ -29,26 +29,7 @@ if TYPE_CHECKING:
 
 _IN_MEMORY = 8 * 1024 * 1024
 _NEW_FILE = 0o666
-_SHORT = 12
-_MANY, _INTERVAL = 100, 0.1
-_STYLES = {SAME: "", INSERTED: "green", MOVED: "cyan", CHANGED: "yellow", MERGED: "yellow", GONE: "red"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_LEGEND = {
-    INSERTED: "inserted",
-    MOVED: "moved",
-    CHANGED: "changed",
-    MERGED: "merged with the one before",
-    GONE: "gone",
-}
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
-
-    >>> is_terminal(None)
-    False
-    """
-    return stream is not None and stream.isatty()
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -170,7 +151,7 @@ def _standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def open_output(path: str | None) -> Output:
+def _open_output(path: str | None) -> Output:
     """Return the output for `path`; standard output for none, and for `-`."""
     if path is None or path == "-":
         return Output("")
@@ -185,17 +166,17 @@ def open_output(path: str | None) -> Output:
     return _FileOutput(path) if stat.S_ISREG(mode) else Output(path)
 
 
-class Outputs:
+class Outputs(ExitStack):
     """The outputs of a command, in the order in which they will be seen. Those of a command that fails never are."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
+    def __init__(self) -> None:
+        super().__init__()
         self._all: list[Output] = []
 
     def open(self, path: str | None = None, *, live: bool = False) -> Output:
         """Return one more; standard output for no path, and for `-`. One that is `live` shows its bytes at once."""
-        output = _LiveOutput() if live else open_output(path)
-        self._stack.callback(output.discard)
+        output = _LiveOutput() if live else _open_output(path)
+        self.callback(output.discard)
         self._all.append(output)
         return output
 
@@ -281,15 +262,11 @@ class Screen:
         self._console.print(line)
         self._console.print(_table_of_changes(plan))
 
-    def history(self, title: str, lines: Sequence[Line], *, whole: bool = False) -> None:
-        """Show a history in outline: what is marked and its neighbours, or the `whole`, and what the marks mean."""
-        rows = [
-            (line, "dim") if isinstance(line, str) else (f"  {line.mark} {_as_text(line)}", _STYLES[line.mark])
-            for line in _excerpt(lines, whole=whole)
-        ]
-        met = {line.mark for line in lines}
-        legend = ", ".join(f"{mark} {meaning}" for mark, meaning in _LEGEND.items() if mark in met)
-        rows += [(f"  ({legend})", "dim")] if legend else []
+    def history(self, title: str, *places: Sequence[Line]) -> None:
+        """Show a history in outline, or several places in it, with something between them."""
+        rows = [(f"  {line.mark} {_as_text(line)}", _DIFF_STYLES.get(line.mark, "")) for line in chain(*places)]
+        for place in reversed(list(accumulate(map(len, places[:-1])))):
+            rows.insert(place, ("    …", "dim"))
         if self._console is None:
             for text in (f"{title}:", *[row for row, _ in rows]):
                 self._write_line(text)
@@ -370,87 +347,3 @@ def _as_text(line: Line) -> str:
     said = f'"{line.text}"' if line.text else ""
     rest = "  ".join(part for part in (line.carries, said) if part)
     return f"{line.index:>3}  {line.role:<9}  {rest}".rstrip()
-
-
-def _excerpt(lines: Sequence[Line], *, whole: bool) -> Iterator[Line | str]:
-    """Yield the lines beside a change, and how many were left out between."""
-    skipped = 0
-    for line in (*lines, None):
-        if line is not None and not (whole or line.near or len(lines) <= _SHORT):
-            skipped += 1
-            continue
-        if skipped:
-            yield f"    …  {plural(skipped, 'message')} as before"
-            skipped = 0
-        if line is not None:
-            yield line
-
-
-# --- progress -------------------------------------------------------------------------------------
-
-
-class Progress:
-    """Counts conversations, and shows it on a terminal's standard error, as a bar where `rich` is there.
-
-    Nothing is drawn before there were many, nor more often than the eye can follow. Whoever prints asks for a pause, so
-    that nothing stands in the way.
-    """
-
-    def __init__(self, source: Source, *, quiet: bool = False) -> None:
-        self.count = 0
-        self._source = source
-        self._drawn_at = 0.0
-        self._shown = False
-        self._bar: Any = None
-        visible = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-        self._draws_from = _MANY if visible else sys.maxsize
-
-    def step(self) -> None:
-        """Count one conversation."""
-        self.count += 1
-        if self.count >= self._draws_from and monotonic() - self._drawn_at >= _INTERVAL:
-            self._draw(plural(self.count, "conversation"))
-            self._drawn_at, self._shown = monotonic(), True
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Leave the terminal to others inside the block."""
-        self.close()
-        yield
-
-    def close(self) -> None:
-        """Take away what is shown."""
-        if not self._shown:
-            return
-        self._shown, self._drawn_at = False, 0.0
-        if self._bar is None:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        else:
-            self._bar.stop()
-            self._bar = None
-
-    def _draw(self, text: str) -> None:
-        size = self._source.size
-        if self._bar is None and (console := _console(sys.stderr)) is not None:
-            from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-            from rich.progress import Progress as Bar
-
-            columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
-            self._bar = Bar(*columns, console=console, transient=True, auto_refresh=False)
-            self._bar.add_task(text, total=size)
-            self._bar.start()
-        if self._bar is not None:
-            self._bar.update(0, completed=self._source.position, description=text, refresh=True)
-            return
-        part = f", {100 * self._source.position // size} %" if size else ""
-        print(f"\r{text}{part}", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def progress_on(source: Source, *, quiet: bool = False) -> Generator[Progress]:
-    """Show the progress on `source`, and take it away at the end."""
-    progress = Progress(source, quiet=quiet)
-    try:
-        yield progress
-    finally:
-        progress.close()

@@ -8,7 +8,7 @@ container and wire it came in. Both are done, or neither.
 import os
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from hashlib import sha256
@@ -19,7 +19,7 @@ import msgspec
 
 from suture._text import plural
 from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations, refusing
-from suture.cli.output import Outputs, progress_on
+from suture.cli.output import Outputs
 from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
 from suture.reduction.texts import folded, safe_name
@@ -37,9 +37,8 @@ def run(asked: Namespace) -> int:
     if asked.output == "-":
         asked.output = None
     settings = _settings(asked)
-    with ExitStack() as stack:
-        source = stack.enter_context(open_source(asked.file, asked.max_bytes))
-        job = _Job(asked, settings, source, stack, applies=applies)
+    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
+        job = _Job(asked, settings, source, outputs, applies=applies)
         for conversation in read_conversations(source):
             job.reduce(conversation.sendable())
         job.finish()
@@ -51,21 +50,21 @@ class _Job:
     """The reduction of one file: where everything goes, and what has been counted so far."""
 
     def __init__(
-        self, asked: Namespace, settings: Settings, source: Source, stack: ExitStack, *, applies: bool
+        self, asked: Namespace, settings: Settings, source: Source, outputs: Outputs, *, applies: bool
     ) -> None:
         self._asked, self._settings, self._applies = asked, settings, applies
-        self._outputs = Outputs(stack)
+        self._outputs = outputs
         self._history = self._outputs.open(asked.output) if applies else None
         self._folder = _Folder(asked.save_to, asked.root)
         # Comes before the history is discarded, which must say if it was seen.
-        stack.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
+        outputs.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
         self._folder.probe()
         self._plans = self._outputs.open() if asked.json else None
         if asked.json:
             self._screen = None
         else:
             self._screen = self._outputs.screen_beside(asked.output) if applies else self._outputs.screen()
-        self._progress = stack.enter_context(progress_on(source))
+        self._source = source
         self._many = False
         self._before = self._after = 0
         self.changed = 0
@@ -95,11 +94,9 @@ class _Job:
         self._before += made.tokens_before
         self._after += made.tokens_after
         self.changed += made.changed
-        self._progress.step()
 
     def finish(self) -> None:
         """Let everything be seen at once."""
-        self._progress.close()
         if self._screen is not None and (self._applies or self._many):
             self._screen.say(self._sum())
         self._outputs.publish()
@@ -109,11 +106,11 @@ class _Job:
             record = {"line": conversation.line, "plan": made.to_dict()}
             self._plans.write(msgspec.json.encode(record) + b"\n")
         elif self._screen is not None and (made.changed or not (self._applies or conversation.many)):
-            with self._progress.paused():
-                self._screen.plan(made, conversation.title)
+            self._source.pause()
+            self._screen.plan(made, conversation.title)
 
     def _sum(self) -> str:
-        asked, count, files = self._asked, self._progress.count, self._folder.count
+        asked, count, files = self._asked, self._source.count, self._folder.count
         line = f"{plural(count, 'conversation')}, {self.changed} {'changed' if self._applies else 'to reduce'}"
         if self.changed:
             line += f", {self._before} -> {self._after} tokens"

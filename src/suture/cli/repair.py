@@ -3,7 +3,7 @@
 Exit status 0 if nothing was found, or all was repaired; else 1. `check` shows what it finds at once on a terminal;
 in a pipe nothing is written unless the whole input could be read. `repair` writes each line as it comes if it writes to
 standard output, and lines that need no repair byte for byte. What it does is shown on standard output if the history
-goes to a file (with a view of before and after, on a terminal), else on standard error, if that is a terminal.
+goes to a file (with a view of what changed, on a terminal), else on standard error, if that is a terminal.
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,22 @@ from typing import Any
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import Conversation, Refusal, Source, complain, find_files, open_source, read_conversations
+from suture.cli.files import (
+    Conversation,
+    Refusal,
+    Source,
+    complain,
+    find_files,
+    is_terminal,
+    open_source,
+    read_conversations,
+)
 from suture.cli.outline import compare
-from suture.cli.output import Outputs, Screen, is_terminal, progress_on
+from suture.cli.output import Outputs, Screen
 from suture.repair import Repaired, check, repair, visible_json
 
 _VIEWS = 10
-"""How many conversations of one file are shown before and after."""
+"""Of how many conversations of one file it is shown what changed."""
 
 
 def run_check(asked: Namespace) -> int:
@@ -33,14 +42,13 @@ def run_check(asked: Namespace) -> int:
     files = find_files(asked.files)
     several = many = len(files) > 1
     count = found = 0
-    with ExitStack() as stack:
-        outputs = Outputs(stack)
+    with Outputs() as outputs:
         output = outputs.open()
         screen = outputs.screen(output)
 
         def check_file(file: str) -> int:
             nonlocal count, found, many
-            with _open(file, asked) as source, progress_on(source, quiet=asked.quiet) as progress:
+            with _open(file, asked) as source:
                 for conversation in read_conversations(source):
                     with conversation.located():
                         messages, wire = conversation.take(asked.wire)
@@ -48,14 +56,13 @@ def run_check(asked: Namespace) -> int:
                     many |= conversation.many
                     found += not report.acceptable
                     named = {"file": file} if several else {}
-                    with progress.paused():
-                        if asked.json:
-                            line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
-                            output.write(line.encode() + b"\n")
-                        elif not asked.quiet and not (many and report.acceptable):
-                            screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
-                    progress.step()
-                count += progress.count
+                    source.pause()
+                    if asked.json:
+                        line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
+                        output.write(line.encode() + b"\n")
+                    elif not asked.quiet and not (many and report.acceptable):
+                        screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
+                count += source.count
             return source.tell_bad("left out")
 
         status = _go_through(files, check_file)
@@ -80,7 +87,7 @@ def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
 
 
 def _open(file: str, asked: Namespace) -> AbstractContextManager[Source]:
-    return open_source(file, asked.max_bytes, keep_going=asked.keep_going)
+    return open_source(file, asked.max_bytes, keep_going=asked.keep_going, quiet=asked.quiet)
 
 
 def run_repair(asked: Namespace) -> int:
@@ -115,9 +122,8 @@ def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
 
 
 def _repair_file(asked: Namespace) -> int:
-    with ExitStack() as stack:
-        source = stack.enter_context(_open(asked.file, asked))
-        job = _Job(asked, source, stack)
+    with _open(asked.file, asked) as source, Outputs() as outputs:
+        job = _Job(asked, source, outputs)
         for conversation in read_conversations(source):
             job.pass_bad(source)
             job.repair(conversation)
@@ -135,15 +141,15 @@ def _repair_file(asked: Namespace) -> int:
 class _Job:
     """The repair of one file: where everything goes, and what has been counted so far."""
 
-    def __init__(self, asked: Namespace, source: Source, stack: ExitStack) -> None:
+    def __init__(self, asked: Namespace, source: Source, outputs: Outputs) -> None:
         self._asked = asked
-        self._outputs = Outputs(stack)
+        self._outputs = outputs
         self._history = self._outputs.open(asked.output, live=asked.output is None)
         self._diff = self._outputs.screen(self._history) if asked.diff else None
         self._report = self._outputs.open(asked.report) if asked.report is not None else None
         quiet = asked.quiet or asked.diff or asked.report == "-"
         self._screen = None if quiet else self._outputs.screen_beside(asked.output)
-        self._progress = stack.enter_context(progress_on(source, quiet=asked.quiet))
+        self._source = source
         self._passed = 0
         self.changed = self.unresolved = 0
         self.first_unresolved = ""
@@ -170,11 +176,10 @@ class _Job:
             record = {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
             self._report.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if self._screen is not None and not repaired.report.acceptable:
-            with self._progress.paused():
-                title = _name(conversation) if asked.several else conversation.title
-                self._show(self._screen, title, taken, repaired)
+            self._source.pause()
+            title = _name(conversation) if asked.several else conversation.title
+            self._show(self._screen, title, taken, repaired)
         self._count(conversation, repaired)
-        self._progress.step()
 
     def pass_bad(self, source: Source) -> None:
         """Write lines that could not be read as they are; what a crash has cut off is left out."""
@@ -185,12 +190,10 @@ class _Job:
 
     def finish(self) -> None:
         """Let everything be seen at once."""
-        self._progress.close()
         if self._asked.in_place and not self.changed and not self._passed:
             return  # the file stays as it is, and there is nothing to say
         if self._screen is not None:
-            count = self._progress.count
-            line = f"{plural(count, 'conversation')}, {self.changed} changed"
+            line = f"{plural(self._source.count, 'conversation')}, {self.changed} changed"
             self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
         self._outputs.publish()
 
@@ -198,9 +201,7 @@ class _Job:
         screen.report(repaired.report, title)
         viewed = repaired.changed and self.changed < _VIEWS
         if viewed and self._asked.output is not None and is_terminal(sys.stdout):
-            old, new = compare(before, repaired.messages, repaired.report.wire)
-            screen.history("before", old)
-            screen.history("after", new)
+            screen.history("what changed", *compare(before, repaired.messages, repaired.report.wire))
 
     def _count(self, conversation: Conversation, repaired: Repaired[Any]) -> None:
         self.changed += repaired.changed

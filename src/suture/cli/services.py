@@ -1,9 +1,11 @@
 """Commands that serve until they are stopped: `suture view`, `worker`, `recover`, `proxy` and `run`."""
 
 import asyncio
+import atexit
 import logging
 import os
 import signal
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,6 +86,8 @@ def work(asked: Namespace) -> int:
         from suture.integrations.temporal import make_worker
     except ModuleNotFoundError as error:
         raise Refusal(f"{error.name} is missing: pip install 'temporalio>=1.35'", "worker") from None
+    statuses: list[int] = []
+    atexit.register(_leave, statuses)  # what the agent's own module registers comes before it
     (agent,), deps = _import_agents(asked, asked.agent)
 
     async def serve() -> None:
@@ -100,7 +104,19 @@ def work(asked: Namespace) -> int:
 
     with refusing("worker"):
         asyncio.run(serve())
+    statuses.append(0)
     return 0
+
+
+def _leave(statuses: Sequence[int]) -> None:
+    """End the process before Python takes itself down.
+
+    A thread of Temporal's that has just woken the event loop may not be out of Python yet, and would abort it then.
+    """
+    if statuses:
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(statuses[0])
 
 
 def recover_runs(asked: Namespace) -> int:

@@ -13,7 +13,7 @@ import msgspec
 
 from suture.agent import ChatModelAgent
 from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system, refusing
-from suture.cli.output import open_output
+from suture.cli.output import Outputs
 from suture.errors import InputError, StreamCutError
 from suture.kernel import (
     AskModel,
@@ -59,7 +59,8 @@ class Talk:
         if path is not None:
             self._seen = _state_of(path)
             self.messages = _load(path, wire.name) if self._seen is not None else ()
-            open_output(path).discard()  # so that a place that cannot be written to is refused now
+            with Outputs() as outputs:
+                outputs.open(path)  # so that a place that cannot be written to is refused now
 
     def keep(self, messages: Sequence[Any]) -> None:
         """Take these for the conversation and write them; raise `Refusal` where they cannot be written."""
@@ -79,13 +80,11 @@ class Talk:
         if self._seen is None:
             with suppress(OSError):  # a place that cannot be written to is refused below
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
-        output = open_output(self.path)
         try:
-            output.write(data + b"\n")
-            output.finish()
-            output.publish()
+            with Outputs() as outputs:
+                outputs.open(self.path).write(data + b"\n")
+                outputs.publish()
         finally:
-            output.discard()
             self._seen = _state_of(self.path)
 
     def spend(self, usage: TokenUsage) -> None:

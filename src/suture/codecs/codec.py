@@ -6,7 +6,7 @@ Pure: nothing here sends anything. What could not cross is reported by name.
 from abc import ABC, abstractmethod
 from binascii import b2a_base64
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
@@ -192,48 +192,6 @@ def _without_bytes(value: Any) -> Any:
     return value
 
 
-class CallFinder:
-    """The calls so far, for their results: the second result of an id belongs to the second call that has it.
-
-    Only the calls of the latest turn that has an id are asked; a result too many belongs to the last of them.
-
-    >>> calls = CallFinder()
-    >>> calls.enter("assistant")
-    >>> calls.note(FunctionToolCall("a", "search")), calls.note(FunctionToolCall("a", "fetch"))
-    (None, None)
-    >>> calls.find("a"), calls.find("a"), calls.find("b")
-    (FunctionToolCall(call_id='a', name='search'), FunctionToolCall(call_id='a', name='fetch'), None)
-    """
-
-    def __init__(self) -> None:
-        self._role = ""
-        self._turn = 0
-        self._waiting: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
-        """By id: the turn, and its calls that have no result yet, or the last of all."""
-
-    def enter(self, role: str) -> None:
-        """Come to a message: the model's begins a turn, unless it goes on with one of the model's."""
-        if role == "assistant" and self._role != "assistant":
-            self._turn += 1
-        if role != "system":
-            self._role = role
-
-    def note(self, call: FunctionToolCall) -> None:
-        """Remember a call."""
-        turn, calls = self._waiting.get(call.call_id, (0, deque[FunctionToolCall]()))
-        if turn != self._turn:
-            calls = deque[FunctionToolCall]()
-        calls.append(call)
-        self._waiting[call.call_id] = self._turn, calls
-
-    def find(self, call_id: str) -> FunctionToolCall | None:
-        """Return the call that the next result of an id answers."""
-        _, calls = self._waiting.get(call_id, (0, deque[FunctionToolCall]()))
-        if len(calls) > 1:
-            return calls.popleft()
-        return calls[0] if calls else None
-
-
 # Codecs
 
 
@@ -255,6 +213,12 @@ class Codec(ABC):
     """Where the body of a request has the list of messages."""
     folder: ClassVar[type[StreamReader]]
     """What reads the streams of this provider."""
+    writer: ClassVar[Any]
+    """The `BlockWriter` that writes the blocks of messages."""
+    request_form: ClassVar[Any]
+    """The `RequestForm` of this provider: how it says what stands beside the messages."""
+    system_field: ClassVar[str] = ""
+    """Where the body of a request has what the system says, if that stands outside of the list."""
     has_bytes: ClassVar[bool] = False
     """Whether the SDK has bytes where JSON has base64."""
 
@@ -295,9 +259,23 @@ class Codec(ABC):
         Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
         """
 
-    @abstractmethod
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         """Return the body of a request without its messages: instruction, tools and options."""
+        said = self.write_system(request, losses) if self.system_field else None
+        return self.request_form.write(request, losses, {self.system_field: said} if said else {})
+
+    def write_system(self, request: Request, losses: Losses) -> Any:
+        """Return what the system says outside of the list: the instruction, and the first messages if they are its."""
+        head = AgenticMessage.system(request.instruction) if request.instruction else AgenticMessage("system")
+        outside = request.messages[: self.leading_system(request.messages)]
+        said = self.writer(losses).write_system(head)
+        for losses.index, message in enumerate(outside):
+            report_meta(message, losses)
+            writer = self.writer(losses)
+            writer.report_extras(message.extra, "extra")
+            said += writer.write_system(message)
+        losses.index = None
+        return said
 
     def plain(self, thing: Any) -> Any:
         """Return what a program has, dicts or the SDK's objects, as plain dicts and lists."""
@@ -305,20 +283,38 @@ class Codec(ABC):
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return what `items`, plain dicts, say; results learn from the calls before them."""
-        calls = CallFinder()
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             with located(index=index):
-                message = self.read_message(item)
-            calls.enter(message.role)
-            blocks: list[Any] = list(message.content_blocks)
-            for place, block in enumerate(blocks):
+                messages.append(self.read_message(item))
+        return self.link(messages)
+
+    def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
+        """Return `messages`, with results that learned from their calls.
+
+        The second result of an id belongs to the second call that has it, in the latest turn that has one; a result too
+        many belongs to the last of them.
+        """
+        made: list[AgenticMessage] = []
+        calls: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
+        turn, last = 0, ""
+        for message in messages:
+            turn += message.role == "assistant" != last
+            last = last if message.role == "system" else message.role
+            learned: dict[int, FunctionToolResult] = {}
+            for place, block in enumerate(message.content_blocks):
                 if isinstance(block, FunctionToolCall):
-                    calls.note(block)
-                elif isinstance(block, FunctionToolResult) and (call := calls.find(block.call_id)):
-                    blocks[place] = self.learn(block, call)
-            messages.append(replace(message, content_blocks=tuple(blocks)))
-        return messages
+                    before, waiting = calls.get(block.call_id, (0, deque[FunctionToolCall]()))
+                    calls[block.call_id] = turn, waiting if before == turn else deque[FunctionToolCall]()
+                    calls[block.call_id][1].append(block)
+                elif isinstance(block, FunctionToolResult) and block.call_id in calls:
+                    _, waiting = calls[block.call_id]
+                    learned[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
+            blocks = (
+                [learned.get(place, block) for place, block in enumerate(message.content_blocks)] if learned else ()
+            )
+            made.append(replace(message, content_blocks=tuple(blocks)) if blocks else message)
+        return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
         """Return a result with what only its call says."""
@@ -337,20 +333,26 @@ class Codec(ABC):
         inside = (place for place, message in enumerate(messages) if not self.is_outside(message))
         return next(inside, len(messages))
 
-    def write_outside(self, request: Request, losses: Losses) -> Iterator[AgenticMessage]:
-        """Yield the messages that stand outside of the list, while `losses` are theirs."""
-        for losses.index, message in enumerate(request.messages[: self.leading_system(request.messages)]):
-            report_meta(message, losses)
-            yield message
-        losses.index = None
-
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
         """Return what stands before the messages in their list: the instruction, where it is one of them."""
         return []
 
-    @abstractmethod
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
         """Return what the body of a request says."""
+        return self.read_request(self.plain(dict(payload)))
+
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        """Return what the body of a request, plain dicts, says."""
+        items: Any = body.get(self.messages_field)
+        check_list(items)
+        instruction, system = self.read_system(body)
+        tools, options = self.request_form.read(body, self.messages_field, self.system_field)
+        return Request([*system, *self.read_messages(items)], instruction, tools, options)
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        del body
+        return "", []
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; raise `ModelError` where it reports one. Of several, the first."""

@@ -3,18 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from suture.codecs.codec import CODECS, Losses, Lost, located
-from suture.errors import ConfigError
+from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
+    AgenticRole,
     AssistantGenAudio,
     AssistantGenImage,
+    AssistantGenText,
     AssistantGenVideo,
     FunctionToolCall,
     FunctionToolResult,
     Opaque,
     Reasoning,
-    ToolInfo,
     ToolSearchResult,
     UserInputAudio,
     UserInputFile,
@@ -22,8 +23,8 @@ from suture.messages import (
     UserInputText,
     UserInputVideo,
 )
-from suture.wires.fields import is_list, is_map, json_text, parse_json
-from suture.wires.parts import media_in_words
+from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
+from suture.wires.parts import media_in_words, split_data_url
 from suture.wires.values import KIND
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ MODEL_MEDIA: Mapping[str, Any] = {
 }
 MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
 """The blocks that hold media, and of which kind."""
+_DETAILS = {"detail": "image detail", "name": "file name", "mime_type": "type"}
 
 
 def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
@@ -56,6 +58,14 @@ def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
 
 
+def read_url(url: str) -> dict[str, Any]:
+    """Return what an address holds, if it holds it itself and says what that is; else the address."""
+    data = split_data_url(url, "")
+    if data is None or not data.mime_type:
+        return {"url": url}
+    return {"base64_data": data.base64, "mime_type": data.mime_type}
+
+
 def custom_input(block: FunctionToolCall) -> str | None:
     """Return the text that a custom tool was called with; `None` of a call of a function."""
     if block.extra.get(KIND) != "custom":
@@ -67,104 +77,6 @@ def custom_input(block: FunctionToolCall) -> str | None:
     if given.__class__ is dict and given.keys() == {"input"} and isinstance(given["input"], str):
         return given["input"]
     return block.arguments
-
-
-# What is said beside the messages
-
-CHOICES = ("auto", "none", "required")
-"""What `tool_choice` may say beside the name of a tool."""
-
-
-def read_choice(choice: Any, name: Any, write: Callable[[str], Any]) -> str | None:
-    """Return the word, or the name of a tool, that `write` would write as `choice`; `None` where neither says it.
-
-    >>> read_choice({"type": "tool", "name": "add"}, "add", lambda word: {"type": "tool", "name": word})
-    'add'
-    """
-    words = (*CHOICES, name) if isinstance(name, str) else CHOICES
-    return next((word for word in words if write(word) == choice), None)
-
-
-def take_out(body: dict[str, Any], *path: str) -> Any:
-    """Take what stands at a path out of `body`, and with it the objects that held nothing else; return it.
-
-    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
-    >>> take_out(body, "config", "seed"), body
-    (3, {'stop': ['END']})
-    """
-    name, *inside = path
-    if not inside:
-        return body.pop(name, None)
-    if not is_map(body.get(name)):
-        return None
-    held = dict(body[name])
-    found = take_out(held, *inside)
-    if found is not None:
-        body[name] = held
-        if not held:
-            del body[name]
-    return found
-
-
-def read_system(blocks: Sequence[Any], extra: Mapping[str, Any] | None = None) -> tuple[str, list[AgenticMessage]]:
-    """Return what the system says: one plain text, or a message where there is more to it."""
-    if not extra and len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
-        return blocks[0].text, []
-    return "", [AgenticMessage("system", tuple(blocks), extra=extra or {})] if blocks or extra else []
-
-
-def write_tools(
-    tools: Iterable[ToolInfo], wire: str, losses: Losses, write: Callable[[ToolInfo], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return `tools` as `write` makes them; what another provider runs, or says of one, is reported."""
-    made: list[dict[str, Any]] = []
-    for place, tool in enumerate(tools):
-        path = f"tools[{place}]"
-        foreign = {name: value for name, value in tool.extra.items() if name != wire or not is_map(value)}
-        is_bare = tool.parameters is None and not tool.description
-        if is_bare and wire not in tool.extra and any(name in CODECS for name in foreign):
-            losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
-            continue
-        for name, value in foreign.items():
-            fields = [field for field in value if value[field] is not None] if is_map(value) else []
-            for what in [f"{name} {field}" for field in fields] if name in CODECS and fields else [f"extra {name!r}"]:
-                losses.add(Lost.TOOL, f"{what} of {tool.name}", path)
-        made.append(write(tool))
-    return made
-
-
-def take_options(options: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Take the options out that have names of the provider's own, and return them under those; `stop` is a list.
-
-    >>> take_options({"stop": "END", "seed": 3}, {"stop": "stopSequences", "top_k": "topK"})
-    {'stopSequences': ['END']}
-    """
-    stop = options.get("stop")
-    if isinstance(stop, str):
-        options["stop"] = [stop]
-    elif stop is not None and not is_list(stop):
-        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
-    return {own: options.pop(name) for name, own in names.items() if name in options}
-
-
-def merge_options(
-    payload: dict[str, Any], options: Mapping[str, Any], losses: Losses, without: Sequence[str] = ()
-) -> None:
-    """Put a provider's own options into `payload` as they are; those in `without` it does not have, and are reported.
-
-    >>> payload = {"generationConfig": {"temperature": 0}}
-    >>> merge_options(payload, {"generationConfig": {"topK": 3}, "cachedContent": "c"}, Losses())
-    >>> payload
-    {'generationConfig': {'temperature': 0, 'topK': 3}, 'cachedContent': 'c'}
-    """
-    for name, value in options.items():
-        held = payload.get(name)
-        if name in without:
-            losses.add(Lost.OPTION, name)
-        elif is_map(held) and is_map(value):
-            payload[name] = {**held, **value}
-        else:
-            payload[name] = value
 
 
 # What one provider says beside what a block can hold is kept in `extra`, under the name of the wire. So it comes back
@@ -195,15 +107,36 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
     >>> overlay({"type": "text", "text": "hi"}, {"citations": [], "text": None})
     {'type': 'text', 'citations': []}
     """
-    deep = {
-        name: _lay(made[name], value) if is_map(value) and is_map(made.get(name)) else value
-        for name, value in kept.items()
-    }
-    return _lay(made, deep)
+    whole = {**made, **kept}
+    for name, value in kept.items():
+        if value is None:
+            del whole[name]
+        elif is_map(value) and is_map(made.get(name)):
+            whole[name] = overlay(made[name], value)
+    return whole
 
 
-def _lay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in {**made, **kept}.items() if not (value is None and name in kept)}
+class Shape:
+    """How an object of a provider's is a block: its class, and the field of each attribute. The rest is kept.
+
+    >>> call = Shape("anthropic", FunctionToolCall, call_id="id", name="name")
+    >>> block = call.read({"type": "tool_use", "id": "a", "name": "add"}, "type")
+    >>> block, call.write(block)
+    (FunctionToolCall(call_id='a', name='add'), {'id': 'a', 'name': 'add'})
+    """
+
+    def __init__(self, wire: str, block: Any, **fields: str) -> None:
+        self.block, self._wire, self._fields = block, wire, fields
+
+    def read(self, thing: Mapping[str, Any], *known: str, **more: Any) -> Any:
+        """Return the block that `thing` is, with `more` attributes, which say what else of it is `known`."""
+        said = {name: thing[field] for name, field in self._fields.items() if thing.get(field) is not None}
+        return self.block(**said, **more, extra=keep(self._wire, thing, *self._fields.values(), *known))
+
+    def write(self, block: Any) -> dict[str, Any]:
+        """Return the fields that say what the attributes of `block` say; what is empty is left out."""
+        said = {field: getattr(block, name) for name, field in self._fields.items()}
+        return {field: value for field, value in said.items() if value is not None and value != ""}
 
 
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -254,6 +187,24 @@ class BlockWriter:
         self.path = outer
         return made
 
+    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
+        """Return the blocks of a system message, which are texts that say something; media are told in words."""
+        return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
+
+    def say(self, text: str) -> dict[str, Any]:
+        """Return the block of a text."""
+        raise NotImplementedError
+
+    def write_text(self, block: Any) -> dict[str, Any] | None:
+        """Return the block of a text, with what was kept of it."""
+        if getattr(block, "extension", None):
+            self.report_extension(block)
+        return self.put_back(self.say(block.text), block.extra) if block.extra else self.say(block.text)
+
+    def write_words(self, block: Any) -> dict[str, Any] | None:
+        """Return the text that stands for media where they have no form."""
+        return self.say(self.tell_media(block))
+
     def tell_found_tools(self, block: Any) -> Any:
         """Return the result of a tool search as one that tells the tools as text; any other block as it is.
 
@@ -299,6 +250,13 @@ class BlockWriter:
         self.lose(Lost.REASONING, f"thought {block.text[:40]!r}")
         return False
 
+    system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]] = {
+        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
+        **dict.fromkeys(MEDIA, write_words),
+        Opaque: unwrap,
+    }
+    """What writes the blocks of what the system says."""
+
     # What is lost
 
     def lose(self, name: Lost, what: str, inside: str = "") -> None:
@@ -316,12 +274,13 @@ class BlockWriter:
         self.report_extras(block.extra)
         return words
 
-    def report_media(self, block: Any, *, has_detail: bool = False) -> None:
-        """Report where media are as well, that are written by value; and how closely to look, unless that is said."""
+    def report_media(self, block: Any, *said: str) -> None:
+        """Report where media are as well, that are written by value, and the attributes that are not `said` there."""
         if block.base64_data and block.url:
             self.lose(Lost.DETAIL, f"address {block.url[:80]}")
-        if not has_detail and getattr(block, "detail", ""):
-            self.lose(Lost.DETAIL, f"image detail {block.detail}")
+        for name, word in _DETAILS.items():
+            if name not in said and (value := getattr(block, name, "")):
+                self.lose(Lost.DETAIL, f"{word} {value[:80]}")
 
     def report_extension(self, block: Any, *known: str) -> None:
         """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
@@ -337,3 +296,51 @@ class BlockWriter:
                 continue
             for field in rest_of(value):
                 self.lose(Lost.FIELD, f"{name} {field}", inside)
+
+
+# Messages of blocks
+
+
+class BlockCodec(Codec):
+    """A codec of messages that are a role and a list of blocks, with what the system says outside of their list."""
+
+    field_of_blocks: ClassVar[str] = "content"
+    roles: ClassVar[Mapping[Any, AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
+    model_role: ClassVar[str] = "assistant"
+
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        """Return the blocks in a field."""
+        raise NotImplementedError
+
+    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+        """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
+        report_meta(message, losses)
+        if self.is_outside(message):
+            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
+        writer = self.writer(losses)
+        content = writer.write_each(message.content_blocks)
+        role = self.model_role if message.role == "assistant" else "user"
+        written = writer.put_back({"role": role, self.field_of_blocks: content}, message.extra, "extra")
+        return [written] if content or self.field_of_blocks not in written else []
+
+    def read_message(self, item: Any) -> AgenticMessage:
+        """Return what one of this provider's messages says."""
+        role = expect(item, Mapping, "a message", "").get("role")
+        if not isinstance(role, str | None) or role not in self.roles:
+            known = " or ".join(filter(None, self.roles))
+            raise InputError(f"unknown role {role!r}; expected {known}", path="role")
+        blocks = self.read_blocks(item, self.field_of_blocks, by_model=role == self.model_role)
+        absent = [self.field_of_blocks] if role == "system" and item.get(self.field_of_blocks) is None else ()
+        extra = keep(self.name, item, self.field_of_blocks, "" if role == "system" else "role", absent=absent)
+        return AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
+
+    def is_outside(self, message: AgenticMessage) -> bool:
+        """Tell whether `message` is the system's and was not read from among the provider's messages."""
+        return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        blocks = self.read_blocks(body, self.system_field, by_model=False)
+        if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+            return blocks[0].text, []
+        return "", [AgenticMessage("system", tuple(blocks))] if blocks else []

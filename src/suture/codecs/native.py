@@ -79,18 +79,21 @@ def from_agentic(message: AgenticMessage) -> list[Message]:
     >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
     ['tool']
     """
+    spoken, results = _spoken, (FunctionToolResult, ToolSearchResult)
     if message.role == "assistant":
-        return [_message(message)]
+        spoken, results = _replied, (FunctionToolResult,)
+        if not any(isinstance(block, results) for block in message.content_blocks):
+            return [_message(message)]
     made: list[Message] = []
     around: list[ContentBlock] = []
     for block in message.content_blocks:
-        if isinstance(block, FunctionToolResult | ToolSearchResult):
-            made += _spoken(message, around)
+        if isinstance(block, results):
+            made += spoken(message, around)
             around = []
             made.append(_tool(block))
         else:
             around.append(block)
-    made += _spoken(message, around)
+    made += spoken(message, around)
     return _with_meta(made or [Message(message.role)], message)
 
 
@@ -246,6 +249,12 @@ def _restored(message: Message, extra: Mapping[str, Any]) -> Message:
         return replace(message, extra=extra)
     fields = {name: getattr(found, name) for name in cast("Mapping[str, Any]", rest)}
     return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
+
+
+def _replied(_: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:
+    """Return a step of a reply that holds results, none where there is none."""
+    step = tuple(blocks)
+    return [_message(AgenticMessage("assistant", step))] if step else []
 
 
 def _spoken(message: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:

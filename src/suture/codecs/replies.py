@@ -18,14 +18,14 @@ from suture.errors import (
     RateLimitError,
     StreamCutError,
 )
-from suture.messages import AgenticMessage, Delta, LogProb
-from suture.wires.fields import parse_json
+from suture.messages import AgenticMessage, Delta, LogProb, ResponseMeta, TokenUsage
+from suture.wires.fields import expect, is_map, parse_json
 
 _WORDS: dict[type[ModelError], str] = {
     ContextLengthError: "context_length_exceeded request_too_large",
-    ModelAuthError: "401 402 403 accessdeniedexception authentication_error billing_error expiredtokenexception "
-    "invalid_api_key invalid_authentication_error permission_denied permission_error unauthenticated "
-    "unrecognizedclientexception",
+    ModelAuthError: "401 402 403 accessdeniedexception api_key_invalid authentication_error billing_error "
+    "expiredtokenexception invalid_api_key invalid_authentication_error permission_denied permission_error "
+    "unauthenticated unrecognizedclientexception",
     RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
     "rate_limit_reached_error resource_exhausted servicequotaexceededexception throttlingexception too_many_requests",
     ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
@@ -81,6 +81,68 @@ def sensible(provider: str) -> Generator[None]:
 
 def _nonsense(error: InputError, provider: str) -> ModelError:
     return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
+
+
+def read_failure(
+    provider: str, said: Any, *, kind: str = "", default: type[ModelError] | None = None, **facts: Any
+) -> ModelError:
+    """Return the error that a provider reports: an object with its message, its type, a code or a status.
+
+    >>> error = read_failure("openai-chat", {"message": "Slow down.", "type": "rate_limit_error", "code": 429})
+    >>> type(error).__name__, error.reason, error.code, error.status
+    ('RateLimitError', 'Slow down.', 'rate_limit_error', 429)
+    """
+    error: Mapping[str, Any] = said if is_map(said) else {"message": said}
+    found = [str(word) for word in (kind, *map(error.get, ("code", "status", "type"))) if word and word != "error"]
+    numbers = [int(word) for word in found if len(word) == 3 and word.isascii() and word.isdigit()]
+    status = next((number for number in numbers if 400 <= number < 600), None)
+    words = [word for word in found if not word.isdigit()]
+    code, message = next(iter(words), ""), error.get("message")
+    reason = message if isinstance(message, str) and message else code or "it gives no reason"
+    if default is None:
+        default = ModelServerError if status is None or status >= 500 else ModelRequestError
+    made = failure_kind([*words, str(status)], default, reason)
+    retryable = False if "insufficient_quota" in words else None
+    return made(reason, provider=provider, status=status, code=code, retryable=retryable, **facts)
+
+
+# What a reply says of itself
+
+
+def read_usage(usage: Any, counts: Mapping[str, str]) -> TokenUsage:
+    """Return what a reply cost: each count is the sum of some fields; of those behind a bar, the first that counts.
+
+    >>> read_usage({"in": 3, "cached": 4, "out": 5}, {"prompt_tokens": "in cached", "completion_tokens": "out|said"})
+    TokenUsage(prompt_tokens=7, completion_tokens=5, total_tokens=12)
+    """
+    expect(usage, Mapping, "an object", "usage")
+    found = {name: sum([_count(usage, field) for field in fields.split()]) for name, fields in counts.items()}
+    found["total_tokens"] = found.get("total_tokens") or found["prompt_tokens"] + found["completion_tokens"]
+    return TokenUsage(**found)
+
+
+def _count(usage: Mapping[str, Any], fields: str) -> int:
+    for path in fields.split("|"):
+        value: Any = usage
+        for name in path.split("."):
+            value = value.get(name) if is_map(value) else None
+        if type(value) is int and value > 0:
+            return value
+    return 0
+
+
+def make_meta(
+    facts: Mapping[str, Any],
+    word: str,
+    reasons: Mapping[str, str],
+    usage: TokenUsage | None,
+    logprobs: tuple[LogProb, ...] | None = None,
+) -> ResponseMeta:
+    """Return why a reply ended, in the word for all and in its own, what it cost, and what else is said of it."""
+    reason = reasons.get(word, word)
+    extension = {name: value for name, value in facts.items() if value}
+    extension |= {"finish_reason": word} if reason != word else {}
+    return ResponseMeta(finish_reason=reason, usage=usage, logprobs=logprobs, extension=extension)
 
 
 def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
@@ -144,6 +206,12 @@ class OpenBlock:
         """Return the text that the pieces of a field make."""
         return "".join(self.pieces.get(field, ()))
 
+    def arguments(self, field: Any) -> Any:
+        """Return what a call is given: an object, or its text where that is none, or not yet."""
+        text = self.text(field)
+        value: Any = parse_json(text) if text.strip() else {}
+        return value if value.__class__ is dict else text
+
     def show_call(self, **said: Any) -> list[Delta]:
         """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
@@ -164,6 +232,13 @@ class BlockReader(StreamReader):
         block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
         self._calls += is_call
         return block
+
+    def place_of(self, event: Mapping[str, Any], field: str) -> int:
+        """Return the number in a field, which must be there."""
+        place = event.get(field)
+        if type(place) is not int or place < 0:
+            raise InputError(f"expected a place, found {place!r}", path=field)
+        return place
 
     def in_order(self) -> list[OpenBlock]:
         """Return the blocks as they stand in the reply."""

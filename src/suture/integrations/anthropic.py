@@ -1,17 +1,11 @@
 """A client of the `anthropic` package whose requests never carry a broken history."""
 
-from operator import is_
-from typing import Any, Unpack, cast
+from typing import Unpack
 
-from suture.integrations.clients import Body, ClientT, Histories, wrap_client
+from suture.integrations.clients import ClientT, wrap_client
 from suture.integrations.guest import GuestOptions, Options
-from suture.providers import BATCHES, PLACES, continues
-from suture.wires.fields import get, is_map
 
 __all__ = ["wrap"]
-
-_ROOT = "v1/"
-_MESSAGES = PLACES["messages"]
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -29,20 +23,4 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is Anthropic
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), "anthropic")
-
-    def rewrite(path: str, body: Body, added: Body) -> Body:
-        place, batch = path.removeprefix(_ROOT), body.get("requests")
-        if place == BATCHES and batch.__class__ is list:
-            requests = [rewrite_one(request) for request in cast("list[Any]", batch)]
-            return body if all(map(is_, requests, cast("list[Any]", batch))) else {**body, "requests": requests}
-        if PLACES.get(place) is not _MESSAGES or continues({**body, **added}):
-            return body
-        return histories.repair(body, _MESSAGES)
-
-    def rewrite_one(request: Any) -> Any:
-        params: Any = get(request, "params")
-        rewritten = rewrite("messages", params, {}) if is_map(params) else params
-        return request if rewritten is params else {**request, "params": rewritten}
-
-    return wrap_client(client, "anthropic>=0.125", rewrite)
+    return wrap_client(client, "anthropic>=0.125", ("anthropic",), GuestOptions.of(__name__, **options))

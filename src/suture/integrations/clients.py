@@ -11,6 +11,7 @@ from contextlib import aclosing
 from copy import copy
 from functools import partial
 from inspect import isawaitable
+from operator import is_
 from threading import Lock
 from typing import Any, Protocol, TypeVar, cast
 
@@ -18,17 +19,16 @@ from suture._extras import check_version
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, default_profile, get_profile
-from suture.providers import Place
+from suture.providers import BATCHES, KEPT, PLACES, continues
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
 
-__all__ = ["Body", "ClientT", "Histories", "OpenCalls", "Rewrite", "wrap_client"]
+__all__ = ["ClientT", "OpenCalls", "wrap_client"]
 
-Body = Mapping[str, Any]
-Rewrite = Callable[[str, Body, Body], Body]
-"""Given a path without slashes at its ends, a body, and what the SDK will merge into that body: the body to send."""
-Hear = Callable[[Any], None]
+_Body = Mapping[str, Any]
+_Hear = Callable[[Any], None]
 """Takes a response as it goes by, or an event of its stream."""
+_RESPONSES = PLACES["responses"]
 
 
 class _Client(Protocol):
@@ -41,12 +41,13 @@ class _Client(Protocol):
 ClientT = TypeVar("ClientT", bound=_Client)
 
 
-class Histories:
+class _Requests:
     """Repairs the histories in the bodies of requests, of any of `wires`. What has another shape is left as it is."""
 
-    def __init__(self, options: GuestOptions, *wires: str) -> None:
+    def __init__(self, options: GuestOptions, wires: Sequence[str]) -> None:
         self._options, profile = options, options.profile
         self._profiles = {wire: default_profile(wire) for wire in wires}
+        self.calls = OpenCalls()
         if profile is not None:
             spoken = [wire for wire in wires if profile.speaks_of(wire)]
             fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
@@ -55,14 +56,34 @@ class Histories:
                 raise ConfigError(f"the profile {profile.name!r} has no rules for what this client sends; {known}")
             self._profiles |= dict.fromkeys(spoken, profile)
 
-    def repair(self, body: Body, place: Place, kept: Sequence[Any] = ()) -> Body:
-        """Return `body` with an acceptable history, the very same if it has one; `kept` is what the service keeps."""
-        given: Any = body.get(place.field)
+    def repair(self, path: str, body: _Body, added: _Body) -> _Body:
+        """Return the body to send: `body` itself where that is acceptable; the SDK will merge `added` into it."""
+        path = path.removeprefix("v1/")
+        place, batch = PLACES.get(path), body.get("requests")
+        if place is None or place.wire not in self._profiles:
+            return body
+        if path == BATCHES and batch.__class__ is list:
+            requests = [self._repair_params(request) for request in cast("list[Any]", batch)]
+            return body if all(map(is_, requests, cast("list[Any]", batch))) else {**body, "requests": requests}
+        sent, kept = {**body, **added}, list[Any]()
+        if place is _RESPONSES:
+            kept = self.calls.before(KEPT, sent.get("previous_response_id"), _id_of(sent.get("conversation")))
+        elif place.wire == "anthropic" and continues(sent):
+            return body
+        given = body.get(place.field)
         messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
+        if kept and kept[-1] is not KEPT and (given is None or isinstance(given, str)):
+            messages = [{"role": "user", "content": given}] if given else []
         if not is_list(messages):
             return body
         messages = repair_request(messages, place.wire, self._options, profile=self._profiles[place.wire], kept=kept)
         return body if messages is given else {**body, place.field: messages}
+
+    def _repair_params(self, request: Any) -> Any:
+        """Return one request of a batch."""
+        params: Any = get(request, "params")
+        repaired = self.repair("messages", params, {}) if is_map(params) else params
+        return request if repaired is params else {**request, "params": repaired}
 
 
 class OpenCalls:
@@ -103,7 +124,7 @@ class OpenCalls:
             calls, complete = self._calls.get(response) or self._calls.get(conversation) or ([], False)
         return [*calls] if complete else [marker, *calls]
 
-    def hear(self) -> Hear:
+    def hear(self) -> _Hear:
         """Return what takes one response of OpenAI's, whole or event by event."""
         keys: list[Any] = []
         calls: list[Any] = []
@@ -111,7 +132,7 @@ class OpenCalls:
         def hear(thing: Any) -> None:
             response = thing if is_list(get(thing, "output")) else get(thing, "response")
             if response is not None:
-                keys[:] = [get(response, "id"), conversation_id(get(response, "conversation"))]
+                keys[:] = [get(response, "id"), _id_of(get(response, "conversation"))]
                 output = get(response, "output")
                 found = [call for item in output or () if (call := _open_call(item)) is not None]
                 self.note(keys[0], found, complete=get(response, "status") == "completed")
@@ -124,7 +145,7 @@ class OpenCalls:
         return hear
 
 
-def conversation_id(given: Any) -> Any:
+def _id_of(given: Any) -> Any:
     """Return the id of a conversation, which may be given as an object that has it."""
     return given if given is None or isinstance(given, str) else get(given, "id")
 
@@ -143,43 +164,40 @@ def _open_call(item: Any) -> Any:
     return call
 
 
-def wrap_client(client: ClientT, requirement: str, rewrite: Rewrite, hear: Callable[[], Hear] | None = None) -> ClientT:
-    """Return a copy of a client of the SDK `requirement`, whose POST requests have the body that `rewrite` returns.
-
-    `hear` gives what takes a response of OpenAI's Responses API as it goes by.
-    """
+def wrap_client(client: ClientT, requirement: str, wires: Sequence[str], options: GuestOptions) -> ClientT:
+    """Return a copy of a client of the SDK `requirement`, whose POST requests carry histories that are acceptable."""
     kind, package = cast("type", client.__class__), requirement.partition(">")[0]
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
     check_version(requirement)
-    return _dress(client.copy(), rewrite, hear)
+    return _dress(client.copy(), _Requests(options, wires))
 
 
-def _dress(client: Any, rewrite: Rewrite, hear: Callable[[], Hear] | None) -> Any:
-    """Give `client`, which is nobody else's, a `request` that rewrites, and let its copies have one as well."""
+def _dress(client: Any, requests: _Requests) -> Any:
+    """Give `client`, which is nobody else's, a `request` that repairs, and let its copies have one as well."""
     kind = client.__class__
 
     def request(cast_to: Any, options: Any, *rest: Any, **named: Any) -> Any:
         path = options.url.partition("?")[0].strip("/")
         body, added = options.json_data, options.extra_json
         if options.method.lower() == "post" and is_map(body):
-            rewritten = rewrite(path, body, added if is_map(added) else {})
-            if rewritten is not body:
+            repaired = requests.repair(path, body, added if is_map(added) else {})
+            if repaired is not body:
                 options = copy(options)
-                options.json_data = rewritten
+                options.json_data = repaired
         given = kind.request(client, cast_to, options, *rest, **named)
-        return _heard(given, hear()) if hear is not None and path.startswith("responses") else given
+        return _heard(given, requests.calls.hear()) if path.startswith("responses") else given
 
     def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
-        return _dress(how(client, *rest, **named), rewrite, hear)
+        return _dress(how(client, *rest, **named), requests)
 
     client.request = request
     client.copy, client.with_options = partial(copied, kind.copy), partial(copied, kind.with_options)
     return client
 
 
-def _heard(given: Any, hear: Hear) -> Any:
+def _heard(given: Any, hear: _Hear) -> Any:
     """Return what a request gave, of which `hear` will hear: now, when it is awaited or parsed, or as it streams."""
     if isawaitable(given):
         return _heard_later(given, hear)
@@ -196,17 +214,17 @@ def _heard(given: Any, hear: Hear) -> Any:
     return given
 
 
-async def _heard_later(given: Any, hear: Hear) -> Any:
+async def _heard_later(given: Any, hear: _Hear) -> Any:
     return _heard(await given, hear)
 
 
-def _watched(events: Iterator[Any], hear: Hear) -> Iterator[Any]:
+def _watched(events: Iterator[Any], hear: _Hear) -> Iterator[Any]:
     for event in events:
         hear(event)
         yield event
 
 
-async def _watched_later(events: Any, hear: Hear) -> AsyncIterator[Any]:
+async def _watched_later(events: Any, hear: _Hear) -> AsyncIterator[Any]:
     async with aclosing(events) as coming:
         async for event in coming:
             hear(event)

@@ -10,8 +10,7 @@ behind which call. Nothing is written into the session: that a call was broken o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
@@ -19,10 +18,11 @@ from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai.types import Content, FunctionCall, FunctionResponse, Part
+from msgspec.structs import replace
 
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
-from suture.repair import Cause, Finding, Report, placeholder_text, run_repair
+from suture.repair import Finding, Report, run_repair
 
 __all__ = ["PatchToolCallsPlugin"]
 
@@ -59,12 +59,11 @@ class PatchToolCallsPlugin(BasePlugin):
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Let the run see its session whole. What is stored stays as it is."""
-        session, agent = invocation_context.session, invocation_context.agent
-        findings: list[Finding] = []
-        missing = _Missing(self._text, self._retell, partial(_is_task, agent), findings.append)
-        session.events = _see_whole(session.events, invocation_context.invocation_id, missing)
-        if findings:
-            announce(Report(wire=_WIRE, profile="pairing", findings=tuple(findings)), self._options)
+        session = invocation_context.session
+        view = _View(self._options, invocation_context)
+        session.events = view.complete(session.events)
+        if view.findings:
+            announce(Report(wire=_WIRE, profile="pairing", findings=tuple(view.findings)), self._options)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Repair the contents of a request, unless they only go on with what the service keeps."""
@@ -78,41 +77,8 @@ class PatchToolCallsPlugin(BasePlugin):
             made = [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired]
             llm_request.contents = made
 
-    def _text(self, name: str, call_id: str) -> str:
-        """Return the text that stands for a missing answer."""
-        choices = self._options.choices
-        cause, ask = choices.cause or Cause.UNKNOWN, choices.generator
-        made = "" if ask is None else ask(name, call_id, cause, (0, 0))
-        return made or placeholder_text(cause, name, call_id, choices.language)
-
-    def _retell(self, part: Part) -> Part | None:
-        """Return an answer without a call as text; `None` where it is not to be kept, or says that there is none."""
-        stray = Content(role="user", parts=[part])
-        retold = run_repair([stray], _WIRE, "pairing", self._options.choices).messages
-        return next((each for content in retold for each in content.parts or ()), None)
-
-
-def _is_task(agent: Any, name: str) -> bool:
-    """Tell whether `name` is that of an agent that is given tasks, somewhere in the tree of `agent`."""
-    root = getattr(agent, "root_agent", None)
-    found = root.find_agent(name) if root is not None else None
-    return getattr(found, "mode", None) == "task"
-
 
 # A session as a run should see it
-
-
-class _Missing(NamedTuple):
-    """How a run is told of what is missing."""
-
-    answer: Callable[[str, str], str]
-    """What the answer to the call `(name, call_id)` says."""
-    retell: Callable[[Part], Part | None]
-    """An answer without a call, as text; `None` where it is left to ADK, which drops it."""
-    is_task: Callable[[str], bool]
-    """Whether the tool of this name is an agent that ADK goes on with, however long that takes."""
-    note: Callable[[Finding], object]
-    """Takes what was found, and what was done about it."""
 
 
 @dataclass(slots=True)
@@ -131,63 +97,96 @@ class _Turn:
     """What else stands in the events with the answers."""
 
 
-def _see_whole(events: list[Event], invocation_id: str, missing: _Missing) -> list[Event]:
-    """Return the events of a session as the run `invocation_id` should see them: the very list, if they are like that.
+class _View:
+    """The events of a session as one run should see them.
 
     A call was broken off if it has no answer, and the user said something after it. In the run itself, which may be one
     that is taken up again, that must have been said to this run: else ADK runs the call now.
     """
-    events = _retold(events, missing)
-    is_waited_for = _waiting(events)
-    said = [place for place, event in enumerate(events) if _is_message(event)]
-    said_here = [place for place in said if events[place].invocation_id == invocation_id]
-    added: dict[int, list[Event]] = {}
-    for turn in _turns(events):
-        said_to_it = said_here if turn.event.invocation_id == invocation_id else said
-        if said_to_it and turn.last < said_to_it[-1]:
-            lost = [
-                call
-                for call in turn.calls
-                if call.id not in turn.answers
-                and not is_waited_for(call.id or "")
-                and not missing.is_task(call.name or "")
-            ]
-            answers = _answers(turn, lost, missing)
-            if answers is not None:
-                added.setdefault(turn.last, []).append(answers)
-    if not added:
-        return events
-    return [each for place, event in enumerate(events) for each in (event, *added.get(place, ()))]
+
+    def __init__(self, options: GuestOptions, run: InvocationContext) -> None:
+        self._options, self._run_id = options, run.invocation_id
+        self._agents: Any = getattr(run.agent, "root_agent", None)
+        self.findings: list[Finding] = []
+        """What was found, and what was done about it."""
+
+    def complete(self, events: list[Event]) -> list[Event]:
+        """Return the events as the run should see them: the very list, if they are like that."""
+        events = self._retell(events)
+        is_waited_for = _waiting(events)
+        said = [place for place, event in enumerate(events) if _is_message(event)]
+        said_here = [place for place in said if events[place].invocation_id == self._run_id]
+        added: dict[int, list[Event]] = {}
+        for turn in _turns(events):
+            said_to_it = said_here if turn.event.invocation_id == self._run_id else said
+            if said_to_it and turn.last < said_to_it[-1]:
+                turn.calls = [
+                    call
+                    for call in {call.id: call for call in turn.calls}.values()
+                    if call.id in turn.answers or not (is_waited_for(call.id or "") or self._is_task(call.name or ""))
+                ]
+                if [*turn.answers] != [call.id for call in turn.calls]:
+                    added.setdefault(turn.last, []).append(self._answer(turn))
+        if not added:
+            return events
+        return [each for place, event in enumerate(events) for each in (event, *added.get(place, ()))]
+
+    def _is_task(self, name: str) -> bool:
+        """Tell whether `name` is that of an agent that ADK goes on with, however long that takes."""
+        found = self._agents.find_agent(name) if self._agents is not None else None
+        return getattr(found, "mode", None) == "task"
+
+    def _answer(self, turn: _Turn) -> Event:
+        """Return an event with all answers to a turn, in the order of its calls.
+
+        ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets no
+        ids: there the order says which is whose. So the real ones are given once more, with what stands beside them.
+        """
+        asked = Content(role="model", parts=[Part(function_call=call) for call in turn.calls])
+        known = [turn.answers[call.id] for call in turn.calls if call.id in turn.answers]
+        answered = Content(role="user", parts=[Part(function_response=answer) for answer in known])
+        parts = self._repair([asked, answered] if known else [asked], turn.place)[len(turn.calls) :]
+        event = turn.event
+        return Event(
+            invocation_id=event.invocation_id,
+            author=event.author,
+            branch=event.branch,
+            isolation_scope=event.isolation_scope,
+            timestamp=event.timestamp,
+            content=Content(role="user", parts=[*parts, *turn.beside]),
+        )
+
+    def _retell(self, events: list[Event]) -> list[Event]:
+        """Return `events` with the answers without a call as text; the very list if there are none, or they are left.
+
+        What has no id goes by its name, as with ADK. One that is not to be kept, or says that there is none, is left to
+        ADK, which drops it.
+        """
+        called: set[object] = set()
+        changed: dict[int, Event] = {}
+        for place, event in enumerate(events):
+            parts = list(_parts(event))
+            for position, part in enumerate(parts):
+                call, answer = part.function_call, part.function_response
+                if call is not None:
+                    called.add(call.id or (call.name,))
+                if answer is not None and (answer.id or (answer.name,)) not in called and answer.name not in _REQUESTS:
+                    parts[position : position + 1] = self._repair([Content(role="user", parts=[part])], place) or [part]
+            if event.content is not None and parts != event.content.parts:
+                content = event.content.model_copy(update={"parts": parts})
+                changed[place] = event.model_copy(update={"content": content})
+        return [changed.get(place, event) for place, event in enumerate(events)] if changed else events
+
+    def _repair(self, contents: Sequence[Content], place: int) -> list[Part]:
+        """Return the parts of contents that are in order, and note what was found at this place."""
+        repaired = run_repair(contents, _WIRE, "pairing", self._options.choices)
+        self.findings += [replace(finding, index=place) for finding in repaired.report.findings]
+        made = [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired.messages]
+        return [part for content in made for part in content.parts or ()]
 
 
 def _parts(event: Event) -> Sequence[Part]:
     return (event.content.parts or ()) if event.content else ()
-
-
-def _retold(events: list[Event], missing: _Missing) -> list[Event]:
-    """Return `events` with the answers without a call as text; the very list if there are none, or they are left.
-
-    What has no id goes by its name, as with ADK.
-    """
-    called: set[object] = set()
-    changed: dict[int, Event] = {}
-    for place, event in enumerate(events):
-        strays: dict[int, Part] = {}
-        for position, part in enumerate(_parts(event)):
-            call, answer = part.function_call, part.function_response
-            if call is not None:
-                called.add(call.id or (call.name,))
-            if answer is not None and (answer.id or (answer.name,)) not in called and answer.name not in _REQUESTS:
-                retold = missing.retell(part)
-                if retold is not None:
-                    strays[position] = retold
-                    named = {"call_id": answer.id or "", "name": answer.name or ""}
-                    missing.note(Finding(index=place, problem="orphan", done="kept as user text", **named))
-        if strays and event.content is not None:
-            parts = [strays.get(position, part) for position, part in enumerate(_parts(event))]
-            content = event.content.model_copy(update={"parts": parts})
-            changed[place] = event.model_copy(update={"content": content})
-    return [changed.get(place, event) for place, event in enumerate(events)] if changed else events
 
 
 def _turns(events: Sequence[Event]) -> list[_Turn]:
@@ -231,31 +230,3 @@ def _waiting(events: Sequence[Event]) -> Callable[[str], bool]:
 def _is_message(event: Event) -> bool:
     """Tell whether the user says something in `event`, and does not only answer a call."""
     return event.author == "user" and bool(_parts(event)) and not event.get_function_responses()
-
-
-def _answers(turn: _Turn, lost: Sequence[FunctionCall], missing: _Missing) -> Event | None:
-    """Return an event with all answers to a turn, in the order of its calls; `None` if they are there in that order.
-
-    ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets no ids:
-    there the order says which is whose. So the real ones are given once more, with what stands beside them.
-    """
-    answers = dict(turn.answers)
-    for call in lost:
-        name, call_id = call.name or "", call.id or ""
-        answers[call.id] = FunctionResponse(id=call_id, name=name, response={"error": missing.answer(name, call_id)})
-        missing.note(Finding(index=turn.place, problem="dangling", call_id=call_id, name=name, done="answered"))
-    order = [*dict.fromkeys(call.id for call in turn.calls if call.id in answers)]
-    if [*turn.answers] == order:
-        return None
-    event = turn.event
-    return Event(
-        invocation_id=event.invocation_id,
-        author=event.author,
-        branch=event.branch,
-        isolation_scope=event.isolation_scope,
-        timestamp=event.timestamp,
-        content=Content(
-            role="user",
-            parts=[*(Part(function_response=answers[call_id]) for call_id in order), *turn.beside],
-        ),
-    )

@@ -2,13 +2,10 @@
 
 from typing import Unpack
 
-from suture.integrations.clients import Body, ClientT, Histories, OpenCalls, conversation_id, wrap_client
+from suture.integrations.clients import ClientT, wrap_client
 from suture.integrations.guest import GuestOptions, Options
-from suture.providers import KEPT, PLACES
 
 __all__ = ["wrap"]
-
-_RESPONSES = PLACES["responses"]
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
@@ -29,19 +26,5 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is OpenAI
     True
     """
-    histories = Histories(GuestOptions.of(__name__, **options), "openai-chat", _RESPONSES.wire)
-    calls = OpenCalls()
-
-    def rewrite(path: str, body: Body, added: Body) -> Body:
-        place = PLACES.get(path)
-        if place is None:
-            return body
-        sent = {**body, **added}
-        response, conversation = sent.get("previous_response_id"), conversation_id(sent.get("conversation"))
-        kept = calls.before(KEPT, response, conversation) if place is _RESPONSES else []
-        said = body.get(place.field)
-        if kept and kept[-1] is not KEPT and (said is None or isinstance(said, str)):
-            body = {**body, place.field: [{"role": "user", "content": said}] if said else []}
-        return histories.repair(body, place, kept)
-
-    return wrap_client(client, "openai>=2.54", rewrite, calls.hear)
+    wires = ("openai-chat", "openai-responses")
+    return wrap_client(client, "openai>=2.54", wires, GuestOptions.of(__name__, **options))

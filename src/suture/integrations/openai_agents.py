@@ -11,6 +11,7 @@ calls. And no two calls have one id, for the SDK itself would keep only one of t
 from collections.abc import Awaitable, Mapping
 from copy import copy
 from dataclasses import replace as with_fields
+from functools import partialmethod
 from inspect import isawaitable, signature
 from typing import Any, Unpack, cast
 
@@ -30,6 +31,7 @@ from msgspec.structs import replace
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, get_profile, profile_for, profile_of
+from suture.providers import KEPT
 from suture.providers.openai_responses.wire import OpenAIResponsesWire
 from suture.wires import Call
 from suture.wires.fields import get, put, word
@@ -40,7 +42,6 @@ _OF_ITEMS = {"repeated-item", "illegal-item-id", "lone-reasoning"}
 """What is left to the SDK: it gives all items of a Chat Completions model one id, and takes that from them again."""
 _METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 _SNAPSHOT = "_get_compaction_snapshot"
-_KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
 _LOCAL_SHELL = "local_shell_call_output"
 
 
@@ -101,7 +102,7 @@ class _Items:
         known = items
         if any(word(item, "type") == _LOCAL_SHELL for item in items):  # its `id` is what the SDK calls `call_id`
             known = [_with_other(item, "id", "call_id") for item in items]
-        before = (_KEPT,) if kept else ()
+        before = (KEPT,) if kept else ()
         wire = _CHAT_WIRE if chat else _WIRE
         repaired = repair_request(known, wire, self._options, profile=self._profile, kept=before)
         return items if repaired is known else [_with_other(item, "call_id", "id") for item in repaired]
@@ -169,6 +170,15 @@ def _speaks_chat(model: Any) -> bool:
     return any(part in name.lower() for part in ("chatcompletions", "litellm", "any-llm", "anyllm"))
 
 
+def _of_inner(name: str, about: str) -> Any:
+    """Return a property that is the inner session's."""
+
+    def change(self: "PatchedSession", value: Any) -> None:
+        setattr(self.session, name, value)
+
+    return property(lambda self: getattr(self.session, name, None), change, doc=about)
+
+
 class PatchedSession(Session):
     """A session over another one: what is read from it is in good order, what is stored stays as the run left it.
 
@@ -206,23 +216,8 @@ class PatchedSession(Session):
         self._passes_wrapper = all(_takes_wrapper(getattr(session, name)) for name in _METHODS)
         self._items = _Items(__name__, **options)
 
-    @property
-    def session_id(self) -> str:
-        """The id of the session."""
-        return self.session.session_id
-
-    @session_id.setter
-    def session_id(self, value: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.session.session_id = value
-
-    @property
-    def session_settings(self) -> SessionSettings | None:
-        """The settings of the session."""
-        return getattr(self.session, "session_settings", None)
-
-    @session_settings.setter
-    def session_settings(self, value: SessionSettings | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.session.session_settings = value
+    session_id: str = _of_inner("session_id", "The id of the session.")
+    session_settings: SessionSettings | None = _of_inner("session_settings", "The settings of the session.")
 
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
@@ -237,25 +232,15 @@ class PatchedSession(Session):
             repaired = self._items.repair(repaired[-limit:])
         return repaired
 
-    async def add_items(
-        self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
-    ) -> None:
-        """Store items, as they are."""
-        await self._call("add_items", items, wrapper=wrapper)
-
-    async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
-        """Remove the last item that is stored, and return it."""
-        return await self._call("pop_item", wrapper=wrapper)
-
-    async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
-        """Remove all items."""
-        await self._call("clear_session", wrapper=wrapper)
-
-    async def _call(self, name: str, *arguments: Any, wrapper: Any, **named: Any) -> Any:
+    async def _call(self, name: str, *arguments: Any, wrapper: Any = None, **named: Any) -> Any:
         if wrapper is not None and self._passes_wrapper:
             named["wrapper"] = wrapper
         given = getattr(self.session, name)(*arguments, **named)
         return await given if isawaitable(given) else given
+
+    add_items: Any = partialmethod(_call, "add_items")
+    pop_item: Any = partialmethod(_call, "pop_item")
+    clear_session: Any = partialmethod(_call, "clear_session")
 
     def __getattr__(self, name: str) -> Any:
         """Return what else the session has: compaction, `close`, and so on."""

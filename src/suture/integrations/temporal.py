@@ -65,9 +65,17 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
 
 @workflow.defn(name="suture", sandboxed=True)
 class AgentWorkflow:
-    """One run of an agent: it holds where the run stands, and nothing of what is said."""
+    """One run of an agent: it holds where the run stands, and nothing of what is said.
+
+    It is the port of the loop: each step is an activity, done by some worker.
+    """
 
     def __init__(self) -> None:
+        self._start = Start("", 0.0)
+        self._standing = Standing()
+        """Where this execution could be left."""
+        self._step: Step | None = None
+        """What the last step left; none before the first one."""
         self._status: str = "running"
         self._answers: list[int] = []
         self._replies: dict[int, str] = {}
@@ -78,42 +86,23 @@ class AgentWorkflow:
     @workflow.run
     async def run(self, given: list[Any]) -> str:
         """Drive the run to its end; return its outcome."""
-        start = msgspec.convert(given, Start)
-        self._answers[:0] = start.answers
-        port = _ActivityPort(self, start)
+        self._start = start = msgspec.convert(given, Start)
+        self._standing, self._answers[:0] = start.standing, start.answers
         try:
-            await self._drive(start.standing, port)
+            step = await self._drive(start.standing)
         except _Renewal:
             self._leaves = True
             await workflow.wait_condition(workflow.all_handlers_finished)
-            again = msgspec.structs.replace(start, standing=port.standing, answers=tuple(self._answers))
+            again = msgspec.structs.replace(start, standing=self._standing, answers=tuple(self._answers))
             workflow.continue_as_new(msgspec.to_builtins(again))
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
             _uncancel()
-            port.step = await port.do("stop", 0, start.run, kind=Step)
-        assert port.step is not None  # noqa: S101 - the loop has come to its end
-        self._status, self._leaves = port.step.outcome, True
+            step = await self._do("stop", 0, start.run, kind=Step)
+        self._status, self._leaves = step.outcome, True
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self._status
-
-    async def _drive(self, at: Standing, port: "_ActivityPort") -> None:
-        while port.step is None or not port.step.outcome:
-            at = await drive(at, port)
-            if port.step is None or not port.step.outcome:
-                at = (await port.advance()).standing
-
-    async def wait_for_answers(self) -> int:
-        """Wait until somebody has answered; return the number of the answers in the store."""
-        self._status = "waiting"
-        await workflow.wait_condition(lambda: bool(self._answers))
-        self._status = "running"
-        return self._answers.pop(0)
-
-    def note_answers(self, number: int, reply: str) -> None:
-        """Note what became of answers."""
-        self._replies[number] = reply
 
     @workflow.query
     def status(self) -> str:
@@ -134,66 +123,58 @@ class AgentWorkflow:
         await workflow.wait_condition(lambda: self._leaves or (self._status != "running" and not self._answers))
         return self._status
 
-
-class _Renewal(Exception):
-    """The history of this execution is long enough."""
-
-
-def _uncancel() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
-
-
-class _ActivityPort:
-    """The port of the loop inside the workflow: each step is an activity, done by some worker."""
-
-    def __init__(self, flow: AgentWorkflow, start: Start) -> None:
-        self.flow, self.start = flow, start
-        self.step: Step | None = None
-        """What the last step left; none before the first one."""
-        self.standing = start.standing
+    async def _drive(self, at: Standing) -> Step:
+        while True:
+            at = await drive(at, self)
+            step = self._step if self._step is not None and self._step.outcome else await self._advance()
+            if step.outcome:
+                return step
+            at = step.standing
 
     async def model_turn(self, at: Standing, /) -> Standing:
-        self.standing = at
+        """Do the step that asks the model, unless this execution is long enough."""
+        self._standing = at
         info = workflow.info()
-        if info.is_continue_as_new_suggested() or info.get_current_history_size() > self.start.largest:
+        if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
-        return Standing("after", at.turn + 1, (await self.advance()).standing.is_last)
+        return Standing("after", at.turn + 1, (await self._advance()).standing.is_last)
 
     async def after_model(self, at: Standing, /) -> Standing:
-        step = self.step or await self.advance()
+        """Go on by what the step says that asked the model."""
+        step = self._step or await self._advance()
         return Standing("end" if step.outcome else step.standing.phase, at.turn, at.is_last)
 
     async def tool_calls(self, at: Standing, /) -> Standing:
-        step, ends = self.step or await self.advance(), at.is_last
+        """Make the calls of a turn, again after an answer or a failure."""
+        step, ends = self._step or await self._advance(), at.is_last
         while step.calls and not step.outcome:
             done = await self._call_all(step)
             ends = ends or any(each.ends for each in done)
             if not any(each.waits or each.fails for each in done):
                 return Standing("gathered", at.turn, at.is_last, ends)
-            step = await self.advance()
+            step = await self._advance()
         return Standing("gathered", at.turn, at.is_last, bool(ends or step.outcome))
 
     async def after_tools(self, at: Standing, /) -> Standing:
         """Do nothing: the next step does it with what it does first."""
         return Standing("end" if at.ends else "model", at.turn, at.is_last, at.ends)
 
-    async def advance(self) -> Step:
+    async def _advance(self) -> Step:
         """Do the next step; where it waits for an answer, wait for it and go on."""
-        run, answers = self.start.run, None
+        answers: list[int] = []
         while True:
-            step: Step = await self.do("advance", 0, run, *(() if answers is None else (answers,)), kind=Step)
-            if answers is not None:
-                self.flow.note_answers(answers, step.refused)
+            self._step = step = await self._do("advance", 0, self._start.run, *answers, kind=Step)
+            for number in answers:
+                self._replies[number] = step.refused
             if step.outcome != "interrupted":
-                self.step = step
                 return step
-            answers = await self.flow.wait_for_answers()
+            self._status = "waiting"
+            await workflow.wait_condition(lambda: bool(self._answers))
+            self._status, answers = "running", [self._answers.pop(0)]
 
     async def _call_all(self, step: Step) -> list[CallEnd]:
-        turn, run = step.standing.turn, self.start.run
-        calls = [self.do("call", plan.seconds, run, turn, plan.index, kind=CallEnd) for plan in step.calls]
+        turn, run = step.standing.turn, self._start.run
+        calls = [self._do("call", plan.seconds, run, turn, plan.index, kind=CallEnd) for plan in step.calls]
         if not step.in_order:
             ends = await asyncio.gather(*calls, return_exceptions=True)  # all of them are over, also when one fails
             for end in ends:
@@ -208,13 +189,13 @@ class _ActivityPort:
                 done.append(await call)
         return done
 
-    async def do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
+    async def _do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
         """Do one activity, however often it must be repeated; stop it before the run is stopped.
 
         `seconds` is how long it may take by its tool's settings, 0 if those do not say. A worker that dies in a short
         one is noticed soon.
         """
-        heartbeat = min(self.start.heartbeat, max(seconds, 1.0)) if seconds else self.start.heartbeat
+        heartbeat = min(self._start.heartbeat, max(seconds, 1.0)) if seconds else self._start.heartbeat
         reply = await workflow.execute_activity(
             name,
             [*given],
@@ -227,6 +208,16 @@ class _ActivityPort:
         if task is not None and task.cancelling() and not getattr(result, "outcome", ""):
             raise asyncio.CancelledError  # it came while the step ended
         return result
+
+
+class _Renewal(Exception):
+    """The history of this execution is long enough."""
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 # --- the worker -----------------------------------------------------------------------------------

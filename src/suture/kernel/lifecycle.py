@@ -236,7 +236,10 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
         ids = [key] if key in state.asked else [each for each, call_id in waiting.items() if call_id == key]
         if len(ids) > 1:
             raise ResumeError(f"several interrupts are of call {key!r}: answer by interrupt id: {', '.join(ids)}")
-        answers[ids[0] if ids else key] = data
+        address = ids[0] if ids else key
+        if address in answers:
+            raise ResumeError(f"{address!r} is answered twice, once by its call id {key!r}; answer it once")
+        answers[address] = data
     return {
         address: {"approved": data.approved, "reason": data.reason} if isinstance(data, Approval) else data
         for address, data in answers.items()
@@ -322,7 +325,9 @@ async def finish(
     if run.spec.stack.after_agent or run.spec.callbacks:
         faults = await _clean_up(run, messages, outcome, error)
     known, snapshot = run.ids, None
-    if outcome is not Outcome.FINISHED and run.journal is None and run.state.entered:  # no store knows where it stands
+    has_begun = run.state.entered or len(run.history)
+    goes_on = outcome is not Outcome.FINISHED or run.outer is not None  # the call around it may have to run again
+    if goes_on and run.journal is None and has_begun:  # no store knows where it stands
         snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
         if run.outer is not None:
             run.root.snapshots[run.address] = snapshot

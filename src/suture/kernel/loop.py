@@ -118,12 +118,11 @@ class LocalPort:
             return False
         if spec.answers_at_limit and not at.is_last:
             return True
+        answer = 'or set on_max_iterations="answer" to end with an answer'
         if used_up:
-            raise BudgetExceeded(used_up)
-        raise MaxIterationsExceeded(
-            f"the run took {at.turn} model turns and is not done; raise max_iterations, or set "
-            'on_max_iterations="answer" to end with an answer'
-        )
+            raise BudgetExceeded(f"{used_up}; raise it, {answer}")
+        taken = f"the run took {at.turn} model turns and is not done"
+        raise MaxIterationsExceeded(f"{taken}; raise max_iterations, {answer}")
 
     async def model_turn(self, at: Standing, /) -> Standing:
         """Take one model turn. If it does not come to a reply, the history is as it was before the first hook."""

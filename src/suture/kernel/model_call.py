@@ -1,7 +1,7 @@
 """Asking a model until there is a reply: failover around retry around one attempt through the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
@@ -25,23 +25,25 @@ from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
+from suture.kernel.run_state import add_usage
 from suture.kernel.state import Execution, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
 _LONGEST_WAIT = 3600.0
 """Who asks to be left alone for longer than this many seconds is not asked again."""
+_CUT = "the model's stream ended before its message was whole: it ends with one whole message"
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
 
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
-    """Ask a model: its deltas go into the request's sink; return its whole message, `None` if none came."""
+    """Ask a model: its deltas go into the request's sink; return its whole message."""
     return await read_reply(model, model.stream(request), request.sink)
 
 
 async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
-    """Read a model's stream: put its deltas into the sink, and return its whole message, `None` if none came."""
+    """Read a model's stream: put its deltas into the sink, and return its whole message."""
     if not hasattr(stream, "__aiter__"):
         if hasattr(stream, "close"):
             stream.close()
@@ -68,16 +70,31 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
         raise
     if sink is not None and not is_fresh:
         await sink.close()
+    if message is None:
+        raise StreamCutError(_CUT)
+    return message
+
+
+def accept(run: Execution, model: Model[Any], message: Any, known: int) -> Any:
+    """Return the reply of a model, which must be a message of the run's wire; `known` replies were there before."""
+    if not run.wire.made_by_model(message):
+        raise InputError(
+            f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
+            f"{run.wire.name} wire"
+        )
+    if len(run.replies) == known:
+        run.replies.append(message)
     return message
 
 
 class AskedModel:
     """The model itself, inside the ring: it is sent what its provider accepts, and callbacks are called."""
 
-    def __call__(self, request: ModelRequest[Any]) -> Awaitable[Any]:
+    async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model."""
         run = get_frame().run
-        return read_reply(run.asking, _send(run, run.asking, request), request.sink)
+        message = await read_reply(run.asking, _send(run, run.asking, request), request.sink)
+        return accept(run, run.asking, message, len(run.replies))
 
     async def model(self) -> Model[Any]:
         """Return the model as the reference's wrappers see it."""
@@ -126,14 +143,15 @@ async def _notify(model: Model[Any], request: ModelRequest[Any], callbacks: Sequ
                 yield item
             else:
                 whole = item
+        if whole is None:
+            raise StreamCutError(_CUT)  # noqa: TRY301 - callbacks are told of it like of any other
     except BaseException as error:
         await close(stream)
         if isinstance(error, Exception):
             await notify_callbacks(callbacks, "on_error", about, error)
         raise
     await notify_callbacks(callbacks, "on_end", about, whole)
-    if whole is not None:
-        yield whole
+    yield whole
 
 
 def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[Any]:
@@ -264,7 +282,7 @@ class Turn(msgspec.Struct, eq=False):
                 if error is not None:
                     raise error
                 return reply
-            if decision.retry and reply is not None and self.usage is not None:
+            if reply is not None and self.usage is not None:
                 run.spend(self.usage)
             if not decision.retry or number > config.max_retries:
                 if reply is not None:  # the reader discards the last rejected message, too
@@ -352,6 +370,7 @@ class Turn(msgspec.Struct, eq=False):
             frame.sender = ModelSender(run, message_id)
             sender = None if run.spec.stack.sends_model_events else frame.sender
         root = Collector(sender, True, False)  # noqa: FBT003 - by place, it is faster
+        run.replies = []
         request = ModelRequest(
             run.instruction, self.messages, self.tool_infos, self.options, self.deferred_tool_infos, message_id, root
         )
@@ -364,26 +383,30 @@ class Turn(msgspec.Struct, eq=False):
                 return await self.attempt(model)
             if isinstance(error, asyncio.CancelledError) and not is_cancelled(run):
                 raise ComponentCancelledError(
-                    f"{name_of(model)} cancelled its own work, though nobody cancelled the run"
+                    f"{name_of(model)}, or a wrapper around it, cancelled its own work, though nobody cancelled the run"
                 ) from error
+            if isinstance(error, Exception):
+                self._spend_rest(None)
             raise
-        if message is None:
-            self.partial = wire.join(root.pieces)
-            raise StreamCutError(
-                "the model's stream ended before its message was whole: it ends with one whole message"
-            )
-        if not wire.made_by_model(message):
-            raise InputError(
-                f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
-                f"{wire.name} wire"
-            )
         spent: TokenUsage | None = None
         for delta in root.pieces:
             spent = delta.usage or spent
         if sender is not None:
             sender.finished(message, spent)
         self.usage = wire.usage(message) or spent
+        if len(run.replies) != 1 or run.replies[0] is not message:
+            self._spend_rest(self.usage)
         return message
+
+    def _spend_rest(self, counted: TokenUsage | None) -> None:
+        """Count what replies cost that wrappers did not pass on: they ask twice, change a reply, or refuse it."""
+        total, run = TokenUsage(), self.run
+        for reply in run.replies:
+            total = add_usage(total, run.wire.usage(reply) or TokenUsage())
+        done = add_usage(TokenUsage(), counted or TokenUsage())
+        rest = {name: max(0, getattr(total, name) - getattr(done, name)) for name in TokenUsage.__struct_fields__}
+        if any(rest.values()):
+            run.spend(TokenUsage(**rest))
 
 
 # --- what an attempt is worth ---------------------------------------------------------------------

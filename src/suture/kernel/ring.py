@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from inspect import iscoroutinefunction
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from msgspec import field
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from suture._aio import closing, settle
 from suture.errors import ConfigError
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
-from suture.kernel.model_call import AskedModel, ask, make_model_context
+from suture.kernel.model_call import AskedModel, accept, ask, make_model_context
 from suture.kernel.requests import (
     AskModel,
     CallTool,
@@ -60,7 +60,10 @@ def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[An
             value: Any = await wrap(request, proceed)
         finally:
             frame.owner = outer
-        if around_tools and value.__class__ is not ToolResult and not isinstance(value, ToolResult):
+        if not around_tools:
+            if not frame.run.wire.made_by_model(value):
+                raise ConfigError(f"{owner} gave {type(value).__name__} for a reply, not the model's message")
+        elif value.__class__ is not ToolResult and not isinstance(value, ToolResult):
             raise ConfigError(f"{owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult")
         return value
 
@@ -119,7 +122,8 @@ class SpecificLayer:
             whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=not self.native)
             changed = inside.changed_whole()
             if changed is not None and passed != inside.whole:  # the hook has changed what is void: it runs again
-                inside.answer = changed
+                inside.answer, frame = changed, get_frame()
+                frame.counts.pop(f"{frame.place}/{self.hook.owner}", None)  # what it asked is answered
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
             return error_result(str(error))
@@ -155,6 +159,8 @@ class SpecificLayer:
             raise HookError(self.hook.owner) from error
         finally:
             frame.owner = before
+        if wrapped is not None and not callable(wrapped):
+            raise ConfigError(f"{self.hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
         return inner if wrapped is None else _Owned(wrapped, self.hook.owner, streams=self.streams)
 
 
@@ -193,9 +199,14 @@ class _Owned:
         frame = get_frame()
         before, frame.owner = frame.owner, self._owner
         try:
-            return await work
+            value = await work
         finally:
             frame.owner = before
+        if not isinstance(value, str | ToolResult):
+            raise ConfigError(
+                f"the endpoint that {self._owner} gave returned {type(value).__name__}, not what the tool returns"
+            )
+        return value
 
 
 class _OwnedStream:
@@ -233,6 +244,8 @@ class _Inside:
         self.whole: ToolResult | None = None
         self.answer: ToolResult | None = None
         """What a wrapper inside gave in place of the pieces; the hook is given that if it runs again."""
+        self.is_void = False
+        """Whether pieces that the hook was given do not hold: the call ran again, or its result is another one."""
 
     def _call(self, argument: Any, options: dict[str, Any]) -> ToolCallRequest:
         text = argument if isinstance(argument, str) else argument.text
@@ -264,12 +277,13 @@ class _Inside:
             async for piece in pieces:
                 yield piece if self.enhanced else piece.text
         self.result, self.whole = sink.result, sink.whole
+        self.is_void = sink.is_open and (sink.is_void or self.result is not self.whole)
         if not sink.is_open and self.result is not None:
             yield self.result if self.enhanced else self.result.text
 
     def changed_whole(self) -> ToolResult | None:
-        """Return the result that a wrapper inside gave in place of the joined pieces, if one did."""
-        return self.result if self.whole is not None and self.result is not self.whole else None
+        """Return the result that holds in place of the pieces that the hook was given, if these do not."""
+        return self.result if self.is_void else None
 
 
 class _Bridge(Collector, kw_only=True, eq=False):
@@ -279,6 +293,8 @@ class _Bridge(Collector, kw_only=True, eq=False):
     whole: ToolResult | None = None
     result: Any = None
     """What the work gave that filled it."""
+    is_void: bool = False
+    """Whether pieces were passed on that a later attempt has made void."""
 
     async def pull(self, work: Awaitable[Any]) -> AsyncIterator[Any]:
         """Yield the pieces that `work` writes here, while it runs in a task of its own."""
@@ -297,7 +313,13 @@ class _Bridge(Collector, kw_only=True, eq=False):
         try:
             return await work
         finally:
-            await self.queue.put(_END)
+            if not cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():  # else nobody reads any more
+                await self.queue.put(_END)
+
+    async def open(self) -> None:
+        """Begin, perhaps once more."""
+        self.is_void = self.is_void or bool(self.pieces)
+        await Collector.open(self)
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
@@ -323,7 +345,9 @@ class ModelLayer:
 
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model that the hook gives."""
-        return await ask(await self.model(), request)
+        model, run = await self.model(), get_frame().run
+        known = len(run.replies)
+        return accept(run, model, await ask(model, request), known)
 
     async def model(self) -> Model[Any]:
         """Return the model inside, with the hook around it."""

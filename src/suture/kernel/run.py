@@ -37,6 +37,8 @@ class Work:
         self.result: RunResult[Any] | None = None
         self.is_over = False
         """Whether the loop has come to its end: a cancellation has nothing left to stop."""
+        self.outcome = Outcome.CANCELLED
+        """How the run ended, once it is over."""
         self.waiting: tuple[Waiting, ...] = ()
         """What the run waits for, once it is interrupted."""
         self.escalated = False
@@ -63,7 +65,7 @@ class Work:
             ending = await self._drive()
             if ending is None:
                 return
-            self.is_over, self.waiting = True, ending[2]
+            self.is_over, self.outcome, self.waiting = True, ending[0], ending[2]
             result = await finish(self.run, *ending)
             self.result = msgspec.structs.replace(result, escalated=True) if self.escalated else result
             if isinstance(result.error, SutureError):
@@ -126,7 +128,7 @@ class Work:
         inside = frame.run if frame is not None else None
         while inside is not None and inside is not self.run:
             inside = inside.outer
-        return inside is not None and not self.is_over
+        return inside is not None and self.task is not None and not self.task.done()
 
     async def end(self) -> RunResult[Any]:
         """Wait for the end and return what came of it."""
@@ -242,7 +244,7 @@ class Run(Generic[Out]):
         if work.is_around:
             run = work.run
             return RunResult(
-                output=None, messages=run.history, outcome=Outcome.CANCELLED, usage=run.state.usage, run_id=self.run_id
+                output=None, messages=run.history, outcome=work.outcome, usage=run.state.usage, run_id=self.run_id
             )
         if timeout is not None and not task.done():
             await asyncio.wait([task], timeout=timeout)

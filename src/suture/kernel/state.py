@@ -115,6 +115,8 @@ class Execution:
         """The model to ask: the one that a failover has come to."""
         self.asking: Model[Any] = spec.model
         """The model that is being asked in this attempt."""
+        self.replies: list[Any] = []
+        """What models said in this attempt; wrappers may pass on something else."""
         self.tools: dict[str, Tool[..., Any]] = {}
         self.fits: dict[int, Any] = {}
         self.cache: dict[Any, Any] = {}
@@ -132,7 +134,7 @@ class Execution:
         """The runs inside this one, while they run."""
         self._last: tuple[Any, Sequence[Call]] = (None, ())
         self.snapshots: dict[str, Snapshot] = {}
-        """Runs inside this one that were interrupted, without a store."""
+        """Runs inside this one whose calls have not ended, without a store."""
 
     @classmethod
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
@@ -177,8 +179,12 @@ class Execution:
     def forget_turn(self) -> None:
         """Forget the calls of the turn: they are answered. The journal knows that by itself."""
         state = self.state
-        for entries in (self.refused, self.held, state.started, state.ended, state.call_values, state.causes):
-            entries.clear()
+        self.refused, self.held = {}, {}
+        state.started, state.ended, state.call_values, state.causes = {}, {}, {}, {}
+        root = self if self.outer is None else self.root
+        if root.snapshots:
+            inside = f"{self.address}/{state.turn}/"
+            root.snapshots = {key: value for key, value in root.snapshots.items() if not key.startswith(inside)}
 
     def last_calls(self) -> Sequence[Call]:
         """Return the calls of the last message; it is looked at once."""

@@ -55,6 +55,8 @@ class RunLease:
                     async with asyncio.timeout(pause * (1 + os.urandom(1)[0] / 256)):  # spreads load
                         await freed.wait()
                 pause = min(pause * 2, _LONGEST_PAUSE)
+        except ConfigError:  # a wrong id: nothing was taken
+            raise
         except BaseException:
             await run_to_the_end(self.give_back())
             raise
@@ -235,10 +237,36 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     store: Any = spec.store
     if store is None or not hasattr(store, "fork"):
         raise ConfigError("a run is forked in a checkpoint_store that knows forks, such as SQLiteStore")
-    if position < 1:
+    if not isinstance(position, int) or position < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
+    run = Execution(spec, RunState())
+    replay(run, (await store.load(name, 0))[:position], [], answer_reply)
+    new_id = await _fork_journal(store, name, position, new_name)
+    begun = _begun_calls(run.state)
+    if not begun:
+        return
+    names, ids = {name: new_name}, {name: new_id}
+    for other in sorted(await store.runs(), key=len):  # whoever is inside another comes behind it
+        outer, _, place = other.rpartition("/")
+        if outer in names and (outer != name or place.startswith(begun)):
+            names[other] = f"{names[outer]}/{ids[outer]}.{place.partition('.')[2]}"
+            ids[other] = await _fork_journal(store, other, len(await store.load(other, 0)), names[other])
+
+
+async def _fork_journal(store: Any, name: str, position: int, new_name: str) -> str:
+    """Fork one journal; return the id of the new run."""
+    run_id = new_run_id()
     await store.fork(name, position, new_name)
-    await store.append(new_name, position, [encode_records([Changed({"run_id": new_run_id(), "driver": ""})])])
+    await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
+    return run_id
+
+
+def _begun_calls(state: RunState) -> tuple[str, ...]:
+    """Return how the journals of agents begin whose calls have begun, or wait, and have not ended."""
+    asked = {tuple(address.split("/", 3)[1:3]) for address in state.asked}
+    waiting = {int(index) for turn, index in asked if turn == str(state.turn) and index.isdecimal()}
+    begun = {*state.started, *waiting} - set(state.ended)
+    return tuple([f"{state.run_id}.{state.turn}.{index}." for index in begun])
 
 
 async def compact_run(spec: Spec, name: str) -> None:

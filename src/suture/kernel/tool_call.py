@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from suture._aio import closing, in_context, run_to_the_end
 from suture._text import shorten
-from suture.errors import ConfigError
+from suture.errors import ComponentCancelledError, ConfigError
 from suture.kernel.config import Component, notify
 from suture.kernel.emitter import ToolSender
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
@@ -314,17 +314,19 @@ def _fail(
     run = frame.run
     if isinstance(error, SystemExit):  # argparse and click raise it for arguments that the model chose
         error = RuntimeError(f"the tool ended with exit code {error.code}")
+    cause = error
     if isinstance(error, asyncio.CancelledError):
         if is_cancelled(run):
             raise error
-        return join_results([*pieces, error_result(_error_text(run, error))]), None  # the tool's own work was cancelled
+        error = ComponentCancelledError(f"{frame.tool} cancelled its own work, though nobody cancelled the run")
+        error.__cause__ = cause
     if not isinstance(error, Exception):
         run.put("causes", {int(frame.spot): Cause.UNKNOWN})
         raise error
     if isinstance(error, HookError) and isinstance(error.__cause__, Exception):
         return None, error.__cause__
     try:
-        text = _error_text(run, error)
+        text = _error_text(run, cause)
     except Exception as fault:  # noqa: BLE001 - `format_tool_error` itself failed
         return None, fault
     said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))

@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterable, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, MutableMapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any, cast
@@ -120,16 +120,25 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
 
     def before_agent(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
         """Add the tools that read what was saved, but none whose name is taken."""
-        if self.backend is not None and not isinstance(self.backend, FileBackend):
-            return context
         names = {tool.name for tool in context.tools}
-        own = self.read_file_tool_name if self.read_file_tool_name not in names else "read_earlier"
-        self._run().cache[self, "reader"] = own
-        new = [tool for tool in self._tools(own) if tool.name not in names]
+        if self._reads:
+            self._run().cache[self, "reader"] = self._reader(names)
+        new = self.added_tools(names)
         return replace(context, tools=(*context.tools, *new)) if new else context
 
-    def _tools(self, name: str) -> tuple[Tool[..., Any], ...]:
+    def added_tools(self, taken: Collection[str]) -> tuple[Tool[..., Any], ...]:
+        """Return the tools that an agent gets whose own have these names."""
+        name = self._reader(taken)
+        if not self._reads or name in taken:
+            return ()
         return reading_tools(self._record, self._backend, name, 20_000)[:1]
+
+    @property
+    def _reads(self) -> bool:
+        return self.backend is None or isinstance(self.backend, FileBackend)
+
+    def _reader(self, taken: Collection[str]) -> str:
+        return self.read_file_tool_name if self.read_file_tool_name not in taken else "read_earlier"
 
     # Before the model
 
@@ -255,11 +264,11 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
             return str(await settle(model(prompt)))
         wire = get_chat_wire(model.wire)
         message = await ask(model, ModelRequest("", [wire.user(prompt)]))
-        usage = None if message is None else wire.usage(message)
+        usage = wire.usage(message)
         if usage is not None:
             run.spend(usage)
-        if message is None or wire.calls(message):
-            raise RuntimeError("it gave no message, or called a tool")
+        if wire.calls(message):
+            raise RuntimeError("it called a tool")
         return wire.text(message)
 
     async def _in_time(self, work: Awaitable[str]) -> str:

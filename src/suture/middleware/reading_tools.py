@@ -7,7 +7,6 @@ file exactly. Files are looked at bit by bit, and only what is shown is kept.
 import asyncio
 import re
 from bisect import bisect
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -33,7 +32,6 @@ _AHEAD = 16 * 2**20
 _MOST = 10**12
 """Numbers beyond this one mean this one."""
 _LINES = 200
-_MOST_CONTEXT = 20
 _WIDTH = 400
 """How many characters of a line a search shows; of a longer one, what surrounds the match."""
 _MOST_COUNTED = 10_000
@@ -128,7 +126,6 @@ class _Shelf:
         pattern: str,
         path: str | None = None,
         ignore_case: bool = False,  # noqa: FBT001, FBT002 - a model passes it by name
-        context: int = 0,
     ) -> ToolResult:
         """Find lines in tool output that was saved; gives path:line:text.
 
@@ -136,16 +133,15 @@ class _Shelf:
             pattern: The text to look for; plain text, not a regular expression.
             path: Where to look; in all that was saved, if not given.
             ignore_case: Whether upper and lower case are the same.
-            context: How many lines to show around each match.
         """
-        most, near = self._most_of("grep"), _bound(context, 0, _MOST_CONTEXT)
+        most = self._most_of("grep")
 
         async def found() -> str:
-            matches = _Matches(_room(most), self._read_name, grouped=near > 0)
+            matches = _Matches(_room(most), self._read_name)
             wanted = _checked(pattern)
             files = [self._find(path)] if path else self._all()
             for saved in files:
-                search = _LineSearch(wanted, ignore_case=ignore_case, context=near, width=_room(most) // 2)
+                search = _LineSearch(wanted, ignore_case=ignore_case, width=_room(most) // 2)
                 try:
                     await matches.read(visible(saved.path), search, self._texts(saved))
                 except _Refused as refusal:
@@ -319,26 +315,25 @@ async def _show_characters(texts: AsyncIterator[str], first: int, count: int) ->
 
 # Searches
 
-_Row: TypeAlias = tuple[int, str, bool]
-"""A line to show: its number, its text, and whether it holds what is looked for or only stands near it."""
+_Row: TypeAlias = tuple[int, str]
+"""A line that holds what is looked for: its number and its text."""
 
 
 class _LineSearch:
-    """Finds the lines that hold a text, from line `first` on, and up to `context` lines around each.
+    """Finds the lines that hold a text, from line `first` on.
 
-    Of a line longer than `width` only what surrounds the first match is shown, and kept.
+    Of a line longer than `width` only what surrounds the first match is shown, and no more of it is kept.
     """
 
-    def __init__(
-        self, pattern: str, *, ignore_case: bool = False, first: int = 1, context: int = 0, width: int = _WIDTH
-    ) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool = False, first: int = 1, width: int = _WIDTH) -> None:
         # No regular expression: some patterns, in any case, would keep one busy for minutes.
         self._fold = _fold if ignore_case else str
         self._pattern = self._fold(_decode(pattern.encode("utf-8", "surrogatepass")))
-        self._first, self._context, self._width = first, context, min(width, _WIDTH)
-        self._start = self._owed = 0
-        self._line = _Line(self._width, len(self._pattern))
-        self._recent: deque[str] = deque(maxlen=context)
+        self._first, self._width = first, min(width, _WIDTH)
+        self._start = self._length = 0
+        """How many characters are before the line at hand, and in it so far."""
+        self._held = self._row = ""
+        """The end of the line, as much as may be shown of it; and its row, once that is known."""
         self.lines = 0
         """How many lines there have been so far."""
 
@@ -347,7 +342,7 @@ class _LineSearch:
         async with closing(texts) as bits:
             async for text in bits:
                 yield self._feed(text)
-        if self._line.length:
+        if self._length:
             yield self._close()
 
     def _find(self, text: str) -> int:
@@ -359,11 +354,10 @@ class _LineSearch:
         if not lines:
             return []
         rows, end = self._close(), lines.pop()
-        if not self._owed and (self.lines + len(lines) < self._first or self._find(text) < 0):
-            skipped = lines[: max(0, len(lines) - self._context)]  # nothing is to be shown of them
-            self.lines += len(skipped)
-            self._start += sum(map(len, skipped)) + len(skipped)
-            lines = lines[len(skipped) :]
+        if self.lines + len(lines) < self._first or self._find(text) < 0:  # nothing is to be shown of them
+            self.lines += len(lines)
+            self._start += sum(map(len, lines)) + len(lines)
+            lines = []
         for line in lines:
             self._extend(line)
             rows += self._close()
@@ -371,63 +365,35 @@ class _LineSearch:
         return rows
 
     def _extend(self, text: str) -> None:
-        self._line.add(text, self._find if self.lines + 1 >= self._first else None)
+        """Take more of the line. Of a long one the end is kept, since a match may be cut in two."""
+        self._length += len(text)
+        if self._row or self.lines + 1 < self._first:
+            return
+        self._held += text
+        if self._length > self._width:
+            found = self._find(self._held)
+            if found >= 0 and found + len(self._pattern) + self._width // 2 < len(self._held):
+                self._row = self._cut(found)
+            keep = found if found >= 0 else len(self._held) - len(self._pattern)
+            self._held = self._held[max(0, keep - self._width // 2) :]
+
+    def _cut(self, found: int) -> str:
+        """Return what surrounds a match in the text that is held."""
+        before, side = self._length - len(self._held), self._width // 2
+        begin, end = max(0, found - side), found + len(self._pattern) + side
+        left, right = "…" if before + begin else "", "…" if end < len(self._held) else ""
+        place = self._start + before + found
+        return f"{left}{self._held[begin:end]}{right} [cut; the match is at char_offset={place}]"
 
     def _close(self) -> list[_Row]:
-        """End the line; return what is to be shown because of it."""
-        line, self._line = self._line, _Line(self._width, len(self._pattern))
-        text = line.show(self._start)
+        """End the line; return it if it is to be shown."""
+        row, found = self._row, -1 if self._row else self._find(self._held)
+        if found >= 0:
+            row = self._held if self._length <= self._width else self._cut(found)
         self.lines += 1
-        self._start += line.length + 1
-        if line.around:
-            recent = enumerate([*self._recent], self.lines - len(self._recent))
-            self._recent.clear()
-            self._owed = self._context
-            return [*[(number, near, False) for number, near in recent], (self.lines, text, True)]
-        if self._owed:
-            self._owed -= 1
-            return [(self.lines, text, False)]
-        self._recent.append(text)
-        return []
-
-
-class _Line:
-    """A line of any length as it comes: its beginning, and what surrounds the first match."""
-
-    __slots__ = ("_end", "_from", "_head", "_match", "_missing", "_needle", "_width", "around", "length")
-
-    def __init__(self, width: int, needle: int) -> None:
-        self._width, self._needle = width, needle
-        self._head = self._end = self.around = ""
-        self._from = self._match = self._missing = self.length = 0
-
-    def add(self, text: str, find: Callable[[str], int] | None) -> None:
-        """Take more of the line; its end is kept, since a match may be cut in two."""
-        self._head += text[: self._width - len(self._head)]
-        if self._missing:
-            more = text[: self._missing]
-            self.around += more
-            self._missing -= len(more)
-        elif find is not None and not self.around:
-            known, side = self._end + text, self._width // 2
-            found = find(known)
-            if found >= 0:
-                begin, end = max(0, found - side), found + self._needle + side
-                self.around, self._missing = known[begin:end], max(0, end - len(known))
-                before = self.length - len(self._end)
-                self._from, self._match = before + begin, before + found
-            self._end = known[-side - self._needle :]
-        self.length += len(text)
-
-    def show(self, start: int) -> str:
-        """Return the line, or if it is long a part of it; `start` characters are before it."""
-        if self.length <= self._width:
-            return self._head
-        if not self.around:
-            return f"{self._head}…"
-        left = "…" if self._from else ""
-        right = "…" if self._from + len(self.around) < self.length else ""
-        return f"{left}{self.around}{right} [cut; the match is at char_offset={start + self._match}]"
+        self._start += self._length + 1
+        self._length, self._held, self._row = 0, "", ""
+        return [(self.lines, row)] if row else []
 
 
 async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, count: int, room: int) -> str:
@@ -436,7 +402,7 @@ async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, cou
     shown: list[str] = []
     async with closing(search.rows(texts)) as found:
         async for rows in found:
-            for number, line, _ in rows:
+            for number, line in rows:
                 text = _number(number, line)
                 if shown and (len(shown) == count or len(text) > room):
                     return f"{''.join(shown)}[more lines contain it; go on with offset={number}]"
@@ -449,14 +415,13 @@ async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, cou
 
 
 class _Matches:
-    """What grep has found, over all files; `grouped` where lines stand around the matches."""
+    """What grep has found, over all files."""
 
-    def __init__(self, room: int, read_name: str, *, grouped: bool) -> None:
-        self._left, self._read_name, self._grouped = room, read_name, grouped
+    def __init__(self, room: int, read_name: str) -> None:
+        self._left, self._read_name = room, read_name
         self._rows: list[str] = []
         self._is_full = False
-        self._shown = self._hidden = 0
-        self._last: tuple[str, int] | None = None
+        self._hidden = 0
         self.problems: list[str] = []
         """Why files could not be read."""
 
@@ -474,19 +439,14 @@ class _Matches:
                 if self.is_uncounted:
                     return
 
-    def _take(self, path: str, number: int, line: str, matches: bool) -> None:  # noqa: FBT001 - a row's last field
-        mark = ":" if matches else "-"
-        text = f"{path}{mark}{number}{mark}{line}\n"
-        if self._grouped and self._last not in (None, (path, number - 1)):
-            text = f"--\n{text}"
+    def _take(self, path: str, number: int, line: str) -> None:
+        text = f"{path}:{number}:{line}\n"
         self._is_full = self._is_full or (bool(self._rows) and len(text) > self._left)
         if self._is_full:
-            self._hidden += matches
+            self._hidden += 1
             return
         self._rows.append(_fit(text, self._left))
         self._left -= len(self._rows[-1])
-        self._shown += matches
-        self._last = (path, number)
 
     def show(self, pattern: str, files: int) -> str:
         """Return the lines of so many files, and how many more there are."""
@@ -495,9 +455,9 @@ class _Matches:
         where = _count(files - len(self.problems), "file")
         unread = f"; {_count(len(self.problems), 'file')} could not be read: " if self.problems else ""
         unread += "; ".join(self.problems[:3])
-        if not self._shown:
+        if not self._rows:
             return f"[no line contains {_quote(pattern)} in {where}{unread}]"
-        found = f"{''.join(self._rows)}[{_count(self._shown, 'matching line')}"
+        found = f"{''.join(self._rows)}[{_count(len(self._rows), 'matching line')}"
         if not self._hidden:
             return f"{found} in {where}{unread}]"
         more = f"at least {self._hidden} more" if self.is_uncounted else f"{self._hidden} more"

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -119,9 +119,12 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
         """Add the tools that read what was saved, but none whose name is taken."""
         if context.messages:
             self._record().see(context.messages)
-        names = {tool.name for tool in context.tools}
-        new = [tool for tool in self.tools if tool.name not in names]
+        new = self.added_tools({tool.name for tool in context.tools})
         return replace(context, tools=(*context.tools, *new)) if new else context
+
+    def added_tools(self, taken: Collection[str]) -> tuple[Tool[..., Any], ...]:
+        """Return the tools that an agent gets whose own have these names."""
+        return tuple([tool for tool in self.tools if tool.name not in taken])
 
     # Before the model: what is too long is truncated, what is old is cleared
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from os import environ
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from suture._extras import import_extra
 from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
@@ -17,7 +17,6 @@ _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 _ALONE = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
 """What the SDK does by itself is left to the agent."""
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
-_STANDARD = str.maketrans("-_", "+/")
 
 
 class GeminiModel(ProviderModel[NativeM]):
@@ -106,14 +105,8 @@ class GeminiModel(ProviderModel[NativeM]):
 
 
 def _plain(response: Any) -> dict[str, Any]:
-    """Return one of the SDK's responses as the body that it was made of: bytes are in an alphabet of the SDK's own."""
-    dumped = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
-    for candidate in dumped.get("candidates", ()):
-        for part in candidate.get("content", {}).get("parts", ()):
-            for held, name in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
-                if name in held:
-                    held[name] = held[name].translate(_STANDARD)
-    return cast("dict[str, Any]", dumped)
+    """Return one of the SDK's responses as the body that it was made of."""
+    return response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
 
 
 _NO_SIGNATURE = "skip_thought_signature_validator"

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from suture.codecs.replies import TOO_LONG
 from suture.errors import (
-    ConfigError,
     ContextLengthError,
     ModelAuthError,
     ModelError,
@@ -28,7 +27,6 @@ from suture.errors import (
     ModelServerError,
     ModelTimeoutError,
     RateLimitError,
-    StreamCutError,
     SutureError,
 )
 from suture.kernel import closing
@@ -151,25 +149,11 @@ def scrubbed(error: SutureError, secrets: Iterable[str]) -> SutureError:
     'bad key ***'
     """
     known = sorted(filter(None, secrets), key=len, reverse=True)
-    if not isinstance(error, ModelError):
-        told = str(error)
-        clean = _without(told, known)
-        kind = next((kind for kind in (StreamCutError, ConfigError) if isinstance(error, kind)), SutureError)
-        return error if clean == told else kind(clean)
-    facts = (error.reason, error.code, error.request_id)
-    clean_facts = tuple([_without(fact, known) for fact in facts])
-    if clean_facts == facts:
-        return error
-    reason, code, request_id = clean_facts
-    return type(error)(
-        reason,
-        provider=error.provider,
-        status=error.status,
-        code=code,
-        request_id=request_id,
-        retryable=error.retryable,
-        retry_after=error.retry_after,
-    )
+    error.args = tuple([_without(told, known) if isinstance(told, str) else told for told in error.args])
+    for name in ("reason", "code", "request_id"):
+        if isinstance(said := getattr(error, name, None), str):
+            setattr(error, name, _without(said, known))
+    return error
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:

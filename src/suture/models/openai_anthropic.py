@@ -4,9 +4,8 @@ The SDK knows the address, the key and the connection; the bytes of the reply ar
 bounds what it holds.
 """
 
-from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 from suture._extras import import_extra
@@ -68,20 +67,14 @@ class SDKModel(ProviderModel[NativeM]):
     @asynccontextmanager
     async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
         """Give the SDK's raw streaming response: to a ready body, where the client takes one."""
-        if hasattr(client, "_api_version"):  # Azure's reads the model's name from the payload
-            async with self.create(client, body.payload) as response:
-                yield response
-            return
+        is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
+        sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
         options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
-        response = await client.post(self.path, content=body.content, cast_to=object, options=options)
+        response = await client.post(self.path, **sent, cast_to=object, options=options)
         try:
             yield response
         finally:
             await response.close()
-
-    @abstractmethod
-    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the SDK's raw streaming response to `payload`."""
 
     def form(self, message: Any) -> bytes:
         return to_json(message)
@@ -154,10 +147,6 @@ class OpenAIChatModel(SDKModel[NativeM]):
     codec_name: ClassVar[str] = "openai-chat"
     path: ClassVar[str] = "/chat/completions"
 
-    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        completions = client.chat.completions.with_streaming_response
-        return completions.create(model=self.model, messages=[], extra_body=payload)
-
     def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings with the model's name; of a stream, the usage is asked for."""
         usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
@@ -179,9 +168,6 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
 
     codec_name: ClassVar[str] = "openai-responses"
     path: ClassVar[str] = "/responses"
-
-    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        return client.responses.with_streaming_response.create(extra_body=payload)
 
     def codec_for(self, options: Mapping[str, Any]) -> Codec:
         """Return the codec; where nothing is stored, items have no ids that the service would have to know."""
@@ -218,10 +204,6 @@ class AnthropicModel(SDKModel[NativeM]):
     error_class: ClassVar[str] = "AnthropicError"
 
     path: ClassVar[str] = "/v1/messages"
-
-    def create(self, client: Any, payload: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        messages = client.messages.with_streaming_response
-        return messages.create(model=self.model, max_tokens=1, messages=[], stream=self.streaming, extra_body=payload)
 
     def lay_over(self, body: Body) -> Body:
         """Return the body with cache marks where they are asked for."""

@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from suture.errors import ConfigError
 from suture.providers import Place, find_place
 from suture.proxy.learning import Lessons
 from suture.proxy.requests import Reading, Route, Rules, Unreadable, find_route, look_at, rules_of
-from suture.repair import Report
 
 Scope = MutableMapping[str, Any]
 
@@ -190,12 +189,6 @@ class Records:
         """Count one, and the seconds since it started."""
         self._counts[name][()] += 1
         self._seconds[name] += time.perf_counter() - started  # pyright: ignore[reportArgumentType]
-
-    def found(self, reports: Iterable[Report]) -> None:
-        """Count what was found."""
-        for report in reports:
-            for finding in report.findings:
-                self.count("findings_total", rule=finding.rule or finding.problem)
 
     def write(self, **facts: Any) -> None:
         """Write a line to the report: facts that are not empty, and when it was."""
@@ -491,7 +484,8 @@ class Proxy:
             return
         if reading.overflows:
             self.records.failed("overflow")
-        self.records.found(reading.reports)
+        for finding in [finding for report in reading.reports for finding in report.findings]:
+            self.records.count("findings_total", rule=finding.rule or finding.problem)
         if reading.body is not None:
             self.records.count("reduced_requests_total" if reading.reduced else "repaired_requests_total", wire=wire)
         if reading.reports or reading.body is not None:

@@ -55,11 +55,9 @@ class Reduction(NamedTuple):
         shared: dict[str, Any] = {"wire": wire, "offload": False, "language": language}
         if self.clear is not None:
             limit = max(0, self.clear - beside)
-            made = plan(messages, skip_truncation=True, max_tokens_for_clear=limit, **shared)
-            messages = made.messages if made.changed else messages
+            messages = plan(messages, skip_truncation=True, max_tokens_for_clear=limit, **shared).messages
         if self.compact is not None:
-            made = compact(messages, max_tokens=max(0, self.compact - beside), **shared)
-            messages = made.messages if made.changed else messages
+            messages = compact(messages, max_tokens=max(0, self.compact - beside), **shared).messages
         return messages
 
 

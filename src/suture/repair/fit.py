@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from suture.language import Language
 from suture.messages import TextPart
-from suture.profiles import Operation, Profile, Rule
+from suture.profiles import STRUCTURAL, Operation, Profile, Rule
 from suture.repair.ids import Ids
 from suture.repair.rebuild import Group, Item, Pair
 from suture.repair.report import Finding
@@ -76,6 +76,8 @@ class Fit:
         """The ids of the items that have gone by."""
         self.documents: dict[str, None] = {}
         """The names of the documents that have gone by."""
+        self.demands_nothing = profile.ids is None and self.rules.keys() <= STRUCTURAL
+        """Whether all comes out as pairing leaves it, whatever stands before it."""
         self._set_like = wire.set_like and not profile.adjacent
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
@@ -95,32 +97,36 @@ class Fit:
 
     # The fold
 
-    def pass_by(self, messages: Sequence[Any], start: int, stop: int) -> None:
+    def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
-        self.out += messages[start : stop - 1]
+        if self.out:
+            self.out += messages[start : stop - 1]
+        else:
+            self.out = messages[start : stop - 1]
         self._hold_last(messages, start, stop)
 
     def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
         """Hold the last of `messages[start:stop]`, which are acceptable as they are."""
         view = self.wire.view(messages[stop - 1])
         self._held = _Held(messages[stop - 1], view.role, stop - 1, bool(view.results))
-        roles = (self.wire.view(messages[index]).role for index in range(start, stop))
-        self.begun = self.begun or not self.profile.system_outside or any(role != "system" for role in roles)
+        if not self.begun:
+            roles = (self.wire.view(messages[index]).role for index in range(start, stop))
+            self.begun = not self.profile.system_outside or any(role != "system" for role in roles)
 
     def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
         """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""
         del self.out[len(self.out) - (stop - start) :]
         self.begun = since > 0
         self._hold_last(messages, since, start)
-        items = set(self.wire.item_ids(plain, start, stop))
-        calls = set(self.wire.call_ids(plain, start, stop))
-        for used, taken in ((self.items, items), (self.ids.used if self.ids else {}, calls)):
-            while used and next(reversed(used)) in taken:
-                used.popitem()
+        used = self.ids.used if self.ids else {}
+        for passed, read in ((self.items, self.wire.item_ids), (used, self.wire.call_ids)):
+            taken = set(read(plain, start, stop)) if passed else ()
+            while passed and next(reversed(passed)) in taken:
+                passed.popitem()
 
     @property
     def last(self) -> str:
@@ -158,6 +164,10 @@ class Fit:
 
     def feed(self, items: Sequence[Item], groups: Sequence[Group]) -> None:
         """Take the next messages of a history as pairing left them, and the groups that they belong to."""
+        if self.demands_nothing:
+            for item in items:
+                self._put(item)
+            return
         begins = {id(group.turn[0]): group for group in groups}
         place = 0
         while place < len(items):
@@ -213,11 +223,10 @@ class Fit:
     def _edit_call(self, pair: Pair, call: Call) -> CallEdit | None:
         item, signed, ids = pair.call, pair.call.view.signed, self.ids
         new_id = name = arguments = None
-        judged = not call.id or "illegal-id" in self.rules or "repeated-id" in self.rules
-        if ids is not None and judged and self.wire.has_id(call):  # in the older form there is none
+        if ids is not None and self.wire.has_id(call):  # in the older form there is none
             made = ids.give(call.id)
             problem = "missing-id" if not call.id else "repeated-id" if ids.form.accepts(call.id) else "illegal-id"
-            if made != call.id and self._find(problem, item, f"renamed to {made}", call):
+            if made != call.id and problem in self.rules and self._find(problem, item, f"renamed to {made}", call):
                 new_id = made
         if not call.name and "missing-name" in self.rules:
             if self._find("missing-name", item, "" if signed else f"named {UNKNOWN_TOOL}", call):

@@ -1,7 +1,7 @@
 """The ids of calls: where in a history they stand, and new ones that a provider accepts."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suture.errors import ConfigError
@@ -12,20 +12,11 @@ _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def look(wire: Wire, message: Any, index: int) -> tuple[Any, View]:
-    """Return a message that was handed in, with lone surrogates replaced, and its view."""
-    try:
-        return message, wire.view(message, index)
-    except SurrogateError:
-        message = sendable(message)
-        return message, wire.view(message, index)
-
-
 class CallIndex:
     """Finds calls by key, anywhere before some place, from `start` on. Nothing is read before it is asked for.
 
     Most messages have passed a glance: their ids are read without a second look. Those that have not must be noted.
-    `charge` is told what it took to find one.
+    `cost` is what it took to find those that were found.
 
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
@@ -34,20 +25,20 @@ class CallIndex:
     (0, -1, 0)
     """
 
-    def __init__(
-        self, wire: Wire, messages: Sequence[Any], charge: Callable[[int], object] = bool, *, start: int = 0
-    ) -> None:
-        self._wire, self.messages, self._charge, self._start = wire, messages, charge, start
+    def __init__(self, wire: Wire, messages: Sequence[Any], start: int = 0) -> None:
+        self._wire, self.messages, self._start, self.cost = wire, messages, start, 0
+        self.plain = messages
+        """The messages as a glance sees them."""
+        self.views: dict[int, tuple[Any, View]] = {}
+        """The messages that were looked at, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
-        self._viewed: dict[int, tuple[list[Key], list[Key]]] = {}
-        """The ids of the calls in those that were looked for, and what else they may be meant by."""
         self._names: set[Key] = set()
-        """The ids of the first messages, and what else their calls may be meant by."""
+        """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
+        self._lists: list[list[Key]] = []
+        """Some of them that nobody has asked for yet."""
         self._read = start
         """How many messages these are."""
-        self._searched = 0
-        """How many messages were read in search of a call."""
         self._known: dict[tuple[Key, int, bool], int] = {}
         """What was found before."""
         self._turn = (start, -1)
@@ -61,9 +52,21 @@ class CallIndex:
         references = (place for place in part if self._wire.refers(self.messages[place]))
         self._reference = min(self._reference, next(references, self._reference))
 
+    def look(self, place: int) -> tuple[Any, View]:
+        """Return one message, with lone surrogates replaced, and its view."""
+        if place not in self.views:
+            message = self.messages[place]
+            try:
+                view = self._wire.view(message, place)
+            except SurrogateError:
+                message = sendable(message)
+                view = self._wire.view(message, place)
+            self.views[place] = message, view
+        return self.views[place]
+
     def view(self, place: int) -> View:
         """Return the view of one message."""
-        return look(self._wire, self.messages[place], place)[1]
+        return self.look(place)[1]
 
     def refers(self, before: int) -> bool:
         """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
@@ -71,25 +74,24 @@ class CallIndex:
 
     def find(self, key: Key, before: int) -> int:
         """Return where the last call of this key stands before a place; -1 where there is none."""
-        place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
-        if place < 0 or key in self._list(place, place + 1, aliases=False):
-            return place
-        return self._search(key, place, aliases=False)
+        if (key, before, False) not in self._known:
+            place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
+            if place >= 0 and key not in self._list(place, place + 1, aliases=False):
+                place = self._search(key, place, aliases=False)
+            self._known[key, before, False] = place
+        return self._known[key, before, False]
 
-    def find_alias(self, name: Key, before: int, *, aliases: bool = True) -> int:
+    def find_alias(self, name: Key, before: int) -> int:
         """Return where the last call stands before a place that has this for its id, another id, or half of one."""
-        if (name, before, aliases) not in self._known:
+        if (name, before, True) not in self._known:
             may_stand = True
-            if self._searched >= len(self.messages):  # from now on all names are kept: most are found nowhere
-                self._names.update(self._list(self._read, before))
+            if self._read > self._start:  # all names are kept: most that are asked for are found nowhere
+                self._names.update(*self._lists, self._list(self._read, before))
+                self._lists = []
                 self._read = max(self._read, before)
                 may_stand = name in self._names
-            self._known[name, before, aliases] = self._search(name, before, aliases=aliases) if may_stand else -1
-        return self._known[name, before, aliases]
-
-    def stands(self, key: Key, before: int) -> bool:
-        """Tell whether a call of this key stands before a place."""
-        return self.find_alias(key, before, aliases=False) >= 0
+            self._known[name, before, True] = self._search(name, before) if may_stand else -1
+        return self._known[name, before, True]
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
@@ -102,18 +104,26 @@ class CallIndex:
 
     def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
         """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
-        stop, size, found = before, 16, -1
+        stop, size, found = before, 256, -1
+        read: list[list[Key]] = []
         while stop > self._start and found < 0:
             start = max(self._start, stop - size)
-            if name in self._list(start, stop, aliases=aliases):
+            names = self._list(start, stop, aliases=aliases)
+            read.append(names)
+            if name in names:
+                if names.count(name) == 1:  # the names are spread evenly enough to guess where it stands
+                    about = start + (stop - start) * names.index(name) // len(names)
+                    close = max(start, about - 16), min(stop, about + 16)
+                    start, stop = close if name in self._list(*close, aliases=aliases) else (start, stop)
                 while stop - start > 1:
                     middle = (start + stop) // 2
                     late = name in self._list(middle, stop, aliases=aliases)
                     start, stop = (middle, stop) if late else (start, middle)
                 found = start
             stop, size = start, 4 * size
-        self._searched += before - found
-        self._charge((before - found) // 4 if found >= 0 else 0)
+        if found < 0 and aliases and self._read == self._start:
+            self._lists, self._read = read, before
+        self.cost += (before - found) // 4 if found >= 0 else 0
         return found
 
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
@@ -126,23 +136,16 @@ class CallIndex:
             unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)
             if unusual == start:
                 end = plain if plain >= 0 else min(stop, len(self._unusual))
-                for place in range(start, end):
-                    if place not in self._viewed:
-                        calls = [call for call in self.view(place).calls if call.id]
-                        others = [
-                            call._replace(id=name) for call in calls for name in (call.alias, *get_halves(call.id))
-                        ]
-                        keys = [self._wire.key(call) for call in calls]
-                        self._viewed[place] = keys, [self._wire.key(call) for call in others if call.id]
-                    names += self._viewed[place][0]
-                    names += self._viewed[place][1] if aliases else ()
+                for call in [call for place in range(start, end) for call in self.view(place).calls]:
+                    meant_by = (call.id, call.alias, *get_halves(call.id)) if aliases and call.id else (call.id,)
+                    names += [self._wire.key(call._replace(id=name)) for name in meant_by if name]
             else:
                 end = unusual if unusual >= 0 else stop
-                ids = self._wire.call_ids(self.messages, start, end)
-                names += ids
+                ids = self._wire.call_ids(self.plain, start, end)
+                names = names + ids if names else ids
                 if aliases:
                     names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
-                    names += self._wire.item_ids(self.messages, start, end)
+                    names += self._wire.item_ids(self.plain, start, end)
             start = end
         return names
 
@@ -190,15 +193,16 @@ class Ids:
         self._repeat_log.append(original)
         from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
 
+        length = min(self.form.length, self.form.limit or self.form.length)
         for salt in range(_TRIES):
             digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
             number, made = int.from_bytes(digest), self.form.prefix
-            while len(made) < self.form.length:
+            while len(made) < length:
                 number, place = divmod(number, len(_ALPHABET))
                 made += _ALPHABET[place]
             if made not in self.used and self.form.accepts(made):
                 return self._take(made)
-        raise ConfigError(f"no id of {self.form.length} characters fits {self.form.pattern!r} and is free")
+        raise ConfigError(f"no id of {length} characters fits {self.form.pattern!r} and is free")
 
     def _take(self, call_id: str) -> str:
         self.used[call_id] = None

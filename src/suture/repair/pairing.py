@@ -16,19 +16,19 @@ from msgspec import Struct, field
 
 from suture.errors import AmbiguousWireError
 from suture.messages import TextPart
-from suture.repair.ids import CallIndex, get_halves, look
+from suture.repair.ids import CallIndex, get_halves
 from suture.repair.texts import FILLERS, is_builtin_text
-from suture.wires import Call, Key, Result, View, Wire, get_wire, recognise
+from suture.wires import Call, Key, Result, View, Wire, check_list, get_wire, recognise
 
 IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """The message at `place` must be looked at, too."""
+    """The messages from `place` to `last` must be looked at, too."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, last: int | None = None) -> None:
         super().__init__()
-        self.place = place
+        self.place, self.last = place, place if last is None else last
 
 
 class Parts(Struct, frozen=True):
@@ -41,6 +41,13 @@ class Parts(Struct, frozen=True):
         """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
         if place >= 0 and not any(place in part for part in self.ranges):
             raise OutsideError(place)
+
+
+def take_all(wire: Wire, messages: Sequence[Any], start: int = 0) -> Parts:
+    """Return all messages from `start` on as one part."""
+    parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start))
+    parts.index.note(parts.ranges[0])
+    return parts
 
 
 class Record(Struct, eq=False):
@@ -65,6 +72,8 @@ class Reference(Struct, eq=False):
     key: Key
     """The key of the calls that it may answer."""
     synthetic: bool = False
+    beaten: bool = False
+    """Whether a later, different one took its place."""
 
 
 class Slot(Struct, eq=False):
@@ -127,7 +136,7 @@ def open_place(found: Assignment) -> int | None:
     last = len(records) - 1
     while last >= 0 and records[last].view.role == "assistant":
         last -= 1  # what the model says at the end may go on with calls
-    while last >= 0 and records[last].view.role != "assistant":
+    while last >= 0 and not _speaks(records[last]):
         last -= 1
     places += [reference.place for reference in found.orphans if reference.place > last]
     for turn in found.turns[-1:]:
@@ -136,11 +145,16 @@ def open_place(found: Assignment) -> int | None:
     return min([found.records[place].index for place in places], default=None)
 
 
-def read(wire: Wire, messages: Sequence[Any], ranges: Sequence[range]) -> list[Record]:
+def _speaks(record: Record) -> bool:
+    """Tell whether the model says something in a message, or calls."""
+    return record.view.role == "assistant" and not record.view.silent
+
+
+def read(wire: Wire, parts: Parts) -> list[Record]:
     """Return a record for each of the messages; several for one that holds calls and results in steps."""
     records: list[Record] = []
-    for part, index in [(part, index) for part, places in enumerate(ranges) for index in places]:
-        message, view = look(wire, messages[index], index)
+    for part, index in [(part, index) for part, places in enumerate(parts.ranges) for index in places]:
+        message, view = parts.index.look(index)
         if not view.results or view.role != "assistant":
             records.append(Record(index, message, view, part))
             continue
@@ -168,10 +182,8 @@ def assign(
     >>> assign(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": "42"}]).orphans[0].result.id
     'a'
     """
-    if parts is None:
-        parts = Parts([range(start, len(messages))], CallIndex(wire, messages, start=start))
-        parts.index.note(parts.ranges[0])
-    found = Assignment(read(wire, messages, parts.ranges))
+    parts = parts or take_all(wire, messages, start)
+    found = Assignment(read(wire, parts))
     _Assigning(wire, messages, found, is_placeholder, parts).run()
     return found
 
@@ -242,7 +254,6 @@ class _Assigning:
         while place < len(records):
             view = records[place].view
             if view.role == "assistant":
-                self.last_spoken[records[place].part] = place
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
@@ -273,11 +284,13 @@ class _Assigning:
         first, last_call, stop = -1, -1, start
         while stop < len(records) and records[stop].view.role == "assistant":
             view = records[stop].view
-            if first < 0 and not view.empty:
+            if first < 0 and not view.silent:
                 first = stop
             if view.calls:
                 last_call = stop
             stop += 1
+        if first >= 0:
+            self.last_spoken[records[first].part] = first
         if last_call < 0:
             return stop
         # What the model said behind its last call belongs to the turn only if results follow directly.
@@ -313,7 +326,12 @@ class _Assigning:
             keys = {slot.key for slot in before.slots}
             may_be_adopted = len(keys) < len(before.slots) or not keys.issubset([one.key for one in before.arrivals])
         if may_be_adopted or self.last_spoken.get(records[reference.place].part, -1) < reference.place:
-            raise OutsideError(part.stop)
+            last, index = part.stop, self.parts.index
+            while last < len(self.messages) - 1 and not (
+                index.view(last).calls if may_be_adopted else index.view(last).role == "assistant"
+            ):
+                last += 1
+            raise OutsideError(part.stop, last)
 
     def _match_aliases(self) -> None:
         """Hand over results that mean a call before them by its other id, or by half of a composite one."""
@@ -324,6 +342,7 @@ class _Assigning:
                     if alias:
                         known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
         unmatched, self.unmatched = self.unmatched, []
+        named: set[int] = set()
         for reference, before in unmatched:
             names: list[Key] = []
             if reference.result.id:
@@ -339,6 +358,9 @@ class _Assigning:
                 continue
             number, reference.key = max(meant, key=_FIRST)
             self.found.turns[number].arrivals.append(reference)
+            named.add(number)
+        for number in named:
+            self.found.turns[number].arrivals.sort(key=_WHERE)  # the last wins
 
     def _match_early(self) -> None:
         """Hand over results to the very next turn, where that has their id and no model's message stands between."""
@@ -349,7 +371,7 @@ class _Assigning:
             if number < len(turns) and number not in keys:
                 keys[number] = {slot.key for slot in turns[number].slots}
                 barrier = turns[number].first - 1
-                while barrier >= 0 and records[barrier].view.role != "assistant":
+                while barrier >= 0 and not _speaks(records[barrier]):
                     barrier -= 1
                 barriers[number] = barrier
             is_barred = reference.place <= barriers.get(number, len(records))
@@ -418,6 +440,8 @@ class _Assigning:
     def _collapse(self, twins: dict[Any, list[tuple[Reference, Slot]]], reference: Reference) -> bool:
         """Leave out a result that says just what another one of its id says."""
         for other, slot in twins.get(self._content(reference), ()):
+            if other.beaten:
+                continue
             try:
                 same = bool(other.result.content == reference.result.content)
             except Exception:  # noqa: BLE001, S112 - what users' objects make of == says nothing of ours
@@ -433,14 +457,16 @@ class _Assigning:
         If an earlier turn has the id too, nobody can know whose it is.
         """
         begin = self._part(turn.first).start
-        if slot.answer is None or reference.key in self.known or self.parts.index.stands(reference.key, begin):
+        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
         kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}
         if kinds and self._kinds(reference) and not kinds & self._kinds(reference):
             slot.more.append(reference)
             return
-        self.found.beaten += [(part, slot) for part in (slot.answer, *slot.more)]
+        for part in (slot.answer, *slot.more):
+            part.beaten = True
+            self.found.beaten.append((part, slot))
         slot.answer, slot.more = reference, []
 
     def _kinds(self, reference: Reference) -> set[str]:
@@ -494,6 +520,7 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
     >>> cuts(history)
     [0, 1, 3, 4]
     """
+    check_list(messages)
     names = recognise(messages) if wire is None else (wire,)
     wires = [get_wire(name) if isinstance(name, str) else name for name in names]
     found = [cuts_between(each, messages, assign(each, messages)) for each in wires]

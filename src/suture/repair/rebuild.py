@@ -5,7 +5,7 @@ call order, then whatever stood between, in its old order.
 """
 
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
 from operator import attrgetter
@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.repair.ids import look
-from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place
+from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place, take_all
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
 from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
@@ -111,9 +110,9 @@ def pair(
     >>> pair(get_wire("openai-chat"), broken, PairOptions(orphans="drop")).messages
     []
     """
+    parts = parts or take_all(wire, messages)
     found = assign(wire, messages, options.is_placeholder, parts)
-    ranges = [range(len(messages))] if parts is None else parts.ranges
-    return _Rebuilding(wire, messages, ranges, options, found, wire.set_like if set_like is None else set_like).run()
+    return _Rebuilding(wire, messages, parts, options, found, wire.set_like if set_like is None else set_like).run()
 
 
 class _Rebuilding:
@@ -123,19 +122,21 @@ class _Rebuilding:
         self,
         wire: Wire,
         messages: Sequence[Any],
-        ranges: Sequence[range],
+        parts: Parts,
         options: PairOptions,
         found: Assignment,
         set_like: bool,  # noqa: FBT001 - the caller's choice
     ) -> None:
         self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
-        self.ranges = ranges
+        self.ranges, self.index = parts.ranges, parts.index
         self.out = Paired()
         slots = [slot for turn in found.turns for slot in turn.slots]
         references = [reference for slot in slots for reference in (slot.answer, *slot.more) if reference is not None]
         references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
-        self.counts = Counter([reference.place for reference in references])
+        self.counts: dict[int, int] = defaultdict(int)
         """How many results of each record are known to somebody."""
+        for reference in references:
+            self.counts[reference.place] += 1
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
         self.open_turn = self._open_turn() if options.tail == "keep" else None
@@ -164,7 +165,7 @@ class _Rebuilding:
         records, part = self.found.records, self.found.records[place].part
         behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
         rest = range(self.ranges[part].stop, len(self.messages))
-        views = chain((record.view for record in behind), (look(self.wire, self.messages[at], at)[1] for at in rest))
+        views = chain((record.view for record in behind), map(self.index.view, rest))
         return next((speaker for view in views if (speaker := find_speaker(view))), "")
 
     def _open_turn(self) -> Turn | None:
@@ -257,6 +258,7 @@ class _Rebuilding:
         """Take into a turn what the model said before it, where all that stood between has gone."""
         groups = self.out.groups
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
+        taken = {id(item) for group in groups for item in group.turn}
         said: list[Item] = []
         starts = [part.start for part in self.ranges]
         at = 0
@@ -266,9 +268,9 @@ class _Rebuilding:
                 said = []
             if number is not None:
                 groups[number] = replace(groups[number], turn=[*said, *groups[number].turn])
-            if item.view.role != "assistant" or item.view.calls:
+            if item.view.role != "assistant" or id(item) in taken:
                 said = []
-            elif said or not item.view.empty:
+            elif said or not item.view.silent:
                 said.append(item)
 
     def _group(self, turn: Turn, written: Mapping[int, Item], carriers: list[Item] | None) -> Group:
@@ -366,7 +368,9 @@ class _Rebuilding:
 
     def _report_leftovers(self) -> None:
         for reference, slot in self.found.copies:
-            done = "dropped: its real result is there" if reference.synthetic else "dropped: an identical one is there"
+            is_answered = slot.answer is not None and not slot.answer.synthetic
+            other = "its real result" if is_answered else "another placeholder"
+            done = f"dropped: {other if reference.synthetic else 'an identical one'} is there"
             self._find(self._index(reference), "duplicate", slot.call, done)
         for reference, slot in self.found.beaten:
             self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")
@@ -414,7 +418,7 @@ class _Rebuilding:
 def find_speaker(view: View) -> str:
     """Return who speaks in a message: the user, the model, or nobody."""
     if view.role == "assistant":
-        return "" if view.empty else view.role
+        return "" if view.silent else view.role
     return view.role if view.role == "user" and (view.loose or not view.results) else ""
 
 

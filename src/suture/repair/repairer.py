@@ -98,7 +98,7 @@ class Repairer(Generic[M]):
     @property
     def messages(self) -> Sequence[M]:
         """The repaired history, as a view that grows along."""
-        return _Window(self.walk.out)
+        return _Window(self)
 
     @property
     def changed(self) -> bool:
@@ -127,12 +127,16 @@ class Repairer(Generic[M]):
 
 
 class _Window(Sequence[M], Generic[M]):
-    """A read-only view of a list that goes on growing."""
+    """A read-only view of what a repairer has."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_repairer",)
 
-    def __init__(self, items: list[M]) -> None:
-        self._items = items
+    def __init__(self, repairer: Repairer[M]) -> None:
+        self._repairer = repairer
+
+    @property
+    def _items(self) -> list[M]:
+        return self._repairer.walk.out
 
     @overload
     def __getitem__(self, index: int) -> M: ...

@@ -133,7 +133,7 @@ def placeholder_text(cause: Cause, name: str, call_id: str, language: Language) 
 def is_builtin_text(text: str, name: str | None, call_id: str) -> Cause | None:
     """Return the cause that `text` tells of this call, in any language; `None` if it is no text of ours.
 
-    Without a name (a result whose call is gone), any name will do.
+    Without a name (a result whose call is gone), whatever may be one will do.
 
     >>> is_builtin_text("Tool call f with id a was not run - it was rejected.", "f", "a")
     <Cause.REJECTED: 'rejected'>
@@ -151,7 +151,9 @@ def is_builtin_text(text: str, name: str | None, call_id: str) -> Cause | None:
                 continue
             template = _template(cause, language, with_id=bool(label(call_id)))
             opening, _, ending = template.partition("{name}")
-            if plain.startswith(opening) and plain.endswith(_normal(ending.replace("{id}", label(call_id)))):
+            ending = _normal(ending.replace("{id}", label(call_id)))
+            named = plain.removeprefix(opening).removesuffix(ending)
+            if plain == opening + named + ending and named == label(named):
                 return cause
     return None
 

@@ -74,7 +74,8 @@ class Walk:
         self.glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
-        self._index = CallIndex(wire, raw, self._repeat)
+        self._index = CallIndex(wire, raw)
+        self._view = self._index.view
         self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
         """What was looked at thoroughly, by the start of each of its parts."""
@@ -95,6 +96,8 @@ class Walk:
         """How many messages were walked again."""
         self._points: list[tuple[int, Any]] = []
         """Places since the boundary that can be returned to."""
+        self._passed = 0
+        """How far all but what was looked at thoroughly has passed a glance."""
         self._settle(0)
 
     @property
@@ -138,6 +141,7 @@ class Walk:
         """Walk what is new; what follows the last closed place is walked again when more comes."""
         if self._plain is not self.raw:
             self._plain[self.boundary :] = map(outline, self.raw[self.boundary :])
+        self._index.views.clear()  # it would grow with the history
         self._note_beginning()
         self._forget(self.boundary)
         self._take_back(self._settled)
@@ -219,6 +223,8 @@ class Walk:
 
     def _glance(self, start: int, stop: int) -> int:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
+        if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
+            return min(self._passed, stop)
         self.demands.last, self.demands.stop = self.fit.last, stop
         point = self.fit.mark_ids()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
@@ -229,6 +235,7 @@ class Walk:
             while before > start and self._view(before - 1).role == "assistant":
                 before -= 1
         if before == seen:
+            self._passed = max(self._passed, seen)
             return seen
         self.fit.take_back_ids(point)
         self.demands.stop = before
@@ -240,7 +247,7 @@ class Walk:
             return False
         if all(outline(message) is message for message in self.raw[place : place + 2]):
             return False
-        self._plain = self._index.messages = list(map(outline, self.raw))
+        self._plain = self._index.plain = list(map(outline, self.raw))
         return True
 
     # The thorough look
@@ -249,13 +256,17 @@ class Walk:
         """Take the thorough look at the group at `place`, and at all that belongs to it; return where to go on."""
         cluster = self._clusters.get(place)
         if cluster is None:
-            cluster = self._include(_Cluster([]), place)
+            last = place
+            if self._view(place).results:  # nobody waits for it: then it may belong to what the model says next
+                while last < len(self.raw) - 1 and self._view(last).role != "assistant":
+                    last += 1
+            cluster = self._include(_Cluster([]), place, last)
         while cluster.paired is None:
             if cluster.start < place:
                 return self._go_back(cluster.start, place)
             try:
                 parts = Parts(cluster.ranges, self._index)
-                paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+                paired = self._pair(parts)
                 for part in cluster.ranges:
                     said = [item.view.role for item in paired.items if item.index in part][-1:]
                     ends = part.stop == len(self.raw) or said != ["assistant"]
@@ -264,19 +275,20 @@ class Walk:
                 cluster.paired = paired
                 self._take(paired)
             except OutsideError as error:
-                self._repeat(sum(map(len, cluster.ranges)))
-                cluster = self._include(cluster, error.place)
+                cost, self._index.cost = self._index.cost, 0
+                self._repeat(cost + sum(map(len, cluster.ranges)))
+                cluster = self._include(cluster, error.place, error.last)
         part = next(part for part in cluster.ranges if part.start == place)
         self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
         return part.stop
 
-    def _include(self, cluster: _Cluster, place: int) -> _Cluster:
-        """Return the cluster with the group at `place` as well, and all that is looked at together with that."""
+    def _include(self, cluster: _Cluster, place: int, last: int) -> _Cluster:
+        """Return the cluster with the groups from `place` to `last`, and all that is looked at together with those."""
         start = place
         if cluster.ranges or self._view(place).results:
             while start and not self._is_boundary(start):
                 start -= 1
-        end = place + 1
+        end = last + 1
         while end < len(self.raw) and not self._is_boundary(end):
             end += 1
         ranges = [*cluster.ranges, range(start, end)]
@@ -318,11 +330,18 @@ class Walk:
         self._unpair(start)
         return start
 
+    def _pair(self, parts: Parts) -> Paired:
+        return pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+
     def _unpair(self, start: int) -> None:
         """Have what is looked at together from `start` on looked at once more."""
-        for begin in self._starts[bisect_left(self._starts, start) :]:
-            if self._clusters[begin].start >= start:
-                self._clusters[begin].paired = None
+        clusters = [self._clusters[begin] for begin in self._starts[bisect_left(self._starts, start) :]]
+        for cluster in {id(each): each for each in clusters}.values():
+            if cluster.start >= start:
+                cluster.paired = None
+            else:  # what was found stays; fit may have changed the messages of a later part, which come again
+                self._repeat(sum(map(len, cluster.ranges)))
+                cluster.paired = self._pair(Parts(cluster.ranges, self._index))
 
     def _repeat(self, count: int) -> None:
         """Count messages that are walked once more; there comes a point where one look at everything costs less."""
@@ -335,6 +354,7 @@ class Walk:
         for begin in self._starts[bisect_left(self._starts, start) :]:
             del self._clusters[begin]
         del self._starts[bisect_left(self._starts, start) :]
+        self._passed = min(self._passed, start)
 
     def look_at_everything(self, closed: int) -> None:
         """Take the thorough look at the whole history, and settle what lies before `closed`."""
@@ -371,7 +391,7 @@ class Walk:
         self._rebuilt = self._rebuilt or paired.changed
         self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
-        rules = [(finding, self.rules.get(finding.problem)) for finding in findings]
+        rules = [(finding, self.fit.rules.get(finding.problem)) for finding in findings]
         self._found += [
             finding if rule is None else finding.cite(rule.id, rule.says, rule.source) for finding, rule in rules
         ]
@@ -395,9 +415,6 @@ class Walk:
         if self._view(index).results:
             return False
         return self._view(index - 1).role != "assistant"
-
-    def _view(self, index: int) -> View:
-        return self._index.view(index)
 
     def _closed_place(self, floor: int | None = None) -> int:
         """Return the last place that nothing which may still come could change.
@@ -424,4 +441,4 @@ class Walk:
 
     @staticmethod
     def _is_silent(view: View) -> bool:
-        return view.role == "system" or (view.role == "assistant" and view.empty)
+        return view.role == "system" or (view.role == "assistant" and view.silent)

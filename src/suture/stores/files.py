@@ -1,8 +1,7 @@
 """`LocalBackend`: files in a directory, private to the user, and never reached through a symbolic link.
 
-A file is written under a name that no path can have, and is locked meanwhile: what a process that was killed has
-left is locked by nobody. Once it is whole it gets its name, which fails if that is taken. Directories are opened
-step by step, each relative to the one before, so that nobody can put a link in between.
+A file is written under a name that no path can have. Once it is whole it gets its name, which fails if that is taken.
+Directories are opened step by step, each relative to the one before, so that nobody can put a link in between.
 """
 
 import errno
@@ -20,7 +19,7 @@ from typing import Final, TypeVar
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
-from suture.stores.uploads import BLOCK, Files, is_segment, label, run_whole
+from suture.stores.uploads import BLOCK, DAY, Files, is_segment, label, run_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -184,7 +183,7 @@ class _Shelf:
             try:
                 directory = self._open_directory(folders, make=True)
                 self.check_free(directory, name)
-                return directory, *_create_locked(directory)
+                return directory, *_create(directory)
             except BaseException as error:
                 if directory >= 0:
                     os.close(directory)
@@ -238,17 +237,13 @@ class _Shelf:
         return count
 
     def _expire(self, directory: int, name: str, limit: float) -> bool:
+        unfinished = name.endswith(_UNFINISHED)
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        if not stat.S_ISREG(info.st_mode) or info.st_mtime > limit:
+        oldest = min(limit, time.time() - DAY) if unfinished else limit
+        if not stat.S_ISREG(info.st_mode) or info.st_mtime > oldest or not (unfinished or is_segment(name)):
             return False
-        if is_segment(name):
-            self._remove(directory, name)
-            return True
-        if name.endswith(_UNFINISHED):
-            with io.FileIO(os.open(name, os.O_RDWR | _OLD, dir_fd=directory)) as file, suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(name, dir_fd=directory)
-        return False
+        self._remove(directory, name)
+        return not unfinished
 
     def _remove(self, directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
@@ -365,17 +360,11 @@ def _split(name: str) -> tuple[list[str], str]:
     return folders, last
 
 
-def _create_locked(directory: int) -> tuple[str, int]:
-    """Make a file under a name of its own, private and locked; return the name and the descriptor."""
-    while True:
-        name = f".{os.urandom(8).hex()}{_UNFINISHED}"
-        file = os.open(name, _NEW, 0o600, dir_fd=directory)
-        with suppress(OSError):  # not every file system has locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        info = os.fstat(file)
-        if stat.S_IMODE(info.st_mode) != 0o600:
-            with suppress(OSError):  # nor permissions
-                os.fchmod(file, 0o600)
-        if info.st_nlink:
-            return name, file
-        os.close(file)  # somebody took it for a dead one before it was locked
+def _create(directory: int) -> tuple[str, int]:
+    """Make a private file under a name of its own; return the name and the descriptor."""
+    name = f".{os.urandom(8).hex()}{_UNFINISHED}"
+    file = os.open(name, _NEW, 0o600, dir_fd=directory)
+    if stat.S_IMODE(os.fstat(file).st_mode) != 0o600:
+        with suppress(OSError):  # not every file system has permissions
+            os.fchmod(file, 0o600)
+    return name, file

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from os import urandom
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from suture.errors import ConfigError
 from suture.stores.protocols import (
@@ -207,6 +207,13 @@ _PARENT: Final = """
 class SQLTables(ABC):
     """What is done alike in all databases; a text of theirs is what `text` makes of it, and `read` reads."""
 
+    changes: ClassVar[str]
+    """Selects all runs, each with the time of its last change and its number, the one that changed last first."""
+    add_fork: ClassVar[str]
+    """Adds the run `:run`, which begins with the records of `:parent` below `:base`."""
+    drop_records: ClassVar[Sequence[str]]
+    """Remove the records of the run `:id` from `:first` on, and their keys."""
+
     @abstractmethod
     def execute(self, statement: str, **asked: Any) -> int:
         """Execute a statement, and return how many rows it changed."""
@@ -220,14 +227,6 @@ class SQLTables(ABC):
         """Return a block that is whole or not at all; nobody else changes the lease of `run`, or any run, meanwhile."""
 
     @abstractmethod
-    def text(self, text: str) -> Any:
-        """Return a text as the database keeps it."""
-
-    @abstractmethod
-    def read(self, text: Any) -> str:
-        """Return a text that was kept."""
-
-    @abstractmethod
     def length(self, run: str) -> int:
         """Return how many records a run has."""
 
@@ -235,21 +234,13 @@ class SQLTables(ABC):
     def add_run(self, run: str, records: Sequence[bytes]) -> None:
         """Add a run with its first records."""
 
-    @abstractmethod
-    def add_fork(self, parent: int, position: int, new_run: str) -> None:
-        """Add a run that begins with the records of another one."""
+    def text(self, text: str) -> Any:
+        """Return a text as the database keeps it."""
+        return text
 
-    @abstractmethod
-    def changes(self) -> list[tuple[Any, float, int]]:
-        """Return all runs, each with the time of its last change and its number, the one that changed last first."""
-
-    @abstractmethod
-    def drop_records(self, number: int, first: int) -> None:
-        """Remove the records of a run from one on, and their keys."""
-
-    @abstractmethod
-    def now(self) -> float:
-        """Return the time, by which runs expire and leases run out."""
+    def read(self, text: Any) -> str:
+        """Return a text that was kept."""
+        return str(text)
 
     def fork(self, run: str, position: int, new_run: str) -> None:
         """Let a run begin with the records of another one."""
@@ -259,7 +250,7 @@ class SQLTables(ABC):
                 raise StoreConflictError(new_run, given=0, expected=length)
             # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
             for (parent,) in self.query(_FORK, run=self.text(run), first=0, position=position):
-                self.add_fork(parent, position, new_run)
+                self.execute(self.add_fork, run=self.text(new_run), parent=parent, base=position)
 
     def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
         """Put records in the place of all that a run has."""
@@ -281,15 +272,15 @@ class SQLTables(ABC):
 
     def runs(self) -> list[str]:
         """Return all runs, the one that changed last first."""
-        return [self.read(run) for run, _, _ in self.changes()]
+        return [self.read(run) for run, _, _ in self.query(self.changes)]
 
     def expire(self, seconds: float) -> int:
         """Delete runs that have not changed for so long."""
         with self.changing():
-            now = self.now()
+            ((now,),) = self.query("SELECT {now}")
             self.execute("DELETE FROM {schema}leases WHERE until <= :limit", limit=now)
             held = {run for (run,) in self.query("SELECT DISTINCT run FROM {schema}leases")}
-            rows = self.changes()
+            rows = self.query(self.changes)
             changed = {self.read(run): inf if run in held else last for run, last, _ in rows}
             stale = set(find_stale_runs(changed, now - seconds))
             self._remove([number for run, _, number in rows if self.read(run) in stale])
@@ -335,7 +326,8 @@ class SQLTables(ABC):
             number = numbers.pop()
             # Forks need what is below the highest of their bases.
             ((shared,),) = self.query(_SHARED, id=number)
-            self.drop_records(number, shared)
+            for statement in self.drop_records:
+                self.execute(statement, id=number, first=shared)
             if not shared:
                 numbers += [parent for (parent,) in self.query(_PARENT, id=number)]
                 self.execute("DELETE FROM {schema}runs WHERE id = :id", id=number)

@@ -1,8 +1,7 @@
 """`MemoryStore` and `MemoryBackend`: for tests, and for runs and output that need not survive the process."""
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from threading import Lock
 from typing import NamedTuple, TypeVar
@@ -24,35 +23,12 @@ T = TypeVar("T")
 
 
 class _Journal(list[bytes]):
-    """The records of a run from number `base` on; those below are its parent's."""
+    """The records of a run."""
 
-    def __init__(self, parent: "_Journal | None" = None, base: int = 0) -> None:
-        super().__init__()
-        self.parent, self.base = parent, base
+    def __init__(self, records: Iterable[bytes] = ()) -> None:
+        super().__init__(records)
         self.keys: dict[str, int] = {}
         self.changed = 0.0
-
-    @property
-    def length(self) -> int:
-        return self.base + len(self)
-
-    def read(self, first: int, stop: int) -> list[bytes]:
-        """Return the records from `first` up to `stop`."""
-        pieces: list[list[bytes]] = []
-        journal: _Journal | None = self
-        while journal is not None:
-            pieces.append(journal[max(first - journal.base, 0) : max(stop - journal.base, 0)])
-            journal, stop = journal.parent if journal.base > first else None, min(stop, journal.base)
-        return list(chain.from_iterable(reversed(pieces)))
-
-    def find(self, key: str) -> int | None:
-        """Return the number of the record under a key."""
-        journal, stop = self, self.length
-        while (number := journal.keys.get(key, stop)) >= stop:
-            if journal.parent is None:
-                return None
-            journal, stop = journal.parent, journal.base
-        return number
 
 
 class MemoryStore(Journals):
@@ -95,25 +71,22 @@ class _Tables:
 
     def claim(self, run: str, key: str, record: bytes) -> Entry:
         journal = self.journals.get(run)
-        number = None if journal is None else journal.find(key)
-        if journal is None or number is None:
+        if journal is None or key not in journal.keys:
             journal = self._change(run)
-            number = journal.keys[key] = journal.length
+            journal.keys[key] = len(journal)
             journal.append(record)
-        return Entry(number, *journal.read(number, number + 1))
+        return Entry(journal.keys[key], journal[journal.keys[key]])
 
     def load(self, run: str, first: int) -> list[bytes]:
-        journal = self.journals.get(run)
-        return [] if journal is None else journal.read(first, journal.length)
+        return self.journals.get(run, [])[first:]
 
     def fork(self, run: str, position: int, new_run: str) -> None:
         check_fork(run, position, self._length(run))
         self._check_length(new_run, 0)
-        parent = self.journals.get(run)
-        while parent is not None and position <= parent.base:
-            parent = parent.parent
-        if parent is not None:
-            self._change(new_run, _Journal(parent, position))
+        if position:
+            old = self.journals[run]
+            new = self._change(new_run, _Journal(old[:position]))  # the records themselves are shared
+            new.keys = {key: number for key, number in old.keys.items() if number < position}
 
     def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
         self._check_owner(run, owner)
@@ -164,7 +137,7 @@ class _Tables:
         return None
 
     def _length(self, run: str) -> int:
-        return self.journals[run].length if run in self.journals else 0
+        return len(self.journals.get(run, ()))
 
     def _check_owner(self, run: str, owner: str | None) -> None:
         lease = self.lease(run)

@@ -95,8 +95,6 @@ _LOCK_RUN: Final = """
 """
 _ADD_CLAIM: Final = "INSERT INTO {schema}records VALUES (:id, :number, :checksum, :token, :key, %(body)b)"
 _GROW: Final = "UPDATE {schema}runs SET length = length + 1, changed = {now} WHERE id = :id"
-_ADD_FORK: Final = "INSERT INTO {schema}runs (run, parent, base, length) VALUES (:run, :parent, :base, :base)"
-_CHANGES: Final = "SELECT run, changed, id FROM {schema}runs WHERE run IS NOT NULL ORDER BY changed DESC"
 
 
 class PostgresStore(Journals):
@@ -208,6 +206,10 @@ class PostgresStore(Journals):
 class _Session(SQLTables):
     """The connection of one thread, which is opened when it is needed, and again when it was lost."""
 
+    changes = "SELECT run, changed, id FROM {schema}runs WHERE run IS NOT NULL ORDER BY changed DESC"
+    add_fork = "INSERT INTO {schema}runs (run, parent, base, length) VALUES (:run, :parent, :base, :base)"
+    drop_records = ("DELETE FROM {schema}records WHERE run = :id AND number >= :first",)
+
     def __init__(self, psycopg: Any, conninfo: str, schema: str) -> None:
         self._psycopg, self._conninfo = psycopg, conninfo
         self.name: str = psycopg.sql.Identifier(schema).as_string(None)
@@ -246,10 +248,6 @@ class _Session(SQLTables):
 
     def read(self, text: Any) -> str:
         return text.decode()
-
-    def now(self) -> float:
-        ((now,),) = self.query("SELECT {now}")
-        return now
 
     def is_lost(self, error: Any) -> bool:
         """Return whether the connection is gone; the next use opens another one."""
@@ -341,15 +339,6 @@ class _Session(SQLTables):
 
     def add_run(self, run: str, records: Sequence[bytes]) -> None:
         self.append(run, 0, records, None)
-
-    def add_fork(self, parent: int, position: int, new_run: str) -> None:
-        self.execute(_ADD_FORK, run=new_run.encode(), parent=parent, base=position)
-
-    def changes(self) -> list[tuple[Any, float, int]]:
-        return self.query(_CHANGES)
-
-    def drop_records(self, number: int, first: int) -> None:
-        self.execute("DELETE FROM {schema}records WHERE run = :id AND number >= :first", id=number, first=first)
 
 
 def _close(sessions: list[_Session], process: int) -> None:

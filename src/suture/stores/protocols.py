@@ -83,12 +83,12 @@ class PathTakenError(StoreError):
     """
 
     def __init__(self, path: str, reason: str = "a saved file is never overwritten") -> None:
-        self.path = path
+        self.path = f"/{path.removeprefix('/')}"
         super().__init__(f"{quote(path, 80)} is taken: {reason}; choose another path")
 
 
 class PathNotFoundError(StoreError):
-    """A backend has no file at `path`.
+    """A backend has no file at `path`, which begins with a slash.
 
     >>> from suture.stores import PathNotFoundError
     >>> raise PathNotFoundError("/run-1/a")
@@ -98,7 +98,7 @@ class PathNotFoundError(StoreError):
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = f"/{path.removeprefix('/')}"
         super().__init__(f"there is no file at {quote(path, 80)}; it was never written, or is deleted")
 
 
@@ -452,7 +452,7 @@ class FileBackend(Protocol):
     async def expire(self, seconds: float) -> int:
         """Delete the files that were written `seconds` ago or earlier, and return how many these were.
 
-        What a process that was killed has left unfinished goes, too; after a day, where nobody can tell that it was.
+        What a process that was killed has left unfinished goes, too, after a day.
 
         >>> import asyncio
         >>> from suture.stores import MemoryBackend

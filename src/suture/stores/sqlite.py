@@ -16,7 +16,7 @@ from suture.stores.protocols import (
     compute_checksum,
     verify_records,
 )
-from suture.stores.sqlite_file import SQLiteFile, Tables
+from suture.stores.sqlite_file import KINDS, SQLiteFile, Tables
 from suture.stores.uploads import BLOCK, DAY, Files, label
 
 T = TypeVar("T")
@@ -39,12 +39,18 @@ _CHANGES: Final = f"""
     SELECT run, coalesce(records.changed, runs.changed) AS last, id FROM runs
     LEFT JOIN records ON key = (SELECT max(key) FROM records WHERE {_OWN}) WHERE run IS NOT NULL ORDER BY last DESC
 """
-_ADD_FORK: Final = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, :parent, :base, :now)"
 _FIND_KEY: Final = "SELECT number FROM claims WHERE run = :id AND name = :key AND number < :high"
 
 
 class _Journals(Tables, SQLTables):
     """The journals in a file."""
+
+    changes = _CHANGES
+    add_fork = "INSERT INTO runs (run, parent, base, changed) VALUES (:run, :parent, :base, :now)"
+    drop_records = (
+        "DELETE FROM records WHERE key BETWEEN :id << 32 | :first AND :id << 32 | 4294967295",
+        "DELETE FROM claims WHERE run = :id AND number >= :first",
+    )
 
     def execute(self, statement: str, **asked: Any) -> int:
         return self._connection.execute(_compose(statement), {"now": self._now, **asked}).rowcount
@@ -57,15 +63,6 @@ class _Journals(Tables, SQLTables):
         self._connection.execute("BEGIN IMMEDIATE")
         yield
         self._connection.execute("COMMIT")
-
-    def text(self, text: str) -> str:
-        return text
-
-    def read(self, text: Any) -> str:
-        return str(text)
-
-    def now(self) -> float:
-        return self._now
 
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
         if first and len(records) == 1:
@@ -138,17 +135,6 @@ class _Journals(Tables, SQLTables):
     def add_run(self, run: str, records: Sequence[bytes]) -> None:
         self._insert(run, 0, records)
 
-    def add_fork(self, parent: int, position: int, new_run: str) -> None:
-        self.execute(_ADD_FORK, run=new_run, parent=parent, base=position)
-
-    def changes(self) -> list[tuple[Any, float, int]]:
-        return self.query(_CHANGES)
-
-    def drop_records(self, number: int, first: int) -> None:
-        span = {"low": number << 32 | first, "high": number << 32 | _LAST_NUMBER}
-        self.execute("DELETE FROM records WHERE key BETWEEN :low AND :high", **span)
-        self.execute("DELETE FROM claims WHERE run = :id AND number >= :first", id=number, first=first)
-
 
 @cache
 def _compose(statement: str) -> str:
@@ -176,12 +162,11 @@ class SQLiteStore(SQLiteFile, Journals):
     >>> directory.cleanup()
     """
 
-    _kind = "journals"
-    _in_memory = "MemoryStore"
+    _kind = KINDS["journals"]
     _tables = _Journals
 
     async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
-        way = self._in_thread if reads else self._at_once if self._quick else self._to_its_end
+        way = self._in_thread if reads else self._at_once if self._synchronous == "normal" else self._to_its_end
         return await self._perform(way, work, undone)
 
 
@@ -301,8 +286,7 @@ class SQLiteBackend(SQLiteFile, Files):
     >>> directory.cleanup()
     """
 
-    _kind = "files"
-    _in_memory = "MemoryBackend"
+    _kind = KINDS["files"]
     _tables = _Files
 
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:

@@ -36,9 +36,10 @@ _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 
 class Kind(NamedTuple):
-    """A kind of file: who owns it, the id that marks it, its version, its tables, and what damage to it is."""
+    """A kind of file: who owns it, what does the same in memory, its id and version, its tables, what damage is."""
 
     owner: str
+    in_memory: str
     application_id: int
     version: int
     tables: tuple[str, ...]
@@ -48,6 +49,7 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "journals": Kind(
         "SQLiteStore",
+        "MemoryStore",
         0x53757475,  # "Sutu"
         3,
         (
@@ -64,6 +66,7 @@ KINDS: Final = {
     ),
     "files": Kind(
         "SQLiteBackend",
+        "MemoryBackend",
         0x53757446,  # "SutF"
         1,
         (
@@ -107,121 +110,10 @@ class Occupied(Exception):
     """Another thread uses the database; nothing was done."""
 
 
-class Database:
-    """One connection, opened when it is first needed; one piece of work at a time."""
-
-    def __init__(self, path: str, synchronous: str, kind: Kind) -> None:
-        self.path = path
-        self._kind = kind
-        self._synchronous = synchronous
-        self._lock = Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._file = (0, 0, 0)
-        self._closed = False
-        self._log = 0
-        self._finalizer: weakref.finalize[..., Database] | None = None
-
-    @property
-    def opened(self) -> bool:
-        """Whether the next piece of work can do without opening the file."""
-        return self._connection is not None
-
-    def perform(self, work: Callable[[sqlite3.Connection], T], undone: str, *, wait: bool) -> T:
-        """Do `work` on the connection; what it began but did not commit is undone.
-
-        Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
-        """
-        if self._connection is not None and self._file[2] != os.getpid():
-            raise StoreError(f"{self.path}: {undone}: {_FORKED}")
-        if not self._lock.acquire(blocking=wait):
-            raise Occupied
-        connection = self._connection
-        try:
-            if connection is None:
-                connection = self._open()
-            elif not self._is_in_place():
-                raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
-            return work(connection)
-        except DamagedJournalError as error:
-            raise DamagedJournalError(f"{self.path}: {undone}: {error}; bring back a copy of the file") from None
-        except (sqlite3.Error, OverflowError, OSError) as error:
-            raise _explain(error, f"{self.path}: {undone}", self._kind) from error
-        except (TypeError, ValueError) as error:
-            if isinstance(error, SutureError):
-                raise
-            # What came out of the file is not of the type that went into it.
-            raise self._kind.damage(f"{self.path}: {undone}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
-        finally:
-            if connection is not None and connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            self._lock.release()
-
-    def log_grew(self, size: int) -> None:
-        """Note that the log has grown by about `size` bytes; once it is long, work it into the file."""
-        self._log += size
-        if self._log > _LONGEST_LOG:
-            self._log = 0
-            # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
-            with suppress(RuntimeError):
-                Thread(target=self._checkpoint, name="suture-checkpoint").start()
-
-    def close(self) -> None:
-        """Close the file, for good."""
-        if self._connection is not None and self._file[2] != os.getpid():
-            # Only inherited, and so may the lock be.
-            self._closed, self._connection = True, None
-            return
-        with self._lock:
-            self._closed = True
-            self._connection = None
-            if self._finalizer is not None:
-                self._finalizer()
-
-    def _open(self) -> sqlite3.Connection:
-        if self._closed:
-            raise StoreError(f"{self.path} has been closed; make another {self._kind.owner}")
-        with _opening:
-            file = _prepare(self.path)
-            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
-            try:
-                _set_up(connection, self.path, self._kind, self._synchronous)
-            except BaseException:
-                connection.close()
-                raise
-            _open_files.append(file)
-        self._finalizer = weakref.finalize(self, _shut, connection, file)
-        with suppress(OSError):
-            # Processes that were killed may have left a long one.
-            self._log = Path(f"{self.path}-wal").stat().st_size
-        self._file = file
-        self._connection = connection
-        return connection
-
-    def _checkpoint(self) -> None:
-        # Keeps other writers out if it can: next to some that never pause, the log would grow for ever.
-        with self._lock, suppress(sqlite3.Error):
-            if self._connection is not None:
-                self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-
-    def _is_in_place(self) -> bool:
-        # SQLite would go on with a file that has no name any more, and all would be gone in the end.
-        try:
-            info = os.lstat(self.path)
-        except FileNotFoundError:
-            return False
-        return (info.st_dev, info.st_ino) == self._file[:2]
-
-
 class SQLiteFile:
-    """A SQLite file of a certain kind, opened at the first use, which work is done in one way or another."""
+    """A SQLite file of a certain kind: one connection, opened at the first use; one piece of work at a time."""
 
-    _kind: ClassVar[str]
-    """The kind of file, one of `KINDS`."""
-
-    _in_memory: ClassVar[str]
-    """What does the same in memory."""
-
+    _kind: ClassVar[Kind]
     _tables: ClassVar[type["Tables"]]
     """What work is done on."""
 
@@ -240,20 +132,28 @@ class SQLiteFile:
         if not isinstance(file, str) or not file or "\0" in file:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the path of a {kind} is the text of a file's path, not {file!r}")
         if file == ":memory:":
-            raise ConfigError(f"a {kind} keeps a file; in memory use {self._in_memory}()")
-        self._database = Database(str(Path(file).absolute()), synchronous, KINDS[self._kind])
-        self._quick = synchronous == "normal"
-        self._busy_timeout = busy_timeout
-        self._clock = clock
-
-    @property
-    def path(self) -> str:
+            raise ConfigError(f"a {kind} keeps a file; in memory use {self._kind.in_memory}()")
+        self.path = str(Path(file).absolute())
         """The absolute path of the file."""
-        return self._database.path
+        self._synchronous, self._busy_timeout, self._clock = synchronous, busy_timeout, clock
+        self._lock = Lock()
+        self._connection: Connection | None = None
+        self._file = (0, 0, 0)
+        self._closed = False
+        self._log = 0
+        self._finalizer: weakref.finalize[..., SQLiteFile] | None = None
 
     def close(self) -> None:
         """Close the file. It cannot be used any more; closing it again does nothing."""
-        self._database.close()
+        if self._connection is not None and self._file[2] != os.getpid():
+            # Only inherited, and so may the lock be.
+            self._closed, self._connection = True, None
+            return
+        with self._lock:
+            self._closed = True
+            self._connection = None
+            if self._finalizer is not None:
+                self._finalizer()
 
     def __enter__(self) -> Self:
         return self
@@ -288,25 +188,98 @@ class SQLiteFile:
                     held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
                     raise StoreError(f"{self.path}: {undone}: {held}") from None
             else:
-                if grown:
-                    self._database.log_grew(grown)
+                self._note_growth(grown)
                 return result
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
     async def _at_once(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` right here. Whoever is cancelled meanwhile has not got that far, or is through."""
-        if not self._database.opened:
+        if self._connection is None:
             await self._in_thread(lambda _: None, undone)
-        return self._database.perform(work, undone, wait=False)
+        return self._use(work, undone, wait=False)
 
     async def _in_thread(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` in a thread; it goes on if this task is cancelled."""
-        return await run_in_thread(partial(self._database.perform, work, undone, wait=True))
+        return await run_in_thread(partial(self._use, work, undone, wait=True))
 
     async def _to_its_end(self, work: Callable[[Connection], T], undone: str) -> T:
         """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
-        return await run_whole(partial(self._database.perform, work, undone, wait=True))
+        return await run_whole(partial(self._use, work, undone, wait=True))
+
+    def _use(self, work: Callable[[Connection], T], undone: str, *, wait: bool) -> T:
+        """Do `work` on the connection; what it began but did not commit is undone.
+
+        Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
+        """
+        if self._connection is not None and self._file[2] != os.getpid():
+            raise StoreError(f"{self.path}: {undone}: {_FORKED}")
+        if not self._lock.acquire(blocking=wait):
+            raise Occupied
+        connection = self._connection
+        try:
+            if connection is None:
+                connection = self._open()
+            elif not self._is_in_place():
+                raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
+            return work(connection)
+        except DamagedJournalError as error:
+            raise DamagedJournalError(f"{self.path}: {undone}: {error}; bring back a copy of the file") from None
+        except (sqlite3.Error, OverflowError, OSError) as error:
+            raise _explain(error, f"{self.path}: {undone}", self._kind) from error
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SutureError):
+                raise
+            # What came out of the file is not of the type that went into it.
+            raise self._kind.damage(f"{self.path}: {undone}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
+        finally:
+            if connection is not None and connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            self._lock.release()
+
+    def _note_growth(self, size: int) -> None:
+        """Note that the log has grown by about `size` bytes; once it is long, work it into the file."""
+        self._log += size
+        if self._log > _LONGEST_LOG:
+            self._log = 0
+            # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
+            with suppress(RuntimeError):
+                Thread(target=self._checkpoint, name="suture-checkpoint").start()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"{self.path} has been closed; make another {self._kind.owner}")
+        with _opening:
+            file = _prepare(self.path)
+            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                _set_up(connection, self.path, self._kind, self._synchronous)
+            except BaseException:
+                connection.close()
+                raise
+            _open_files.append(file)
+        self._finalizer = weakref.finalize(self, _shut, connection, file)
+        with suppress(OSError):
+            # Processes that were killed may have left a long one.
+            self._log = Path(f"{self.path}-wal").stat().st_size
+        self._file = file
+        self._connection = connection
+        return connection
+
+    def _checkpoint(self) -> None:
+        # Keeps other writers out if it can: next to some that never pause, the log would grow for ever.
+        with self._lock, suppress(sqlite3.Error):
+            if self._connection is not None:
+                self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+    def _is_in_place(self) -> bool:
+        # SQLite would go on with a file that has no name any more, and all would be gone in the end.
+        try:
+            info = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        return (info.st_dev, info.st_ino) == self._file[:2]
 
 
 class Tables:

@@ -2,8 +2,77 @@
 
 import asyncio
 import reprlib
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from suture._aio import closing
+from suture.stores import Lease, StoreError
+
+
+class Step(NamedTuple):
+    """A method to call."""
+
+    name: str
+    arguments: Sequence[Any] = ()
+    options: Mapping[str, Any] = {}
+
+    async def take(self, thing: Any) -> Any:
+        """Return what comes of it: a value, or what an error says to a program."""
+        try:
+            given = [each() if callable(each) else each for each in self.arguments]  # a stream is made anew
+            found = getattr(thing, self.name)(*given, **self.options)
+            if not hasattr(found, "__aiter__"):
+                found = await found
+            else:  # a file is read in pieces of a mebibyte at most, none of them empty
+                async with closing(found) as read:
+                    pieces = [piece async for piece in read]
+                same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
+                found = b"".join(pieces)
+        except StoreError as error:
+            return type(error).__name__, vars(error)
+        return found.owner if isinstance(found, Lease) else found
+
+    def __str__(self) -> str:
+        return f"{self.name}{reprlib.repr(tuple(self.arguments))}"
+
+
+async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
+    """Take the same steps with `things`, one after the other, and with what they are measured by.
+
+    Raises `AssertionError` where something else comes of a step.
+    """
+    taken: list[Step] = []
+    turns = cycle(things)
+    async with closing(steps) as chosen:
+        async for step in chosen:
+            expected, found = await step.take(reference), await step.take(next(turns))
+            if found != expected:
+                told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
+                raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
+            taken.append(step)
+
+
+async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
+    """Cancel work after so many turns of the event loop, wait for its end, and return whether it returned.
+
+    >>> asyncio.run(cancel_after(3, asyncio.sleep(60))), asyncio.run(cancel_after(3, asyncio.sleep(0)))
+    (False, True)
+    """
+    returned = False
+
+    async def note() -> None:  # a cancellation may also come after the end of the work
+        nonlocal returned
+        await work
+        returned = True
+
+    task = asyncio.ensure_future(note())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    work.close()  # where it never began
+    return returned
 
 
 def run_with(maker: str) -> Callable[[Callable[[Any, Any], Coroutine[Any, Any, None]]], Callable[[Any], None]]:
@@ -38,16 +107,7 @@ def ensure(fact: object) -> None:
         raise AssertionError("that does not hold")
 
 
-def anything(value: object) -> Any:
-    """Return a value as one of any type, where a wrong one is to be refused.
-
-    >>> anything(7)
-    7
-    """
-    return value
-
-
-async def refused(call: Coroutine[Any, Any, Any], kind: type[Exception]) -> Any:
+async def refused(call: Awaitable[Any], kind: type[Exception]) -> Any:
     """Return the error that a call raises; raise `AssertionError` if it raises none.
 
     >>> import asyncio

@@ -50,9 +50,12 @@ def put(thing: Any, **fields: Any) -> Any:
         return copier(update=fields)
     from copy import copy  # noqa: PLC0415 - only who changes an object pays for it
 
-    twin = copy(thing)
-    for name, value in fields.items():
-        setattr(twin, name, value)
+    try:
+        twin = copy(thing)
+        for name, value in fields.items():
+            setattr(twin, name, value)
+    except (AttributeError, TypeError) as error:  # a frozen object, or one that no copy can be made of
+        raise InputError(f"a {type(thing).__name__} cannot be changed: {error}") from None
     return twin
 
 
@@ -296,7 +299,7 @@ def is_object_text(text: str) -> bool:
     (True, False, False)
     """
     try:
-        decode_object(text)
+        decode_object(str.__str__(text))  # msgspec reads no subclass of str
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
         return "\\u" in text and _is_object_leniently(text)
@@ -329,7 +332,7 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
     if not isinstance(arguments, str) or not is_object_text(arguments):
         return {}
     try:
-        return msgspec.json.decode(arguments)
+        return msgspec.json.decode(str.__str__(arguments))
     except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
         return {}
 
@@ -342,6 +345,14 @@ def says_nothing(content: Any) -> bool:
     if not content or isinstance(content, str):
         return not content
     return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
+
+
+def is_blank(content: Any) -> bool:
+    """Tell whether content is nothing but texts without a word."""
+    if isinstance(content, str):
+        return content.isspace()
+    texts = [get(part, "text") if word(part, "type") in _TEXTS else None for part in content or ()]
+    return bool(texts) and all(isinstance(text, str) and not text.strip() for text in texts)
 
 
 def json_text(value: Any) -> str:

@@ -170,8 +170,8 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        made = iterate(messages, start, stop)
-        return [call.id for message in made if message.tool_calls for call in message.tool_calls]
+        # Each call has its result right behind it, and those are quicker to read.
+        return [message.tool_call_id for message in iterate(messages, start, stop) if message.role == "tool"]
 
     def view(self, message: Any, index: int | None = None) -> View:
         self.check(message, index)
@@ -408,12 +408,11 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+        # Each call has its result right behind it, alone in its message, and those are quicker to read.
         return [
-            block.call_id
+            blocks[0].call_id
             for message in iterate(messages, start, stop)
-            if message.role == "assistant"
-            for block in message.content_blocks
-            if block.__class__ is FunctionToolCall
+            if message.role == "user" and (blocks := message.content_blocks) and type(blocks[0]) is FunctionToolResult
         ]
 
     def role(self, message: Any, index: int | None) -> str:

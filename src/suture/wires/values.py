@@ -60,7 +60,8 @@ class View(NamedTuple):
 
     `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
     only ids may change. `empty`: it carries nothing a provider could use. `loose`: it carries something
-    beside its results, so it cannot be taken apart without remainder.
+    beside its results, so it cannot be taken apart without remainder. `blank`: the provider takes it, but it says
+    nothing.
     """
 
     role: str
@@ -69,6 +70,12 @@ class View(NamedTuple):
     signed: bool = False
     empty: bool = False
     loose: bool = False
+    blank: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody speaks in it."""
+        return self.empty or self.blank
 
 
 class CallEdit(Struct, frozen=True):

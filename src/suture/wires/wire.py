@@ -76,7 +76,7 @@ class Wire(ABC):
     arranges: frozenset[str] = frozenset()
     """The problems of a group or of neighbours that can be mended on this wire, beside those of every wire."""
 
-    @property
+    @cached_property
     def operations(self) -> frozenset[str]:
         """The problems that can be mended on this wire."""
         named = {"result-name", "illegal-result-name"} if self.named_results else set[str]()

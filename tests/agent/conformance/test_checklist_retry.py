@@ -1,6 +1,7 @@
 """The reference's checklist, rows R: retry and failover."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ from suture import (
     ChatModelAgent,
     ChatModelAgentMiddleware,
     FailoverContext,
+    Message,
     ModelFailoverConfig,
     ModelRequest,
     ModelRequestError,
@@ -20,10 +22,13 @@ from suture import (
     RetryContext,
     RetryDecision,
     RetryExhausted,
+    TokenUsage,
     interrupt,
+    replace,
     tool,
 )
 from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
+from suture.messages import ResponseMeta
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.conformance.virtual_time import run_at_once
@@ -122,6 +127,51 @@ def test_r2_a_decision_may_turn_an_output_or_an_error_into_another_error(cause: 
     asyncio.run(main())
     assert run.final_result is not None
     assert run.final_result.messages == [speech.user("go")]
+
+
+@pytest.mark.parametrize(
+    ("way", "asked"),
+    [("rejects", 1), ("raises", 2), ("asks twice", 2), ("answers anew", 1), ("sums up", 2), ("passes", 1)],
+)
+@pytest.mark.parametrize("outside", [False, True])
+def test_every_reply_that_a_model_gave_is_counted_whatever_becomes_of_it(way: str, asked: int, outside: bool):
+    cost = TokenUsage(prompt_tokens=2, completion_tokens=3, total_tokens=5)
+    reply = Message("assistant", "fine", response_meta=ResponseMeta(usage=cost))
+
+    class Wrapper(ChatModelAgentMiddleware[Any]):
+        async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+            said = await proceed(request)
+            if way == "raises":
+                raise ValueError("not good enough")
+            if way == "asks twice":
+                await proceed(request)
+            if way == "sums up":
+                both = TokenUsage(prompt_tokens=4, completion_tokens=6, total_tokens=10)
+                return replace(await proceed(request), response_meta=ResponseMeta(usage=both))
+            return Message.assistant("anew") if way == "answers anew" else said
+
+    class Around(ChatModelAgentMiddleware[Any]):
+        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+            return ModelWrapper(model)
+
+    refuse = RetryDecision[Any](rewrite_error=ValueError("refused"))
+    retry = ModelRetryConfig(
+        max_retries=1,
+        should_retry=lambda context: refuse if way == "rejects" else context.error is not None,
+        backoff=lambda _: 0,
+    )
+    middlewares = [Around(), Wrapper()] if outside else [Wrapper()]
+    run = ChatModelAgent(
+        model=ScriptedModel(lambda _: reply), middlewares=middlewares, model_retry_config=retry
+    ).stream("go")
+
+    async def main() -> None:
+        with contextlib.suppress(ValueError, RetryExhausted):
+            await run.result()
+
+    asyncio.run(main())
+    assert run.final_result is not None
+    assert run.final_result.usage.total_tokens == 5 * asked
 
 
 @every_wire

@@ -47,6 +47,44 @@ def test_every_checkpoint_of_a_run_can_be_gone_on_from(tmp_path: Path):
     assert len(set(keys)) == len(keys)  # a fork is a run of its own: what it does again has another key
 
 
+def test_agents_inside_go_on_in_a_fork_where_they_stood(tmp_path: Path):
+    keys: list[str] = []
+
+    @tool
+    async def post(ctx: RunContext[Any]) -> str:
+        """Have an effect, then ask, then have another."""
+        keys.append(f"{ctx.idempotency_key} {ctx.turn}")
+        return str(await ctx.interrupt("and now?")) if ctx.turn == 2 else "posted"
+
+    def inside(messages: Any) -> Any:
+        return turn((f"i{len(messages)}", "post", {})) if len(messages) < 5 else f"said {messages[-1].content}"
+
+    def outside(name: str) -> Any:
+        return lambda messages: turn(("c1", name, {"request": "go"})) if len(messages) == 1 else messages[-1].content
+
+    inner = ChatModelAgent(name="inner", description="posts", model=ScriptedModel(inside), tools=[post])
+    middle = ChatModelAgent(
+        name="middle", description="asks", model=ScriptedModel(outside("inner")), tools=[inner.as_tool()]
+    )
+
+    async def scene() -> None:
+        agent = ChatModelAgent(model=ScriptedModel(outside("middle")), tools=[middle.as_tool()], checkpoint_store=store)
+        paused = await agent.run("go", checkpoint_id="run")
+        before = list(keys)
+        place = (await agent.checkpoints("run"))[-1].position
+        for fork in ("one", "two"):
+            await agent.fork("run", place, fork)
+            done = await agent.resume(fork, answers={paused.interrupts[0].id: fork})
+            assert done.output == f"said {fork}"
+        assert (await agent.resume("run", "none")).output == "said none"
+        assert [key for key in keys if key.endswith(" 1")] == before[:1]  # what had ended is not done again
+        again = [key for key in keys[len(before) :] if key.endswith(" 2")]
+        assert len(set(again)) == len(again) == 3  # each is a run of its own
+
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        play(scene())
+
+
 def test_a_conversation_is_rolled_back_by_a_fork_before_its_last_run(tmp_path: Path):
     async def scene() -> Any:
         agent = make(store, [])
@@ -119,6 +157,7 @@ def test_what_has_not_finished_is_not_compacted(tmp_path: Path):
         play(scene())
 
 
-def test_a_run_is_not_forked_before_it_has_begun(tmp_path: Path):
+@pytest.mark.parametrize("position", [0, 1.5])
+def test_a_run_is_not_forked_before_it_has_begun(tmp_path: Path, position: Any):
     with SQLiteStore(tmp_path / "runs.db") as store, pytest.raises(ConfigError, match="1 or more"):
-        play(make(store, []).fork("run", 0, "fork"))
+        play(make(store, []).fork("run", position, "fork"))

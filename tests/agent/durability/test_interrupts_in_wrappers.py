@@ -118,6 +118,21 @@ def test_a_wrapper_for_its_kind_interrupts(store: AnyStore, made: Any):
     play(scene())
 
 
+def test_a_streaming_hook_that_runs_again_for_a_changed_result_does_not_ask_again(store: AnyStore):
+    class Louder(ChatModelAgentMiddleware[Any]):
+        async def wrap_tool_call(self, call, proceed, /):
+            return text((await proceed(call)).text.upper())
+
+    middlewares = [EveryGate(), Louder()]
+    agent, _ = make([turn(("c1", "streamable")), "done"], streamable, middlewares=middlewares, checkpoint_store=store)
+
+    async def scene():
+        await agent.run("go", checkpoint_id="k")
+        assert results((await agent.resume("k", "yes")).messages) == [("c1", "yes TEXT")]
+
+    play(scene())
+
+
 @pytest.mark.parametrize("made", KINDS, ids=lambda made: made.kind)
 def test_a_wrapper_of_any_call_interrupts_for_every_kind(store: AnyStore, made: Any):
     gate = Gate()

@@ -1,7 +1,7 @@
 """A run is resumed by its id or its result, from a store or from memory, with one answer or several."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -196,6 +196,40 @@ def test_agents_inside_agents_are_resumed_from_memory_where_they_stood(depth: in
     play(scene())
 
 
+@stored
+def test_an_agent_inside_that_has_finished_does_not_run_again_where_its_call_does(has_store: bool):
+    ran: list[str] = []
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        ran.append("work")
+        return "worked"
+
+    class Confirms(suture.ChatModelAgentMiddleware[Any]):
+        async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+            result = await proceed(call)
+            await suture.interrupt(f"take {result.text!r}?")
+            return result
+
+    def inside(messages: Any) -> Any:
+        return turn(("i1", "work", {})) if len(messages) == 1 else "inner done"
+
+    inner, _ = make(inside, work, name="inner", description="works")
+    script = [turn(("c1", "inner", {"request": "go"})), turn(("c2", "inner", {"request": "go"})), "done"]
+    settings: dict[str, Any] = {"checkpoint_store": MemoryStore()} if has_store else {}
+    agent, _ = make(script, inner.as_tool(), middlewares=[Confirms()], **settings)
+
+    async def scene():
+        paused = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
+        again = await agent.resume(paused, True)
+        assert again.snapshot is None or list(again.snapshot.nested) == ["a/2/0/inner"]  # the first is not kept
+        assert (await agent.resume(again, True)).output == "done"
+        assert ran == ["work", "work"]  # once for each call
+
+    play(scene())
+
+
 def test_two_forks_of_a_nested_run_do_not_meet():
     desk = Desk()
     inner = ChatModelAgent(
@@ -256,12 +290,68 @@ def test_a_failed_run_goes_on_from_its_result(has_store: bool):
 
 
 @stored
+def test_two_answers_to_one_question_are_refused_and_it_still_waits(has_store: bool):
+    desk, agent, options = desk_agent(has_store, 1)
+
+    async def scene():
+        paused = await agent.run("go", **options)
+        with pytest.raises(ResumeError, match="answered twice"):
+            await agent.resume(paused, answers={"c1": "yes", paused.interrupts[0].id: "no"})
+        assert (await agent.resume(paused, "yes")).output == "done"
+        assert desk.answers == [(1, "yes")]
+
+    play(scene())
+
+
+@stored
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_run_that_is_interrupted_in_before_agent_goes_on_from_its_result(has_store: bool, nested: bool):
+    class Asks(suture.ChatModelAgentMiddleware[Any]):
+        async def before_agent(self, context: Any, /) -> Any:
+            return suture.replace(context, instruction=await suture.interrupt("which?"))
+
+    store = MemoryStore() if has_store else None
+    agent, model = make(["done"], middlewares=[Asks()], name="asking", description="asks", checkpoint_store=store)
+    if nested:
+        agent, _ = make([turn(("c1", "asking", {"request": "go"})), "done"], agent.as_tool(), checkpoint_store=store)
+
+    async def scene():
+        paused = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
+        assert paused.outcome is Outcome.INTERRUPTED
+        assert (await agent.resume(paused, "this one")).output == "done"
+        assert [(request.instruction, len(request.messages)) for request in model.requests] == [("this one", 1)]
+
+    play(scene())
+
+
+@stored
+def test_a_run_that_failed_in_before_agent_goes_on_from_its_result(has_store: bool):
+    faults = [OSError("not yet")]
+
+    class Fails(suture.ChatModelAgentMiddleware[Any]):
+        def before_agent(self, context: Any, /) -> None:
+            if faults:
+                raise faults.pop()
+
+    agent, _ = make(["done"], middlewares=[Fails()], checkpoint_store=MemoryStore() if has_store else None)
+
+    async def scene():
+        run = agent.stream("go", **({"checkpoint_id": "k"} if has_store else {}))
+        with pytest.raises(OSError, match="not yet"):
+            await run.result()
+        assert run.final_result is not None
+        assert (await agent.resume(run.final_result)).output == "done"
+
+    play(scene())
+
+
+@stored
 def test_a_finished_run_is_not_resumed(has_store: bool):
     agent, _ = make(["done"], checkpoint_store=MemoryStore() if has_store else None)
 
     async def scene():
         done = await agent.run("go", **({"checkpoint_id": "k"} if has_store else {}))
-        with pytest.raises((ConfigError, ResumeError), match="finished"):
+        with pytest.raises(ResumeError, match="finished"):
             await agent.resume(done)
 
     play(scene())
@@ -273,6 +363,8 @@ def test_a_run_begins_with_an_input_or_with_what_it_resumes():
         agent.stream()
     with pytest.raises(ConfigError, match="one of the two"):
         agent.stream("go", resume="k")
+    with pytest.raises(ConfigError, match="result or its checkpoint_id, not by int"):
+        agent.stream(resume=cast("Any", 7))
 
 
 @stored
@@ -306,3 +398,12 @@ def test_a_resume_cancelled_before_its_first_step_has_the_whole_conversation():
         assert desk.answers == [(1, "yes")]
 
     play(scene())
+
+
+def test_a_wrong_checkpoint_id_is_one_error_and_no_word_about_a_lease_that_nobody_took(
+    caplog: pytest.LogCaptureFixture,
+):
+    agent, _ = make(["done"], checkpoint_store=MemoryStore())
+    with pytest.raises(ConfigError, match="not empty"):
+        agent.run_sync("go", checkpoint_id="")
+    assert not caplog.records

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -100,6 +101,24 @@ def test_a_run_that_is_cancelled_from_inside_ends_at_the_point_and_nothing_hangs
     assert check(result.messages).acceptable
     if at == "after_tools" and place != "before_model":
         assert result.messages[2] == MESSAGE.result("c1", "work", "worked")
+
+
+@pytest.mark.parametrize("at", ["now", "after_model", "after_tools"])
+def test_a_run_that_is_cancelled_while_it_cleans_up_has_ended_already_and_nothing_hangs(at: Any):
+    runs: list[Run[Any]] = []
+    returned: list[Any] = []
+
+    async def stop(*_: Any) -> None:
+        returned.append((await runs[0].cancel(at)).outcome)
+
+    async def main() -> Any:
+        agent = ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[only("after_agent", stop)])
+        runs.append(agent.stream("go"))
+        async with asyncio.timeout(5):
+            return await runs[0].result()
+
+    assert asyncio.run(main()).outcome is Outcome.FINISHED
+    assert returned == [Outcome.FINISHED]
 
 
 def test_a_run_cannot_wait_for_its_own_end():
@@ -201,6 +220,20 @@ def test_a_hook_whose_own_work_was_cancelled_has_failed(hook: str):
         asyncio.run(run_to_end(run))
     assert run.final_result is not None
     assert run.final_result.outcome is Outcome.FAILED
+
+
+def test_a_tool_whose_own_work_was_cancelled_has_failed_behind_what_it_had_said():
+    @tool
+    async def work() -> AsyncIterator[str]:
+        """Say something, then give up."""
+        yield "begun"
+        raise asyncio.CancelledError("given up")
+
+    agent = ChatModelAgent(model=ScriptedModel([calls("work"), "done"]), tools=[work])
+    assert agent.run_sync("go").messages[2].content == "begun\nCancelledError: given up"
+    agent = ChatModelAgent(model=ScriptedModel([calls("work"), "done"]), tools=[work], tool_errors="raise")
+    with pytest.raises(ComponentCancelledError, match="work cancelled its own work"):
+        agent.run_sync("go")
 
 
 def test_a_hook_that_cleans_up_and_whose_own_work_was_cancelled_keeps_no_other_from_it():
@@ -310,3 +343,29 @@ def test_ctrl_c_stops_a_blocking_run_inside_a_running_loop_or_outside(start: str
         [sys.executable, "-c", PROGRAM.replace("START", start)], capture_output=True, text=True, check=False, timeout=60
     )
     assert ran.stdout.split() == ["begins", "interrupted"], ran.stderr
+
+
+def test_ctrl_c_while_a_blocking_run_is_being_started_stops_it(monkeypatch: pytest.MonkeyPatch):
+    threads: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            threads.append(self)
+            super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("suture._aio.Thread", Interrupted)
+
+    @tool
+    async def work() -> str:
+        """Work until it is stopped."""
+        await asyncio.Event().wait()
+        return "done"
+
+    async def main() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            ChatModelAgent(model=ScriptedModel([calls("work"), "done"]), tools=[work]).run_sync("go")
+        threads[0].join(20)
+        assert not threads[0].is_alive()
+
+    asyncio.run(main())

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from suture import ChatModelAgent, ChatModelAgentMiddleware, tool
+import pytest
+
+from suture import ChatModelAgent, ChatModelAgentMiddleware, Compaction, tool
 from suture.middleware import ToolReduction
 from suture.stores import MemoryBackend
 from suture.testing import ScriptedModel
@@ -34,7 +36,25 @@ def test_wrappers_of_tool_calls_are_described_in_the_order_in_which_they_run():
     assert f"event sender > {ring} > callbacks > tool" in agent.describe()
 
 
-def test_the_default_repair_and_the_tools_that_a_middleware_adds_are_described():
-    agent = ChatModelAgent(model=ScriptedModel([]), tools=[look], middlewares=[ToolReduction(MemoryBackend())])
+@pytest.mark.parametrize(
+    "middlewares",
+    [
+        [ToolReduction(MemoryBackend())],
+        [Compaction(max_tokens=9_000)],
+        [ToolReduction(MemoryBackend()), Compaction(max_tokens=9_000)],
+        [Compaction(max_tokens=9_000), ToolReduction(MemoryBackend())],
+    ],
+    ids=["reduction", "compaction", "both", "the other way round"],
+)
+@pytest.mark.parametrize("name", ["look", "read_file"])
+def test_the_default_repair_and_the_tools_that_a_middleware_adds_are_described(middlewares: Any, name: str):
+    async def read() -> str:
+        """Read."""
+        return "read"
+
+    model = ScriptedModel(["done"])
+    agent = ChatModelAgent(model=model, tools=[tool(name=name)(read)], middlewares=middlewares)
     assert "model turn: PatchToolCalls.before_model_rewrite_state > " in agent.describe()
-    assert agent.describe().endswith("tools:      look, read_file, ls, grep")
+    agent.run_sync("go")
+    told = ", ".join(info.name for info in model.requests[0].tool_infos)
+    assert agent.describe().endswith(f"tools:      {told}")

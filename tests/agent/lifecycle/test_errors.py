@@ -298,6 +298,10 @@ def test_an_error_of_a_wrapper_around_a_call_is_the_calls_as_the_tools_own_is(pl
         ("invokable", "yields text", "must be async"),
         ("streamable", "plain", "async generator"),
         ("streamable", "returns", "async generator"),
+        ("invokable", "forgets to return", "Wrapping.*NoneType"),
+        ("enhanced_invokable", "forgets to return", "Wrapping.*NoneType"),
+        ("invokable", "no function", "Wrapping.*int"),
+        ("streamable", "no function", "Wrapping.*int"),
     ],
 )
 def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(kind: str, endpoint: str, told: str):
@@ -310,7 +314,16 @@ def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(kind: str, endp
     async def yields(_: Any, **__: Any) -> AsyncIterator[str]:
         yield "done"
 
-    made = {"returns": returns, "plain": plain, "yields text": yields}[endpoint]
+    async def forgets(_: Any, **__: Any) -> None:
+        await returns(_)
+
+    made = {
+        "returns": returns,
+        "plain": plain,
+        "yields text": yields,
+        "forgets to return": forgets,
+        "no function": 7,
+    }[endpoint]
     wrapping = type("Wrapping", (ChatModelAgentMiddleware,), {f"wrap_{kind}_tool_call": lambda *_: made})
     agent = ChatModelAgent(
         model=ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"]),
@@ -346,11 +359,34 @@ def test_a_wrapper_that_gives_no_result_is_an_error_of_the_program_and_not_told_
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(("hook", "told"), [("wrap_model", "not a model"), ("wrap_model_call", "assistant message")])
-def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, told: str):
-    wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: 7})
-    with pytest.raises(suture.SutureError, match=told):
-        asyncio.run(_awaited(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong()])))
+@pytest.mark.parametrize(
+    ("hook", "value"), [("wrap_model", 7), ("wrap_model_call", 7), ("wrap_model_call", None), ("wrap_model_call", "hi")]
+)
+def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, value: Any):
+    wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: value})
+    retry = ModelRetryConfig(max_retries=3, backoff=lambda _: 0)
+    agent = ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong()], model_retry_config=retry)
+    with pytest.raises(suture.ConfigError, match=f"Wrong.*{type(value).__name__}"):
+        asyncio.run(_awaited(agent))
+
+
+def test_a_wrapper_of_the_model_sees_a_cut_stream_as_the_error_that_it_is():
+    class Cut:
+        wire, profile = "message", "pairing"
+
+        async def stream(self, _: Any) -> AsyncIterator[Any]:
+            yield suture.Delta(text="half a ")
+
+    class Reads(ChatModelAgentMiddleware[Any]):
+        async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+            return suture.replace(await proceed(request), content="whole")
+
+    told: list[Any] = []
+    callbacks = Callbacks(on_end=lambda *of: told.append(of), on_error=lambda *of: told.append(of[1]))
+    with pytest.raises(suture.StreamCutError) as caught:
+        asyncio.run(_awaited(ChatModelAgent(model=Cut(), middlewares=[Reads()], callbacks=callbacks)))
+    assert caught.value.result.messages[-1].content == "half a "
+    assert told == [caught.value, caught.value]  # of the model, and of the agent
 
 
 @pytest.mark.parametrize(

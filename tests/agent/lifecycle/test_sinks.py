@@ -314,6 +314,32 @@ def test_a_wrapper_that_answers_by_itself_inside_a_streaming_hook_gives_one_piec
     assert result.messages[2].content == "(cached)"
 
 
+@pytest.mark.parametrize("changes", [True, False], ids=["a hook that changes pieces", "a hook that passes them on"])
+@pytest.mark.parametrize("then", ["runs it again", "answers by itself"])
+def test_a_stream_that_fails_inside_a_streaming_hook_of_the_reference_leaves_nothing(changes: bool, then: str):
+    tries: list[int] = []
+
+    @tool(name="work")
+    async def flaky() -> AsyncIterator[str]:
+        """Fail the first time."""
+        tries.append(1)
+        yield f"try {len(tries)} "
+        if len(tries) == 1:
+            raise TimeoutError("slow")
+        yield "done"
+
+    async def save(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        try:
+            return await proceed(call)
+        except TimeoutError:
+            return await proceed(call) if then == "runs it again" else text("saved")
+
+    events, result = call(Streamable("(", ")") if changes else Streamable(), Wrapping(save), work=flaky)
+    holds = "try 2 done" if then == "runs it again" else "saved"
+    assert result.messages[2].content == finished(events) == (f"({holds})" if changes else holds)
+    assert any(isinstance(event, ToolRetried) for event in events)
+
+
 @pytest.mark.parametrize("end", ["error", "timeout", "break"])
 def test_a_bridged_stream_is_closed_however_it_ends(end: str):
     closed: list[str] = []
@@ -347,6 +373,37 @@ def test_a_bridged_stream_is_closed_however_it_ends(end: str):
     assert closed == ["tool"]
     said = {"error": "first\nOSError: disk full", "timeout": "first\nTimeoutError", "break": "first"}
     assert result.messages[2].content == said[end]
+
+
+def test_a_hook_of_the_reference_may_leave_a_stream_of_which_much_waits_to_be_read():
+    async def main() -> Any:
+        many = asyncio.Event()
+
+        @tool(name="work")
+        async def endless() -> AsyncIterator[str]:
+            """Say more than anybody reads."""
+            number = 0
+            while number := number + 1:
+                if number == 34:  # as many wait as may
+                    many.set()
+                yield str(number)
+
+        class Leaving(ChatModelAgentMiddleware[Any]):
+            def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+                async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
+                    async with aclosing(endpoint(arguments, **options)) as pieces:
+                        yield await anext(pieces)
+                        await many.wait()
+
+                return around
+
+        async def pass_on(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+            return await proceed(call)
+
+        model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
+        return await ChatModelAgent(model=model, tools=[endless], middlewares=[Leaving(), Wrapping(pass_on)]).run("go")
+
+    assert asyncio.run(main()).messages[2].content == "1"
 
 
 def test_two_texts_of_one_piece_stay_two_and_a_text_that_goes_on_in_the_next_piece_is_one():

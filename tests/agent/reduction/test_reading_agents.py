@@ -270,7 +270,7 @@ def test_what_the_tools_give_is_never_saved_in_its_turn(wire: str, backend: Any)
         path = only(seen[-1])
         return [
             ("grep", {"pattern": "0"}),
-            ("grep", {"pattern": "0", "path": path, "context": 5}),
+            ("grep", {"pattern": "0", "path": path}),
             ("read_file", {"path": path, "limit": 10**6}),
             ("read_file", {"path": path, "char_offset": 0}),
             ("ls", {"offset": -1}),

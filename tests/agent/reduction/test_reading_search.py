@@ -122,44 +122,23 @@ def test_a_match_at_the_end_of_a_long_line_is_not_said_to_go_on():
 # --- grep -----------------------------------------------------------------------------------------
 
 
-def grep_of(content: bytes, pattern: str, context: int, *, ignore_case: bool) -> list[str]:
+def grep_of(content: bytes, pattern: str, *, ignore_case: bool) -> list[str]:
     """Return what grep shows, written the plain way."""
-    lines = lines_of(content)
-    if ignore_case:
-        matching = [re.search(re.escape(pattern), line, re.IGNORECASE) is not None for line in lines]
-    else:
-        matching = [pattern in line for line in lines]
-    near = [any(matching[max(0, at - context) : at + context + 1]) for at in range(len(lines))]
-    shown: list[str] = []
-    for at, line in enumerate(lines):
-        if not near[at]:
-            continue
-        if context and shown and not near[at - 1]:
-            shown.append("--")
-        mark = ":" if matching[at] else "-"
-        shown.append(f"{FILE}{mark}{at + 1}{mark}{line}")
-    return shown
+    flags = re.IGNORECASE if ignore_case else re.NOFLAG
+    found = [(at, line) for at, line in enumerate(lines_of(content), 1) if re.search(re.escape(pattern), line, flags)]
+    return [f"{FILE}:{at}:{line}" for at, line in found]
 
 
-@given(
-    content=contents,
-    chunks=chunkings,
-    pattern=patterns,
-    context=st.sampled_from([0, 0, 1, 2, 5]),
-    ignores=st.booleans(),
-)
-def test_grep_finds_what_a_plain_loop_finds(
-    content: bytes, chunks: list[int], pattern: str, context: int, ignores: bool
-):
+@given(content=contents, chunks=chunkings, pattern=patterns, ignores=st.booleans())
+def test_grep_finds_what_a_plain_loop_finds(content: bytes, chunks: list[int], pattern: str, ignores: bool):
     desk = desk_of(content, InChunks(chunks), most=50_000)
-    text = desk.told("grep", pattern=pattern, context=context, ignore_case=ignores)
-    expected = grep_of(content, pattern, context, ignore_case=ignores)
+    text = desk.told("grep", pattern=pattern, ignore_case=ignores)
+    expected = grep_of(content, pattern, ignore_case=ignores)
     *shown, foot = text.split("\n")
     if any(len(line) > 400 for line in lines_of(content)):
         shown, expected = ([line[:20] for line in each] for each in (shown, expected))
     assert shown == expected
-    count = sum(line.startswith(f"{FILE}:") for line in expected)
-    assert foot.startswith(f"[{count} matching line" if count else "[no line contains ")
+    assert foot.startswith(f"[{len(expected)} matching line" if expected else "[no line contains ")
 
 
 def test_grep_looks_in_all_files_in_the_order_of_their_paths(backend: Any):
@@ -244,12 +223,6 @@ def test_grep_does_not_count_forever():
     assert len(backend.asked) < 5
 
 
-def test_context_is_bounded_and_not_negative():
-    desk = desk_of(b"".join(b"%d\n" % number for number in range(1, 101)), most=5_000)
-    assert desk.told("grep", pattern="50", context=-4) == f"{FILE}:50:50\n[1 matching line in 1 file]"
-    assert len(desk.told("grep", pattern="50", context=10**30).split("\n")) == 20 + 1 + 20 + 1
-
-
 def test_a_row_that_does_not_fit_is_cut():
     desk = desk_of(b"-" * 500 + b"needle" + b"+" * 500, most=160)
     text = desk.told("grep", pattern="needle")
@@ -257,35 +230,11 @@ def test_a_row_that_does_not_fit_is_cut():
     assert "needle" in text
 
 
-@pytest.mark.parametrize("chunks", [[10_000], [6, 10_000], [1], [9]])
-def test_lines_around_matches_are_shown_once_each_and_in_groups(chunks: list[int]):
-    content = b"one\nmatch\ntwo\nthree\nmatch\nfour\nfive\nsix\nseven\nmatch\n"
-    text = desk_of(content, InChunks(chunks)).told("grep", pattern="match", context=1)
-    assert text.replace(FILE, "") == (
-        "-1-one\n:2:match\n-3-two\n-4-three\n:5:match\n-6-four\n--\n-9-seven\n:10:match\n[3 matching lines in 1 file]"
-    )
-
-
-def test_the_lines_behind_a_match_are_the_next_ones_wherever_a_chunk_ends():
-    desk = desk_of(b"match\n1\n2\n3\n4\n5\n", InChunks([6, 1_000]))
-    text = desk.told("grep", pattern="match", context=2)
-    assert text.replace(FILE, "") == ":1:match\n-2-1\n-3-2\n[1 matching line in 1 file]"
-
-
-def test_only_matches_are_counted_as_more():
-    desk = desk_of(b"near\nmatch\nnear\n" * 100, most=600)
-    *shown, foot = desk.told("grep", pattern="match", context=1).split("\n")
-    count = sum(line.startswith(f"{FILE}:") for line in shown)
-    assert 0 < count < 50
-    assert foot.startswith(f"[{count} matching lines, {100 - count} more in 1 file; ")
-
-
 def test_a_match_far_down_is_where_it_says():
     desk = desk_of("é\n".encode() * 50_000 + b"-" * 900 + b"needle", InChunks([30_000]))
-    for context in (0, 2):
-        text = desk.told("grep", pattern="needle", context=context)
-        assert f"{FILE}:50001:" in text
-        assert "[cut; the match is at char_offset=100900]" in text
+    text = desk.told("grep", pattern="needle")
+    assert f"{FILE}:50001:" in text
+    assert "[cut; the match is at char_offset=100900]" in text
 
 
 # --- ls -------------------------------------------------------------------------------------------

@@ -257,7 +257,7 @@ ASKED = {
     "tail": ("read_file", {"path": FILE, "tail": 50}),
     "characters": ("read_file", {"path": FILE, "char_offset": 30_000_000}),
     "search": ("read_file", {"path": FILE, "search": "nowhere"}),
-    "grep": ("grep", {"pattern": "nowhere", "context": 3}),
+    "grep": ("grep", {"pattern": "nowhere"}),
     "grep in any case": ("grep", {"pattern": "NoWhere", "ignore_case": True}),
 }
 

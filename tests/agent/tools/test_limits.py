@@ -118,7 +118,7 @@ def costing(tokens: int, *replies: str | None) -> ScriptedModel:
 
 def test_a_budget_of_tokens_ends_the_run():
     model = costing(60, None, None, None, "ok")
-    with pytest.raises(BudgetExceeded, match="token") as error:
+    with pytest.raises(BudgetExceeded, match="tokens is used up; raise it, or set on_max_iterations") as error:
         run(model, look, budget=Budget(total_tokens=100))
     assert len(model.requests) == 2
     result: Any = error.value.result

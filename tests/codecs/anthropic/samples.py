@@ -7,15 +7,10 @@ from suture.messages import (
     ContentBlock,
     FunctionToolCall,
     FunctionToolResult,
-    MCPListToolsResult,
-    MCPToolCall,
-    MCPToolCallError,
-    MCPToolResult,
     Opaque,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
-    ToolInfo,
     UserInputFile,
     UserInputImage,
     UserInputText,
@@ -206,50 +201,29 @@ MADE: dict[str, tuple[dict[str, Any], ContentBlock]] = {
     ),
     "MCP call": (
         {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "tides", "server_name": "sea", "input": {"port": "Dover"}},
-        MCPToolCall(
+        ServerToolCall(
             call_id="mcptoolu_1",
             name="tides",
-            arguments='{"port":"Dover"}',
-            server_label="sea",
-            extra={"anthropic": {"type": "mcp_tool_use"}},
+            arguments={"port": "Dover"},
+            extra={"anthropic": {"type": "mcp_tool_use", "server_name": "sea"}},
         ),
     ),
     "MCP result": (
         {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "6:12", "is_error": False},
-        MCPToolResult(call_id="mcptoolu_1", content="6:12", extra={"anthropic": {"type": "mcp_tool_result"}}),
-    ),
-    "MCP result in blocks": (
-        {
-            "type": "mcp_tool_result",
-            "tool_use_id": "mcptoolu_1",
-            "content": [{"type": "text", "text": "6:12"}, {"type": "text", "text": "18:40"}],
-        },
-        MCPToolResult(
+        ServerToolResult(
             call_id="mcptoolu_1",
-            content="6:12\n18:40",
-            extra={
-                "anthropic": {
-                    "type": "mcp_tool_result",
-                    "content": [{"type": "text", "text": "6:12"}, {"type": "text", "text": "18:40"}],
-                    "is_error": None,
-                }
-            },
-        ),
-    ),
-    "failed MCP result": (
-        {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "no such port", "is_error": True},
-        MCPToolResult(
-            call_id="mcptoolu_1",
-            error=MCPToolCallError(message="no such port"),
-            extra={"anthropic": {"type": "mcp_tool_result"}},
+            name="mcp",
+            content="6:12",
+            extra={"anthropic": {"type": "mcp_tool_result", "is_error": False}},
         ),
     ),
     "tools of an MCP server": (
         {"type": "mcp_tool_listing", "mcp_server_name": "sea", "tools": LISTED},
-        MCPListToolsResult(
-            server_label="sea",
-            tools=[ToolInfo("tides", "Look up.", {"type": "object"})],
-            extra={"anthropic": {"type": "mcp_tool_listing", "tools": LISTED}},
+        Opaque(
+            {
+                "type": "anthropic.block",
+                "value": {"type": "mcp_tool_listing", "mcp_server_name": "sea", "tools": LISTED},
+            }
         ),
     ),
     "compaction": (

@@ -143,7 +143,10 @@ def test_thought_that_another_provider_signed_is_left_out_and_reported(origin: s
 @pytest.mark.parametrize(
     ("item", "said"),
     [
-        ({"role": "tool", "content": "x"}, "message 1, role: unknown role 'tool'; expected user, assistant or system"),
+        (
+            {"role": "tool", "content": "x"},
+            "message 1, role: unknown role 'tool'; expected user or assistant or system",
+        ),
         ({"role": "user", "content": 7}, "message 1, content: expected a list, found int"),
         ({"role": "user", "content": ["x"]}, "message 1, content[0]: expected an object, found str"),
         ({"role": "user", "content": [{"text": "x"}]}, "message 1, content[0].type: expected a type, found nothing"),

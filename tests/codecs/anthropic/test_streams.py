@@ -302,8 +302,8 @@ NONSENSE: list[tuple[list[dict[str, Any]], str]] = [
     ),
     ([TEXT], "content_block_start, it came before message_start"),
     ([START, TEXT, TEXT], "content_block_start, a second block 0"),
-    ([START, {**TEXT, "index": None}], "content_block_start, index: expected a number, found nothing"),
-    ([START, {**TEXT, "index": "0"}], "content_block_start, index: expected a whole number, found str"),
+    ([START, {**TEXT, "index": None}], "content_block_start, index: expected a place, found None"),
+    ([START, {**TEXT, "index": "0"}], "content_block_start, index: expected a place, found '0'"),
     ([START, {**TEXT, "content_block": {}}], "content_block_start, content_block.type: expected a type"),
     (
         [START, {**TEXT, "content_block": {"type": "tool_use", "input": {"port": "\ud800"}}}],
@@ -329,8 +329,8 @@ NONSENSE: list[tuple[list[dict[str, Any]], str]] = [
     ([{"type": "message_stop"}], "message_stop, it came before message_start"),
     ([START, {"type": "message_delta", "delta": 7}], "message_delta, delta: expected an object, found int"),
     (
-        [START, {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 1.5}}],
-        "message_delta, output_tokens: expected a whole number, found float",
+        [START, {"type": "message_delta", "delta": {}, "usage": 1.5}],
+        "message_delta, usage: expected an object, found float",
     ),
 ]
 

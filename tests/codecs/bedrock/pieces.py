@@ -265,7 +265,7 @@ server_calls = st.builds(
     ServerToolCall,
     call_id=identities,
     name=identities,
-    arguments=json_values,
+    arguments=st.dictionaries(words, json_values, max_size=2),
     extra=st.just({WIRE: {"type": "server_tool_use"}}),
 )
 made = st.builds(AssistantGenImage, base64_data=data, mime_type=st.just("image/png"))

@@ -96,12 +96,8 @@ REQUESTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {
             "options": {
-                "outputConfig": {
-                    "textFormat": {
-                        "type": "json_schema",
-                        "structure": {"jsonSchema": {"name": "x", "description": "X.", "schema": "{}"}},
-                    }
-                }
+                "output_schema": {},
+                "outputConfig": {"textFormat": {"structure": {"jsonSchema": {"name": "x", "description": "X."}}}},
             }
         },
     ),

@@ -60,7 +60,7 @@ GIVEN: dict[str, tuple[dict[str, Any], ContentBlock]] = {
     "document by value": (inline("application/pdf"), UserInputFile(base64_data=PIXEL, mime_type="application/pdf")),
     "bytes of no type": (
         {"inlineData": {"data": PIXEL}},
-        UserInputFile(base64_data=PIXEL, extra={"gemini": {"mimeType": None}}),
+        UserInputFile(base64_data=PIXEL, extra={"gemini": {"inlineData": {"mimeType": None}}}),
     ),
     "a named blob": (
         {"inlineData": {"mimeType": "image/png", "data": PIXEL, "displayName": "tide.png"}},
@@ -102,7 +102,7 @@ GIVEN: dict[str, tuple[dict[str, Any], ContentBlock]] = {
         result(UserInputText('{"error":null,"high":"06:12"}'), output=None),
     ),
     "empty struct": (response(response={}), result(output=None)),
-    "no response": (response(), result(response=None)),
+    "no response": (response(), result(functionResponse={"response": None})),
     "result with media": (
         response(response={"output": "see"}, parts=[inline("image/png"), {"fileData": {"fileUri": FILE}}]),
         result(
@@ -152,7 +152,7 @@ MADE: dict[str, tuple[dict[str, Any], ContentBlock]] = {
     ),
     "call without arguments": (
         {"functionCall": {"id": "a", "name": "now"}},
-        FunctionToolCall("a", "now", "{}", extra={"gemini": {"args": None}}),
+        FunctionToolCall("a", "now", "{}", extra={"gemini": {"functionCall": {"args": None}}}),
     ),
     "call beside an empty text": (
         {"text": "", "functionCall": {"id": "a", "name": "now", "args": {}}},

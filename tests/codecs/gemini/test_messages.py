@@ -92,9 +92,9 @@ def test_a_result_without_content_says_an_empty_text():
     assert content["parts"] == [given("f", "", "a")]
 
 
-def test_a_content_without_parts_stays_one():
-    assert again([ASKED, {"role": "model", "parts": []}]) == [ASKED, turn()]
-    assert again([{"role": "user", "parts": None}]) == [user()]
+def test_a_content_without_parts_is_left_out():
+    assert again([ASKED, {"role": "model", "parts": []}]) == [ASKED]
+    assert again([{"role": "user", "parts": None}]) == []
 
 
 def test_fields_of_a_content_that_nobody_knows_come_back():
@@ -278,8 +278,8 @@ FOREIGN = Reasoning("hm", "sig", extension={"wire": "anthropic"})
 
 @pytest.mark.parametrize(
     "blocks",
-    [[FOREIGN], [FOREIGN, AssistantGenText(" ")], [Opaque({"type": "bedrock.block", "value": {}})]],
-    ids=["thought", "thought and blank text", "unknown"],
+    [[FOREIGN], [Opaque({"type": "bedrock.block", "value": {}})]],
+    ids=["thought", "unknown"],
 )
 def test_a_message_of_which_nothing_can_be_said_is_left_out(blocks: list[Any]):
     history = [AgenticMessage.user("hi"), AgenticMessage("assistant", blocks), AgenticMessage.user("there")]
@@ -297,13 +297,13 @@ def test_a_system_message_among_contents_is_told_as_the_users(place: int):
     history.insert(place, AgenticMessage.system("Be brief."))
     payload, losses = CODEC.encode_messages(history)
     assert payload[place] == user({"text": "Be brief."})
-    assert losses == (Loss(Lost.SYSTEM, "that the system says this", place),)
+    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is told as the user's", place),)
 
 
 def test_what_is_lost_behind_the_system_messages_of_a_request_is_named_with_its_place():
     history = [AgenticMessage.system("Be kind."), AgenticMessage.user("hi"), AgenticMessage.system("Be brief.")]
     losses = CODEC.encode_request(Request(history)).losses
-    assert losses == (Loss(Lost.SYSTEM, "that the system says this", 2),)
+    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is told as the user's", 2),)
 
 
 def test_a_request_says_the_instruction_and_then_the_system_messages():

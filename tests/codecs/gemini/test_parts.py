@@ -117,7 +117,7 @@ def test_a_result_that_became_an_error_is_told_as_one():
 
 
 def test_arguments_that_came_later_are_written_though_the_call_had_none():
-    call = FunctionToolCall("a", "tides", '{"port": 1}', extra={"gemini": {"args": None}})
+    call = FunctionToolCall("a", "tides", '{"port": 1}', extra={"gemini": {"functionCall": {"args": None}}})
     [content] = CODEC.encode_messages([AgenticMessage.assistant([call])]).payload
     assert content["parts"] == [{"functionCall": {"id": "a", "name": "tides", "args": {"port": 1}}}]
 
@@ -206,7 +206,7 @@ def test_fields_that_only_gemini_knows_are_named_where_another_provider_is_told(
 
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "no content": (7, "message 0: expected a content, found int"),
+    "no content": (7, "message 0: expected a message, found int"),
     "a role that nobody has": ({"role": "system", "parts": []}, "message 0, role: unknown role 'system'"),
     "a role that is no text": ({"role": [], "parts": []}, "message 0, role: unknown role []"),
     "parts that are no list": ({"parts": {"text": "hi"}}, "message 0, parts: expected a list, found dict"),

@@ -73,7 +73,7 @@ def test_every_call_and_every_result_of_a_broken_history_is_sent(history: list[S
 
 @given(history=histories)
 def test_contents_are_written_as_they_were_but_for_ids(history: list[Step]):
-    items = [declared(item) for item in write("gemini", history)]
+    items = [declared(item) for item in write("gemini", history) if item["parts"]]
     once, losses = CODEC.encode_messages(CODEC.decode_messages(items))
     assume(not losses)
     assert CODEC.encode_messages(CODEC.decode_messages(once)) == (once, ())

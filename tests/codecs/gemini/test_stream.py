@@ -76,12 +76,12 @@ def test_what_is_said_comes_piece_by_piece_and_as_a_whole():
             AssistantGenText("I look it up."),
             FunctionToolCall("call_NyTx_0", "tides", '{"port":"Dover"}', extra={"gemini": SIGNED}),
             FunctionToolCall("call_NyTx_1", "tides", '{"port":"Dover"}'),
-            FunctionToolCall("own", "now", "{}", extra={"gemini": {"args": None}}),
+            FunctionToolCall("own", "now", "{}", extra={"gemini": {"functionCall": {"args": None}}}),
         ],
         response_meta=ResponseMeta(
             finish_reason="tool_calls",
             usage=counted,
-            extension={"id": "NyTx", "model": "gemini-3", "gemini": {"candidate": {"index": 0}}},
+            extension={"id": "NyTx", "model": "gemini-3", "finish_reason": "STOP", "usageMetadata": usage},
         ),
     )
 
@@ -120,11 +120,8 @@ def test_what_is_said_of_the_whole_reply_is_the_last_word():
     events[1]["candidates"][0] |= {"safetyRatings": [{"category": "B"}], "groundingMetadata": {"webSearchQueries": []}}
     meta = read(events)[1].response_meta
     assert meta is not None
-    assert meta.extension["gemini"]["candidate"] == {
-        "index": 0,
-        "safetyRatings": [{"category": "B"}],
-        "groundingMetadata": {"webSearchQueries": []},
-    }
+    assert meta.extension["safetyRatings"] == [{"category": "B"}]
+    assert meta.extension["groundingMetadata"] == {"webSearchQueries": []}
 
 
 def test_the_likelihoods_of_all_events_are_put_together():

@@ -189,13 +189,6 @@ SERVED: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
             ),
         ],
     ),
-    "a call of an MCP server that gave nothing": (
-        [{"type": "mcp_call", "id": "mcp_9f", "name": "f", "arguments": "{}", "server_label": "docs", "output": ""}],
-        [
-            MCPToolCall(call_id="mcp_9f", name="f", arguments="{}", server_label="docs", extra=kept(type="mcp_call")),
-            MCPToolResult(call_id="mcp_9f", name="f", server_label="docs"),
-        ],
-    ),
     "a tool of an MCP server that failed": (
         [
             {
@@ -230,8 +223,12 @@ SERVED: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
         [
             MCPListToolsResult(
                 server_label="docs",
-                tools=[ToolInfo("f", "Do.", {"type": "object"}, extra=kept(annotations={}))],
-                extra=kept(type="mcp_list_tools", id="mcpl_9f"),
+                tools=[ToolInfo("f", "Do.", {"type": "object"})],
+                extra=kept(
+                    type="mcp_list_tools",
+                    id="mcpl_9f",
+                    tools=[{"name": "f", "description": "Do.", "input_schema": {"type": "object"}, "annotations": {}}],
+                ),
             )
         ],
     ),

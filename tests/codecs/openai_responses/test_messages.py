@@ -291,8 +291,8 @@ def test_smaller_losses_are_named_with_their_place():
         (Lost.ERROR, "the error flag of a", 1, "content_blocks[0]")
     ]
     assert losses_of(UserInputFile(url="https://example.com/a", name="a", mime_type="text/plain")) == [
-        (Lost.DETAIL, "file name 'a'", 1, "content_blocks[0]"),
-        (Lost.DETAIL, "media type text/plain", 1, "content_blocks[0]"),
+        (Lost.DETAIL, "file name a", 1, "content_blocks[0]"),
+        (Lost.DETAIL, "type text/plain", 1, "content_blocks[0]"),
     ]
     assert losses_of(UserInputImage(url="https://example.com/a", base64_data="iVBO")) == [
         (Lost.DETAIL, "address https://example.com/a", 1, "content_blocks[0]")

@@ -214,17 +214,11 @@ class TestOutputThatCannotBeSaved:
         assert "the output of log (call_1) was not saved: no space left on device" in caplog.text
         assert "ship" not in caplog.text
 
-    def test_output_that_a_handler_wants_saved_stops_the_run_too_and_is_saved_when_there_is_room(self, way):
-        backend = Full()
+    def test_output_that_only_a_handler_wants_saved_stays_whole_and_that_is_logged(self, way, caplog):
         config_ = {"log": ToolReductionConfig(trunc_handler=last_line)}
-        made, _ = agent([reads(100)], [ToolReductionMiddleware(backend, tool_config=config_)])
-        with pytest.raises(OffloadError):
-            invoke(way, made, say("go"))
-        backend.room = True
-        (result,) = results(invoke(way, made, None))
-        assert text_of(result) == "00100 day 1: ship 3 passed"
-        assert backend.files == {"/mine/call_1": log_of(100)}
-        assert result.response_metadata[SAVED]["path"] == "/mine/call_1"
+        (result,) = results(run(way, [reads(100)], Full(), tool_config=config_))
+        assert text_of(result) == log_of(100)
+        assert "it stays as it is" in caplog.text
 
     def test_a_failed_write_deletes_what_was_written_for_the_same_plan(self, way):
         class Half(MemoryBackend):

@@ -49,7 +49,7 @@ def test_it_keeps_to_the_protocol():
 def test_all_but_reading_goes_to_the_session_it_stands_for():
     shelf = Shelf(DANGLING)
     session = PatchedSession(shelf)
-    asyncio.run(session.add_items([gives("a")]))  # pyright: ignore[reportArgumentType]
+    asyncio.run(session.add_items([gives("a")]))
     assert shelf.items == [*DANGLING, gives("a")]
     assert asyncio.run(session.pop_item()) == gives("a")
     asyncio.run(session.clear_session())
@@ -122,7 +122,7 @@ def test_it_reads_what_an_encrypted_session_keeps():
 
     store = SQLiteSession("conversation")
     session = PatchedSession(EncryptedSession("conversation", store, "a key that nobody guesses, and nobody can"))
-    asyncio.run(session.add_items(DANGLING))  # pyright: ignore[reportArgumentType]
+    asyncio.run(session.add_items(DANGLING))
     assert "function_call" not in str(stored(store))
     assert shape(told(session)) == ["ask", "a?", unknown("a"), "stop", "ok", "next"]
 

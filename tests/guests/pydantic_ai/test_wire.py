@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -241,14 +241,6 @@ def test_the_same_history_gives_the_same_messages_at_any_time():
     said = [each for message in once for each in (message, *message.parts)]
     stamps = {getattr(each, "timestamp", None) for each in said}
     assert stamps == {WHEN, datetime.fromtimestamp(0, UTC), None}
-
-
-def test_a_retold_orphan_has_the_time_of_the_result():
-    late = WHEN + timedelta(hours=1)
-    orphan = ToolReturnPart("search", "42", "ghost", timestamp=late)
-    (part,) = suture.repair([user("ask"), results(orphan)]).messages[1].parts
-    assert isinstance(part, UserPromptPart)
-    assert part.timestamp == late
 
 
 def test_what_was_mended_can_be_stored_and_read_again():

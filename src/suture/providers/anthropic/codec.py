@@ -1,41 +1,30 @@
 """Anthropic's Messages API: blocks, messages and requests, from and into native values."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.codec import Losses, Request
 from suture.codecs.contents import (
-    MEDIA,
+    BlockCodec,
     BlockWriter,
-    drop_blank,
+    Shape,
     keep,
-    merge_options,
-    overlay,
-    read_choice,
     read_each,
-    read_system,
     rest_of,
-    take_options,
-    take_out,
     unknown,
-    write_tools,
 )
-from suture.errors import ConfigError, InputError
+from suture.codecs.requests import SCHEMA, RequestForm
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
     ContentBlock,
     FunctionToolCall,
     FunctionToolResult,
-    MCPListToolsResult,
-    MCPToolCall,
-    MCPToolCallError,
-    MCPToolResult,
-    Opaque,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
@@ -45,15 +34,12 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
-from suture.wires import check_list
-from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, map_of, object_of, text_of
+from suture.wires.fields import argument_json, is_list, is_map, listed, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
-_ROLES = ("user", "assistant", "system")
 _MAX_TOKENS = 8192
 """How long a reply may be where nobody says it; the API demands a number."""
-_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
-_SERVICE_RESULT = "_tool_result"
+_SERVICE_RESULT, _SERIAL = "_tool_result", "disable_parallel_tool_use"
 _PDF, _TEXT = "application/pdf", "text/plain"
 _IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 _BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi": _PDF}
@@ -98,48 +84,21 @@ def _read_result(block: Mapping[str, Any]) -> FunctionToolResult:
     return FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(_read_content(block)), failed, extra=extra)
 
 
-# Of what the provider ran on its side the type is kept, so that it is known whose it was.
+def _read_call(block: Mapping[str, Any]) -> FunctionToolCall:
+    return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
 
 
-def _read_call(block: Mapping[str, Any]) -> FunctionToolCall | ServerToolCall | MCPToolCall:
-    names: dict[str, Any] = {"call_id": text_of(block, "id"), "name": text_of(block, "name")}
-    if block["type"] == "server_tool_use":
-        return ServerToolCall(**names, arguments=block.get("input"), extra=keep(NAME, block, "id", "name", "input"))
-    arguments = argument_json(block.get("input"))
-    if block["type"] == "tool_use":
-        return FunctionToolCall(**names, arguments=arguments, extra=keep(NAME, block, "type", "id", "name", "input"))
-    label, extra = text_of(block, "server_name"), keep(NAME, block, "id", "name", "input", "server_name")
-    return MCPToolCall(**names, arguments=arguments, server_label=label, extra=extra)
+# Of what the provider ran on its side, MCP servers included, the type is kept, so that it is known whose it was.
+
+_CALL = Shape(NAME, FunctionToolCall, call_id="id", name="name")
+_SERVICE: Mapping[Any, Shape] = {
+    ServerToolCall: Shape(NAME, ServerToolCall, call_id="id", name="name", arguments="input"),
+    ServerToolResult: Shape(NAME, ServerToolResult, call_id="tool_use_id", content="content"),
+}
 
 
 def _read_service_result(block: Mapping[str, Any]) -> ServerToolResult:
-    call_id, name = text_of(block, "tool_use_id"), str(block["type"]).removesuffix(_SERVICE_RESULT)
-    extra = keep(NAME, block, "tool_use_id", "content")
-    return ServerToolResult(call_id=call_id, name=name, content=block.get("content"), extra=extra)
-
-
-def _read_mcp_result(block: Mapping[str, Any]) -> MCPToolResult:
-    """Return what an MCP server's tool gave, as one text; content in several blocks is kept beside it."""
-    text = "\n".join([part.text for part in _read_content(block) if isinstance(part, UserInputText)])
-    known = ("tool_use_id", "is_error", *(["content"] if isinstance(block.get("content"), str) else []))
-    absent = [name for name in ("content", "is_error") if block.get(name) is None]
-    failed = bool(block.get("is_error"))
-    return MCPToolResult(
-        call_id=text_of(block, "tool_use_id"),
-        content="" if failed else text,
-        error=MCPToolCallError(message=text) if failed else None,
-        extra=keep(NAME, block, *known, absent=absent),
-    )
-
-
-def _read_mcp_tools(block: Mapping[str, Any]) -> MCPListToolsResult:
-    """Return the tools that an MCP server has; their list is kept, since it must go back as it came."""
-    tools = [
-        ToolInfo(text_of(tool, "name"), text_of(tool, "description"), object_of(tool, "input_schema"))
-        for tool in listed(block.get("tools"), None, "tools")
-    ]
-    label = text_of(block, "mcp_server_name")
-    return MCPListToolsResult(server_label=label, tools=tools, extra=keep(NAME, block, "mcp_server_name"))
+    return _SERVICE[ServerToolResult].read(block, name=block["type"].removesuffix(_SERVICE_RESULT))
 
 
 def _read_media(block: Mapping[str, Any]) -> UserInputImage | UserInputFile:
@@ -175,10 +134,9 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
 _READERS = {
     **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
     **dict.fromkeys(("image", "document"), _read_media),
-    **dict.fromkeys(("tool_use", "server_tool_use", "mcp_tool_use"), _read_call),
+    "tool_use": _read_call,
     "tool_result": _read_result,
-    "mcp_tool_result": _read_mcp_result,
-    "mcp_tool_listing": _read_mcp_tools,
+    **dict.fromkeys(("server_tool_use", "mcp_tool_use"), _SERVICE[ServerToolCall].read),
 }
 
 
@@ -188,13 +146,8 @@ _READERS = {
 class _Writer(BlockWriter):
     wire = NAME
 
-    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
-        """Return the blocks of a system message, which are texts that say something; media are told in words."""
-        return drop_blank(self.write_each(message.content_blocks, writers=self._system_writers))
-
-    def _write_text(self, block: Any) -> dict[str, Any]:
-        self.report_extension(block)
-        return self.put_back({"type": "text", "text": block.text}, block.extra)
+    def say(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
     def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block, "data"):
@@ -204,13 +157,9 @@ class _Writer(BlockWriter):
             fields = {"type": "redacted_thinking", "data": block.extension["data"]}
         return self.put_back(fields, block.extra)
 
-    def _write_call(self, block: FunctionToolCall | ServerToolCall | MCPToolCall) -> dict[str, Any]:
-        arguments = block.arguments
-        if isinstance(arguments, str):
-            arguments = self.read_arguments(arguments, "arguments")
+    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+        arguments = self.read_arguments(block.arguments, "arguments")
         fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
-        if isinstance(block, MCPToolCall):
-            fields["server_name"] = block.server_label
         return self.put_back(fields, block.extra)
 
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
@@ -225,15 +174,7 @@ class _Writer(BlockWriter):
         """Return what the provider ran on its side; that goes back to it alone."""
         if "type" not in map_of(block.extra, NAME):
             return self.lose_block(block)
-        if isinstance(block, ServerToolCall | MCPToolCall):
-            return self._write_call(block)
-        if isinstance(block, MCPListToolsResult):
-            fields: dict[str, Any] = {"mcp_server_name": block.server_label}
-        else:
-            error = getattr(block, "error", None)
-            fields = {"tool_use_id": block.call_id, "content": error.message if error else block.content}
-            fields |= {"is_error": error is not None} if isinstance(block, MCPToolResult) else {}
-        return self.put_back(fields, block.extra)
+        return self.put_back(_SERVICE[type(block)].write(block), block.extra)
 
     def _write_media(self, block: Any) -> dict[str, Any]:
         """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
@@ -241,30 +182,18 @@ class _Writer(BlockWriter):
         if "source" in map_of(block.extra, NAME):
             fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
         if fields is None:
-            return self._write_in_words(block)
-        self.report_media(block)
+            return self.say(self.tell_media(block))
         name, is_image = getattr(block, "name", ""), fields["type"] == "image"
-        if name and is_image:
-            self.lose(Lost.DETAIL, f"file name {name[:80]}")
         implied = {"url": "" if is_image else _PDF, "text": _TEXT}.get(fields["source"].get("type", ""))
-        if implied is not None and block.mime_type not in {"", implied}:
-            self.lose(Lost.DETAIL, f"type {block.mime_type[:80]}")
+        is_typed = implied is None or block.mime_type == implied
+        self.report_media(block, "" if is_image else "name", "mime_type" if is_typed else "")
         fields |= {"title": name} if name and not is_image else {}
         return self.put_back(fields, block.extra)
 
-    def _write_in_words(self, block: Any) -> dict[str, Any]:
-        return {"type": "text", "text": self.tell_media(block)}
-
-    _system_writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-        **dict.fromkeys(MEDIA, _write_in_words),
-        Opaque: BlockWriter.unwrap,
-    }
     writers: ClassVar = {
-        **_system_writers,
+        **BlockWriter.system_writers,
         **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
-        **dict.fromkeys((ServerToolCall, ServerToolResult, MCPToolCall, MCPToolResult), _write_service),
-        MCPListToolsResult: _write_service,
+        **dict.fromkeys(_SERVICE, _write_service),
         Reasoning: _write_reasoning,
         FunctionToolCall: _write_call,
         FunctionToolResult: _write_result,
@@ -295,10 +224,56 @@ def _media_fields(block: Any) -> dict[str, Any] | None:
     return {"type": "document", "source": {"type": "text", "media_type": _TEXT, "data": text}}
 
 
-# Messages and requests
+# Requests
 
 
-class AnthropicCodec(Codec):
+class _RequestForm(RequestForm):
+    wire = NAME
+    paths: ClassVar = {"stop": "stop_sequences"}
+    without = ("seed",)
+    choices: ClassVar = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
+    answer: ClassVar = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
+    kind = "custom"
+    parameters = "input_schema"
+
+    def write(self, request: Request, losses: Losses, body: dict[str, Any]) -> dict[str, Any]:
+        return super().write(request, losses, {**body, "max_tokens": _MAX_TOKENS})
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function; its schema says that it is an object's."""
+        schema = tool.parameters
+        schema = None if schema is None else {"type": "object", **schema}
+        return super().write_function(replace(tool, parameters=schema), own)
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"type": "tool", "name": name}
+
+    def put_choice(
+        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
+    ) -> None:
+        """Put the choice of a tool into `body`, and in it whether one reply may hold several calls."""
+        parallel = options.pop("parallel_tool_calls", None)
+        if parallel is False and self.tools in body:
+            options.setdefault(self.choice, "auto")  # the API takes the one only with the other
+        super().put_choice(body, options, tools, losses)
+        if parallel is not None and body.get(self.choice, {"type": "none"}).get("type") != "none":
+            body[self.choice][_SERIAL] = not parallel
+
+    def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
+        own = map_of(options, self.choice)
+        serial = own.get(_SERIAL)
+        if isinstance(serial, bool):
+            options[self.choice] = rest_of(own, _SERIAL)
+        super().take_choice(options, tools)
+        if isinstance(serial, bool):
+            said = isinstance(options[self.choice], str)
+            options |= {"parallel_tool_calls": not serial} if said else {self.choice: own}
+
+
+# Messages
+
+
+class AnthropicCodec(BlockCodec):
     """Messages as Anthropic's API takes and gives them.
 
     What is read and written again is the same, but for this:
@@ -317,64 +292,16 @@ class AnthropicCodec(Codec):
 
     name: ClassVar[str] = NAME
     folder = AnthropicReader
+    writer = _Writer
+    request_form = _RequestForm()
+    system_field = "system"
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return `message` as the API's: none if it says nothing. A system message is the user's, unless read here."""
-        report_meta(message, losses)
-        writer = _Writer(losses)
-        if self.is_outside(message):
-            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
-            writer.report_extras(message.extra, "extra")
-            blocks = writer.write_system(message)
-            return [{"role": "user", "content": blocks}] if blocks else []
-        blocks = writer.write_system(message) if message.role == "system" else writer.write_each(message.content_blocks)
-        written = writer.put_back({"role": message.role, "content": blocks}, message.extra, "extra")
-        return [written] if blocks or "content" not in written else []
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return _read_content(holder, field, AssistantGenText if by_model else UserInputText)
 
     def read_message(self, item: Any) -> AgenticMessage:
         """Return one message; a whole response in the place of a message is read as the reply that it is."""
-        role = expect(item, dict, "a message", "").get("role")
-        if role not in _ROLES:
-            raise InputError(f"unknown role {role!r}; expected user, assistant or system", path="role")
-        if "stop_reason" in item:
-            return self.read_reply(item)
-        absent = () if role != "system" else ("system",) if item.get("content") is not None else ("content", "system")
-        blocks = _read_content(item, text=AssistantGenText if role == "assistant" else UserInputText)
-        return AgenticMessage(role, blocks, extra=keep(NAME, item, "role", "content", absent=absent))
-
-    def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from among the API's messages."""
-        return message.role == "system" and "system" not in map_of(message.extra, NAME)
-
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        system = [{"type": "text", "text": request.instruction}] if request.instruction.strip() else []
-        for message in self.write_outside(request, losses):
-            writer = _Writer(losses)
-            writer.report_extras(message.extra, "extra")
-            system += writer.write_system(message)
-        tools = write_tools(request.tools, NAME, losses, _write_tool)
-        body: dict[str, Any] = {name: value for name, value in (("system", system), ("tools", tools)) if value}
-        left = rest_of(request.options)
-        body |= {"max_tokens": _MAX_TOKENS, **take_options(left, {"stop": "stop_sequences"})}
-        choice, parallel = left.pop("tool_choice", None), left.pop("parallel_tool_calls", None)
-        if choice is None and parallel is False and tools:
-            choice = "auto"  # the API takes the one only with the other
-        if choice is not None:
-            body["tool_choice"] = _write_choice(choice)
-            if parallel is not None and body["tool_choice"].get("type") != "none":
-                body["tool_choice"]["disable_parallel_tool_use"] = not parallel
-        if "output_schema" in left:
-            body["output_config"] = {"format": _write_schema(left.pop("output_schema"))}
-        merge_options(body, left, losses, without=("seed",))
-        return body
-
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body: Mapping[str, Any] = self.plain(payload)
-        check_list(body.get("messages"))
-        messages = self.read_messages(body["messages"])
-        instruction, system = read_system(_read_content(body, "system"))
-        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        return Request([*system, *messages], instruction, tuple(tools), _read_options(body))
+        return self.read_reply(item) if is_map(item) and "stop_reason" in item else super().read_message(item)
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if body.get("type") == "error":
@@ -383,57 +310,3 @@ class AnthropicCodec(Codec):
             raise InputError("expected a list, found nothing", path="content")
         blocks = _read_content(body, text=AssistantGenText)
         return AgenticMessage("assistant", blocks, response_meta=read_meta(body))
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, NAME)
-    if own.get("type", "custom") != "custom":
-        return dict(own)
-    schema: Mapping[str, Any] = {"properties": {}} if tool.parameters is None else tool.parameters
-    description = {"description": tool.description} if tool.description else {}
-    written = {"name": tool.name, **description, "input_schema": {"type": "object", **schema}}
-    return overlay(written, own)
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    """Return one of a request's tools; one of the API's own kinds is kept whole."""
-    schema, kind = tool.get("input_schema"), text_of(tool, "type")
-    if kind not in {"", "custom"}:
-        name = text_of(tool, "name") or text_of(tool, "mcp_server_name") or kind
-        return ToolInfo(name, extra={NAME: dict(tool)})
-    if not is_map(schema):
-        raise InputError("expected a tool with an input_schema, or with a type", path="tools")
-    extra = keep(NAME, tool, "name", "description", "input_schema")
-    return ToolInfo(text_of(tool, "name"), text_of(tool, "description"), schema, extra=extra)
-
-
-def _write_choice(choice: Any) -> dict[str, Any]:
-    if is_map(choice):
-        return dict(choice)
-    if not isinstance(choice, str):
-        raise ConfigError(f"tool_choice is a text or {NAME}'s own object, not {type(choice).__name__}")
-    return {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
-
-
-def _write_schema(schema: Any) -> dict[str, Any]:
-    return {"type": "json_schema", "schema": schema}
-
-
-def _read_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    options = rest_of(body, "messages", "system", "tools")
-    if "stop_sequences" in options:
-        options["stop"] = options.pop("stop_sequences")
-    if "tool_choice" in options:
-        choice = dict(object_of(options, "tool_choice"))
-        serial = choice.pop("disable_parallel_tool_use", None)
-        name = read_choice(choice, choice.get("name"), _write_choice) if isinstance(serial, bool | None) else None
-        if name is not None:
-            options |= {"tool_choice": name, **({} if serial is None else {"parallel_tool_calls": not serial})}
-    if "output_config" in options:
-        form = map_of(object_of(options, "output_config"), "format")
-        if form == _write_schema(form.get("schema")):
-            options["output_schema"] = take_out(options, "output_config", "format")["schema"]
-    return options

@@ -1,14 +1,13 @@
 """Streams of Anthropic's Messages API; what replies say of themselves, and the errors that they report."""
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from typing import Any
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
 from suture.errors import InputError, ModelError
-from suture.messages import Delta, ResponseMeta, TokenUsage, check_plain
-from suture.wires.fields import argument_json, count_of, list_of, map_of, object_of, parse_json, text_of
+from suture.messages import Delta, ResponseMeta, check_plain
+from suture.wires.fields import argument_json, list_of, object_of, text_of
 
 NAME = "anthropic"
 _REASONS = {
@@ -17,11 +16,15 @@ _REASONS = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-_FINER_REASONS = ("stop_sequence", "model_context_window_exceeded")
-"""Those that say more than the shared word; they are kept beside it."""
-_DETAILS = "output_tokens_details"
-_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-_READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
+_COUNTS = {
+    "prompt_tokens": "input_tokens cache_creation_input_tokens cache_read_input_tokens",
+    "completion_tokens": "output_tokens",
+    "cached_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+    "reasoning_tokens": "output_tokens_details.thinking_tokens",
+}
+"""What a reply cost; the API counts what is cached beside the input, not in it."""
+_READ = ("type", "role", "content", "stop_reason")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
     "text_delta": (("text",), "text", "text"),
@@ -39,44 +42,14 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     """Return why a reply ended, what it cost, and what else its body says."""
-    word = text_of(body, "stop_reason")
-    extension: dict[str, Any] = {name: text for name in ("id", "model") if (text := text_of(body, name))}
-    if word in _FINER_REASONS:
-        extension["finish_reason"] = word
-    rest = rest_of(body, *_READ)
-    usage = None
-    if body.get("usage") is not None:
-        counts = object_of(body, "usage")
-        usage = _read_usage(counts)
-        beside = rest_of(counts, *_COUNTS, _DETAILS)
-        rest |= {"usage": beside} if beside else {}
-    if rest:
-        extension[NAME] = rest
-    return ResponseMeta(finish_reason=_REASONS.get(word, word), usage=usage, extension=extension)
-
-
-def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
-    """Return what a reply cost; the API counts what is cached beside the input, not in it."""
-    fresh, written, cached, output = [count_of(usage, name) for name in _COUNTS]
-    thinking = count_of(object_of(usage, _DETAILS), "thinking_tokens") if usage.get(_DETAILS) is not None else 0
-    prompt = fresh + written + cached
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=output,
-        total_tokens=prompt + output,
-        cached_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=thinking,
-    )
+    usage = body.get("usage")
+    counted = None if usage is None else read_usage(usage, _COUNTS)
+    return make_meta(rest_of(body, *_READ), text_of(body, "stop_reason"), _REASONS, counted)
 
 
 def read_error(body: Mapping[str, Any]) -> ModelError:
     """Return the error that a body, or an event of a stream, reports."""
-    error = map_of(body, "error")
-    code, reason = text_of(error, "type"), text_of(error, "message")
-    kind = failure_kind([code], ModelError, reason)
-    reason = reason or code or "an error without a message"
-    return kind(reason, provider=NAME, code=code, request_id=text_of(body, "request_id"))
+    return read_failure(NAME, body.get("error"), request_id=text_of(body, "request_id"))
 
 
 # Streams
@@ -143,7 +116,7 @@ class AnthropicReader(BlockReader):
         if not kind:
             raise InputError("expected a type", path="content_block.type")
         check_plain(start)
-        block = self.begin(_index_of(event), kind, start, is_call=kind == "tool_use")
+        block = self.begin(self.place_of(event, "index"), kind, start, is_call=kind == "tool_use")
         if kind == "tool_use":
             return block.show_call(call_id=text_of(start, "id"), name=text_of(start, "name"))
         text = text_of(start, "text") if kind == "text" else ""
@@ -190,19 +163,13 @@ class AnthropicReader(BlockReader):
         if holder.get("usage") is None:
             return []
         self._usage |= rest_of(object_of(holder, "usage"))
-        return [Delta(usage=_read_usage(self._usage))]
+        return [Delta(usage=read_usage(self._usage, _COUNTS))]
 
     def _block_of(self, event: Mapping[str, Any]) -> OpenBlock:
-        block = self.blocks.get(_index_of(event))
+        block = self.blocks.get(self.place_of(event, "index"))
         if block is None or not block.is_open:
             raise InputError(f"block {event['index']} is not open", path="index")
         return block
-
-
-def _index_of(event: Mapping[str, Any]) -> int:
-    if event.get("index") is None:
-        raise InputError("expected a number, found nothing", path="index")
-    return count_of(event, "index")
 
 
 def _join(block: OpenBlock) -> dict[str, Any]:
@@ -215,11 +182,6 @@ def _join(block: OpenBlock) -> dict[str, Any]:
             made[name] = pieces[-1]
         elif name != "input":
             made[name] = text_of(block.head, name) + block.text(name)
-        elif (arguments := block.text(name)).strip():
-            made[name] = arguments  # of a reply that was cut by its length, only a piece of an object
-            value = parse_json(arguments)
-            if value.__class__ is dict:
-                with suppress(InputError):
-                    check_plain(value)
-                    made[name] = value
+        elif block.text(name).strip():
+            made[name] = block.arguments(name)
     return made

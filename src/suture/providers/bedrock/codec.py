@@ -5,33 +5,27 @@ Each of its blocks is an object with one key, which says what it is.
 
 import re
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
-from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, located, report_meta
+from suture.codecs.codec import Encoded, Losses, Lost, Request, located
 from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
+    BlockCodec,
     BlockWriter,
-    drop_blank,
     keep,
-    merge_options,
     origin_of,
-    overlay,
-    read_choice,
     read_each,
-    read_system,
     rest_of,
-    take_options,
-    take_out,
     unknown,
-    write_tools,
 )
+from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -60,14 +54,9 @@ from suture.wires.fields import (
     map_of,
     parse_json,
     text_of,
-    word,
 )
 from suture.wires.parts import data_of
 
-_ROLES = ("user", "assistant", "system")
-_INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
-_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
-_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _REMOVED = "This tool is no longer there; do not call it."
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _TYPES: Mapping[str, Mapping[str, str]] = {
@@ -247,11 +236,10 @@ _READERS: Mapping[str, _Reader] = {
 class _Writer(BlockWriter):
     wire = WIRE
 
-    def _write_words(self, block: Any) -> dict[str, Any]:
-        """Return the text that stands for media where Converse cannot hold them."""
-        return {"text": self.tell_media(block)}
+    def say(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
-    def _write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+    def write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
         self.put_back({}, block.extra)
         extension: Mapping[str, Any] = getattr(block, "extension", {})
         citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
@@ -283,7 +271,7 @@ class _Writer(BlockWriter):
         """Return a text of a result, which may be JSON."""
         is_json = block.extra == {WIRE: {"json": True}}
         value = parse_json(block.text) if is_json else None  # it may be cut since it was read
-        return self._write_text(block) if value is None else {"json": value}
+        return self.write_text(block) if value is None else {"json": value}
 
     def _write_server(self, block: Any) -> dict[str, Any] | None:
         """Return what the service ran itself; that goes back to it alone."""
@@ -304,8 +292,8 @@ class _Writer(BlockWriter):
         if "format" not in kept and (data or in_s3):
             form = self._format_of(kind, data.mime_type if data else block.mime_type)
         if (data is None and not in_s3) or (form is None and "format" not in kept):
-            return self._write_words(block)
-        self.report_media(block)
+            return self.say(self.tell_media(block))
+        self.report_media(block, "name", "mime_type")
         named = {"name": self._document_name(block.name)} if kind == "document" else {}
         made = self.put_back({"format": form, **named}, block.extra)
         owner = {"bucketOwner": made.pop("bucketOwner")} if "bucketOwner" in made else {}
@@ -336,7 +324,7 @@ class _Writer(BlockWriter):
         return made
 
     writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
+        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
         **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
         **dict.fromkeys(MEDIA, _write_media),
         Reasoning: _write_reasoning,
@@ -344,18 +332,70 @@ class _Writer(BlockWriter):
         FunctionToolResult: _write_result,
         Opaque: BlockWriter.unwrap,
     }
-    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, _write_words)}
+    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, BlockWriter.write_words)}
     _result_writers: ClassVar = {
         **writers,
-        **dict.fromkeys((UserInputAudio, AssistantGenAudio), _write_words),
+        **dict.fromkeys((UserInputAudio, AssistantGenAudio), BlockWriter.write_words),
         UserInputText: _write_result_text,
     }
 
 
-# Messages and requests
+# Requests
 
 
-class BedrockCodec(Codec):
+class _RequestForm(RequestForm):
+    wire = WIRE
+    paths: ClassVar = {
+        "max_tokens": "inferenceConfig.maxTokens",
+        "temperature": "inferenceConfig.temperature",
+        "top_p": "inferenceConfig.topP",
+        "stop": "inferenceConfig.stopSequences",
+    }
+    without = ("top_k", "seed")
+    tools = "toolConfig.tools"
+    choice = "toolConfig.toolChoice"
+    choices: ClassVar = {"auto": {"auto": {}}, "required": {"any": {}}, "none": {"none": {}}}
+    answer: ClassVar = {
+        "outputConfig": {
+            "textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"name": "answer", "schema": SCHEMA}}}
+        }
+    }
+    function = "toolSpec"
+    parameters = "inputSchema.json"
+
+    def write_schema(self, schema: Any) -> str:
+        return msgspec.json.encode(schema).decode()
+
+    def read_schema(self, said: Any) -> Any:
+        return parse_json(said) if isinstance(said, str) else None
+
+    def is_function(self, tool: Mapping[str, Any]) -> bool:
+        """Tell whether a tool is a function: each of its kinds is an object under a name of its own."""
+        return not tool or self.function in tool or not all(map(is_map, tool.values()))
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"tool": {"name": name}}
+
+    def put_choice(
+        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
+    ) -> None:
+        """Put the choice of a tool into `body`; report one that Converse cannot be told."""
+        choice, has_tools = options.get("tool_choice"), "toolConfig" in body
+        if choice == "none" and has_tools:
+            losses.add(Lost.OPTION, "tool_choice none; leave the tools out instead")
+        elif choice not in (None, "auto", "none") and not has_tools:
+            losses.add(Lost.OPTION, f"tool_choice {choice}, without tools")
+        if choice == "none" or not has_tools:
+            options.pop("tool_choice", None)
+        super().put_choice(body, options, tools, losses)
+        if options.pop("parallel_tool_calls", True) is False:
+            losses.add(Lost.OPTION, "parallel_tool_calls")
+
+
+# Messages
+
+
+class BedrockCodec(BlockCodec):
     """Converse, in the form that JSON has: bytes are base64 text. What boto3 has, bytes, is read as well.
 
     What is read and written again is the same, but for this:
@@ -376,44 +416,13 @@ class BedrockCodec(Codec):
 
     name = WIRE
     folder = BedrockReader
+    writer = _Writer
+    request_form = _RequestForm()
+    system_field = "system"
     has_bytes = True
 
-    def read_message(self, item: Any) -> AgenticMessage:
-        role: Any = word(expect(item, Mapping, "an object", ""), "role")
-        if role not in _ROLES:
-            raise InputError(f"unknown role {role!r}; expected user or assistant", path="role")
-        text = AssistantGenText if role == "assistant" else UserInputText
-        blocks = _read_blocks(item.get("content"), "content", text)
-        rest = rest_of(item, "content") if role == "system" else rest_of(item, "role", "content")
-        return AgenticMessage(role, blocks, extra=keep(WIRE, rest))
-
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return `message` as Converse's; none where nothing of it is left."""
-        report_meta(message, losses)
-        if self.is_outside(message):
-            text = " ".join([getattr(block, "text", "") for block in message.content_blocks])
-            losses.add(Lost.SYSTEM, f"that this is the system's: {text[:40]!r}")
-        role = "assistant" if message.role == "assistant" else "user"
-        writer = _Writer(losses)
-        content = writer.write_each(message.content_blocks)
-        written = writer.put_back({"role": role, "content": content}, message.extra)
-        return [written] if content else []
-
-    def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from the middle, where some models take it."""
-        return message.role == "system" and get(message.extra.get(WIRE), "role") != "system"
-
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        said: list[dict[str, Any]] = [{"text": request.instruction}]
-        for message in self.write_outside(request, losses):
-            writer = _Writer(losses)
-            writer.put_back({}, message.extra)
-            said += writer.write_each(message.content_blocks, writers=writer.system_writers)
-        settings: dict[str, Any] = {"system": system} if (system := drop_blank(said)) else {}
-        tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        settings |= {"toolConfig": {"tools": tools}} if tools else {}
-        _write_options(settings, request.options, losses)
-        return settings
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return _read_blocks(holder.get(field) or [], field, AssistantGenText if by_model else UserInputText)
 
     def encode_request(self, request: Request) -> Encoded:
         payload, losses = super().encode_request(request)
@@ -425,18 +434,8 @@ class BedrockCodec(Codec):
             return body
         blocks = [block for message in body["messages"] for block in message["content"]]
         names = dict.fromkeys(block["toolUse"]["name"] for block in blocks if "toolUse" in block)
-        tools = [{"toolSpec": _spec_of(ToolInfo(name, _REMOVED))} for name in names if name]
+        tools = [self.request_form.write_function(ToolInfo(name, _REMOVED), {}) for name in names if name]
         return {**body, "toolConfig": {"tools": tools}} if tools else body
-
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body: dict[str, Any] = self.plain(dict(payload))
-        instruction, system = read_system(_read_blocks(body.get("system") or [], "system"))
-        messages = self.read_messages(expect(body.get("messages", []), list, "a list", "messages"))
-        configs = ("toolConfig", "inferenceConfig", "outputConfig")
-        options = rest_of(body, "messages", "system", *configs)
-        options |= {name: dict(expect(body[name], dict, "an object", name)) for name in configs if name in body}
-        tools = [_read_tool(tool) for tool in list_of(options.get("toolConfig"), "tools", path="toolConfig")]
-        return Request([*system, *messages], instruction, tuple(tools), _read_options(options))
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         if "output" not in body:
@@ -449,81 +448,3 @@ class BedrockCodec(Codec):
     def framing(self) -> NoReturn:
         """Refuse: boto3 takes the bytes of a stream apart itself, and hands out the events that a reader takes."""
         raise NotImplementedError("boto3 takes Bedrock's event streams apart itself; feed its events to reader()")
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, WIRE)
-    if tool.parameters is None and not tool.description and own and all(map(is_map, own.values())):
-        return dict(own)
-    return {"toolSpec": overlay(_spec_of(tool), own)}
-
-
-def _spec_of(tool: ToolInfo) -> dict[str, Any]:
-    description = {"description": tool.description} if tool.description.strip() else {}
-    schema = _NO_ARGUMENTS if tool.parameters is None else tool.parameters
-    return {"name": tool.name, **description, "inputSchema": {"json": dict(schema)}}
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    """Return one of a request's tools; one that is no function is kept whole."""
-    match tool:
-        case {"toolSpec": {"name": str(name), "inputSchema": {"json": schema, **more}, **rest}, **others} if (
-            is_map(schema) and not more and not others and isinstance(rest.get("description", ""), str)
-        ):
-            return ToolInfo(name, rest.pop("description", ""), schema, keep(WIRE, rest))
-        case _:
-            kind = next(iter(tool), "tool")
-            name: Any = get(tool.get(kind), "name")
-            return ToolInfo(name if isinstance(name, str) else kind, extra=keep(WIRE, tool))
-
-
-def _write_options(payload: dict[str, Any], options: Mapping[str, Any], losses: Losses) -> None:
-    """Put `options` into `payload`, under Converse's names; the tools are in it already."""
-    left = rest_of(options)
-    if inference := take_options(left, _INFERENCE):
-        payload["inferenceConfig"] = inference
-    choice, config = left.pop("tool_choice", None), payload.get("toolConfig")
-    if choice == "none" and config:
-        losses.add(Lost.OPTION, "tool_choice none; leave the tools out instead")
-    elif choice is not None and config:
-        config["toolChoice"] = _write_choice(choice)
-    elif choice not in {None, "auto", "none"}:
-        losses.add(Lost.OPTION, f"tool_choice {choice}, without tools")
-    if left.pop("parallel_tool_calls", True) is False:
-        losses.add(Lost.OPTION, "parallel_tool_calls")
-    if "output_schema" in left:
-        definition = {"name": "answer", "schema": msgspec.json.encode(left.pop("output_schema")).decode()}
-        payload["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}
-    merge_options(payload, left, losses, without=("top_k", "seed"))
-
-
-def _write_choice(choice: str) -> dict[str, Any]:
-    return {_CHOICES[choice]: {}} if choice in _CHOICES else {"tool": {"name": choice}}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    for name, own in _INFERENCE.items():
-        if (value := take_out(options, "inferenceConfig", own)) is not None:
-            options[name] = value
-    if map_of(options, "toolConfig").get("tools"):
-        take_out(options, "toolConfig", "tools")
-    choice = map_of(options, "toolConfig").get("toolChoice")
-    word = read_choice(choice, get(get(choice, "tool"), "name"), _write_choice)
-    if word not in {None, "none"}:
-        options["tool_choice"] = word
-        take_out(options, "toolConfig", "toolChoice")
-    match map_of(options, "outputConfig").get("textFormat"):
-        case {
-            "type": "json_schema",
-            "structure": {"jsonSchema": {"schema": str(text), **more}, **around},
-            **beside,
-        } if not around and not beside and more.keys() <= {"name"} and is_map(schema := parse_json(text)):
-            options["output_schema"] = schema
-            take_out(options, "outputConfig", "textFormat")
-        case _:
-            pass
-    return options

@@ -6,33 +6,33 @@ from typing import Any, TypeGuard
 
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind
-from suture.errors import InputError, ModelError, ModelServerError
-from suture.messages import Delta, ResponseMeta, TokenUsage
-from suture.wires.fields import count_of, expect, get, is_map, object_of, parse_json, text_of
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
+from suture.errors import InputError, ModelError
+from suture.messages import Delta, ResponseMeta
+from suture.wires.fields import expect, get, is_map, map_of, object_of, text_of
 
 WIRE = "bedrock"
 SERVER_CALL = "server_tool_use"
 """The type of a call that the service itself runs."""
-_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "content_filtered": "content_filter"}
-_NARROWER_REASONS = {
-    "stop_sequence": "stop",
-    "guardrail_intervened": "content_filter",
-    "model_context_window_exceeded": "length",
+_REASONS = {
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
+    "tool_use": "tool_calls",
 }
-"""Reasons that say more than our word for them, and are kept beside it."""
 _COUNTS = {
-    "inputTokens": "prompt_tokens",
-    "outputTokens": "completion_tokens",
-    "totalTokens": "total_tokens",
-    "cacheReadInputTokens": "cached_tokens",
-    "cacheWriteInputTokens": "cache_write_tokens",
+    "prompt_tokens": "inputTokens cacheReadInputTokens cacheWriteInputTokens",
+    "completion_tokens": "outputTokens",
+    "total_tokens": "totalTokens",
+    "cached_tokens": "cacheReadInputTokens",
+    "cache_write_tokens": "cacheWriteInputTokens",
 }
+"""What a reply cost; Converse does not count what was cached as input."""
 _EVENTS = (
     *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop"),
     *("messageStop", "metadata"),
 )
-_PADDING = "p"
+_PADDING, _RESPONSE, _INDEX = "p", "ResponseMetadata", "contentBlockIndex"
 _STARTED = ("toolUse", "toolResult", "image")
 """The blocks whose deltas come only behind a start."""
 
@@ -44,9 +44,7 @@ def _failure(kind: str, body: Any) -> ModelError:
     """Return what an exception of the service's means."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
-    error = failure_kind([kind], ModelServerError, reason)
-    status = get(body, "originalStatusCode")
-    return error(reason, provider=WIRE, code=kind, status=status if type(status) is int else None)
+    return read_failure(WIRE, {"message": reason, "status": get(body, "originalStatusCode")}, kind=kind)
 
 
 def read_refusal(body: Mapping[str, Any]) -> Exception:
@@ -69,33 +67,10 @@ def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     """Return why a reply ended, what it cost, and what else its body says."""
-    reason, usage = text_of(body, "stopReason"), body.get("usage")
-    extension: dict[str, Any] = {"wire": WIRE}
-    identity = get(body.get("ResponseMetadata"), "RequestId")
-    if isinstance(identity, str):
-        extension["id"] = identity
-    if reason in _NARROWER_REASONS:
-        extension["finish_reason"] = reason
-    known = ("output", "stopReason", "usage", "ResponseMetadata", "wire", "id", "finish_reason")
-    extension |= rest_of(body, *known)
-    finish = _REASONS.get(reason) or _NARROWER_REASONS.get(reason, reason)
-    if usage is None:
-        return ResponseMeta(finish_reason=finish, extension=extension)
-    counts = _read_usage(usage)
-    rest = rest_of(usage, *_COUNTS)
-    if rest:
-        extension["usage"] = rest
-    return ResponseMeta(finish_reason=finish, usage=counts, extension=extension)
-
-
-def _read_usage(usage: Any) -> TokenUsage:
-    """Return what a reply cost; Converse does not count what was cached as input."""
-    usage = expect(usage, dict, "an object", "usage")
-    counts = {own: count_of(usage, name) for name, own in _COUNTS.items()}
-    counts["prompt_tokens"] += counts["cached_tokens"] + counts["cache_write_tokens"]
-    if usage.get("totalTokens") is None:
-        counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
-    return TokenUsage(**counts)
+    usage = body.get("usage")
+    counted = None if usage is None else read_usage(usage, _COUNTS)
+    facts = {**rest_of(body, "output", "stopReason", _RESPONSE), "id": get(body.get(_RESPONSE), "RequestId")}
+    return make_meta(facts, text_of(body, "stopReason"), _REASONS, counted)
 
 
 # Streams
@@ -143,7 +118,7 @@ class BedrockReader(BlockReader):
             case "contentBlockDelta":
                 yield from self._add(facts)
             case "contentBlockStop":
-                if (block := self.blocks.get(_index(facts))) is not None:
+                if (block := self.blocks.get(self.place_of(facts, _INDEX))) is not None:
                     block.is_open = False
             case "messageStop":
                 if not isinstance(facts.get("stopReason"), str):
@@ -152,13 +127,13 @@ class BedrockReader(BlockReader):
                 self._ended = True
             case _:
                 if "usage" in facts:
-                    yield Delta(usage=_read_usage(facts["usage"]))
+                    yield Delta(usage=read_usage(facts["usage"], _COUNTS))
                 self._rest |= facts
 
     def _start(self, facts: Mapping[str, Any]) -> list[Delta]:
-        start = object_of(facts, "start", "contentBlockStart")
+        start, place = object_of(facts, "start", "contentBlockStart"), self.place_of(facts, _INDEX)
         if len(start) > 1 or self._ended:
-            raise InputError(f"block {_index(facts)} begins where it cannot")
+            raise InputError(f"block {place} begins where it cannot")
         [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]
         if kind not in _STARTED and not (is_map(head) and head):
             kind, head = "", {}
@@ -166,27 +141,23 @@ class BedrockReader(BlockReader):
         call_id, name = head.get("toolUseId"), head.get("name")
         if kind == "toolUse" and not (isinstance(call_id, str) and isinstance(name, str)):
             raise InputError("a call without its id or its name")
-        is_call = kind == "toolUse" and head.get("type") != SERVER_CALL
-        return self.begin(_index(facts), kind, head, is_call=is_call).show_call(call_id=str(call_id), name=str(name))
+        block = self.begin(place, kind, head, is_call=kind == "toolUse" and head.get("type") != SERVER_CALL)
+        return block.show_call(call_id=call_id, name=name)
 
     def _add(self, facts: Mapping[str, Any]) -> Iterator[Delta]:
-        delta = object_of(facts, "delta", "contentBlockDelta")
+        delta, place = object_of(facts, "delta", "contentBlockDelta"), self.place_of(facts, _INDEX)
         for kind, held in delta.items():
-            block = None if held is None else self._block_at(_index(facts), "text" if kind == "citation" else kind)
+            block = None if held is None else self._block_at(place, "text" if kind == "citation" else kind)
             if block is None:
                 continue
-            if kind == "text":
-                fields: Mapping[str, Any] = delta
-            elif kind == "toolResult":
+            if kind == "toolResult":
                 block.pieces.setdefault(kind, []).extend(expect(held, list, "a list", kind))
                 continue
-            else:
-                fields = expect(held, dict, "an object", kind)
-            if kind == "citation":
+            fields = delta if kind == "text" else expect(held, dict, "an object", kind)
+            if kind in {"citation", "image"}:
                 block.add(kind, fields)
-            elif kind == "image":
-                _add_image(block, fields)
-            for name in ("text", "signature", "redactedContent", "input") if kind not in {"citation", "image"} else ():
+                continue
+            for name in ("text", "signature", "redactedContent", "input"):
                 if name in fields:
                     yield from _say(block, name, text_of(fields, name))
 
@@ -206,13 +177,6 @@ class BedrockReader(BlockReader):
         return block
 
 
-def _index(facts: Mapping[str, Any]) -> int:
-    index = facts.get("contentBlockIndex")
-    if type(index) is not int or index < 0:
-        raise InputError(f"a block without an index: {index!r}")
-    return index
-
-
 def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
     """Add a piece of text, and return what a program is shown of it."""
     block.add(name, piece)
@@ -223,26 +187,18 @@ def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
     return [Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)]
 
 
-def _add_image(block: OpenBlock, image: Mapping[str, Any]) -> None:
-    source, error = image.get("source"), image.get("error")
-    if source is not None:
-        data = expect(source, dict, "an object", "image.source").get("bytes")
-        block.add("bytes" if isinstance(data, str) else "source", data if isinstance(data, str) else source)
-    if error is not None:
-        block.add("error", error)
-
-
 def _join(block: OpenBlock) -> dict[str, Any]:
     """Return a block as a plain response has it."""
     kind, pieces = block.kind, block.pieces
     if kind == "toolUse":
-        made: Any = {**block.head, "input": _arguments(block)}
+        made: Any = {**block.head, "input": block.arguments("input")}
     elif kind == "toolResult":
         made = {**block.head, "content": pieces.get("toolResult", [])}
     elif kind == "image":
-        made = {**block.head, **{name: pieces[name][-1] for name in ("source", "error") if name in pieces}}
-        if "bytes" in pieces:
-            made["source"] = {"bytes": _join_base64(pieces["bytes"])}
+        made = {name: value for piece in (block.head, *pieces.get(kind, ())) for name, value in piece.items()}
+        found = [map_of(piece, "source").get("bytes") for piece in pieces.get(kind, ())]
+        if data := [each for each in found if isinstance(each, str)]:
+            made["source"] = {"bytes": _join_base64(data)}
     elif block.head:
         made = block.head
     elif "redactedContent" in pieces:
@@ -256,17 +212,6 @@ def _join(block: OpenBlock) -> dict[str, Any]:
             content = {"content": [{"text": made}]} if made else {}
             kind, made = "citationsContent", {**content, "citations": pieces["citation"]}
     return {kind: made}
-
-
-def _arguments(block: OpenBlock) -> Any:
-    """Return the arguments of a call: an object, or the text where it is none, or not yet."""
-    text = block.text("input")
-    if not text.strip():
-        return {}
-    value = parse_json(text)
-    if block.call_index is None:
-        return text if value is None and text.strip() != "null" else value
-    return value if value.__class__ is dict else text
 
 
 def _join_base64(pieces: Sequence[str]) -> str:

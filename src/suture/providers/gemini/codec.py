@@ -4,39 +4,34 @@ Each part is one block. What stands in a part beside its one thing is kept flat,
 the thing's name.
 """
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import is_not, itemgetter
 from typing import Any, ClassVar, NamedTuple
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, located, report_meta
+from msgspec.structs import replace
+
+from suture.codecs.codec import Losses, Lost, Request
 from suture.codecs.contents import (
     MEDIA,
     MODEL_MEDIA,
     USER_MEDIA,
+    BlockCodec,
     BlockWriter,
-    drop_blank,
     keep,
-    merge_options,
-    overlay,
-    read_choice,
     read_each,
-    read_system,
     rest_of,
-    take_options,
-    take_out,
     unknown,
-    write_tools,
 )
-from suture.errors import ConfigError, InputError
+from suture.codecs.requests import SCHEMA, RequestForm
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
-    AgenticRole,
     AssistantGenText,
     ContentBlock,
+    FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
-    Opaque,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
@@ -46,6 +41,7 @@ from suture.messages import (
 )
 from suture.providers.gemini.stream import (
     GEMINI,
+    STANDARD,
     GeminiReader,
     check_error,
     first_candidate,
@@ -53,13 +49,10 @@ from suture.providers.gemini.stream import (
     normalise,
     read_meta,
 )
-from suture.wires import check_list
 from suture.wires.fields import (
     argument_json,
     expect,
-    get,
     inner,
-    is_list,
     is_map,
     list_of,
     map_of,
@@ -71,7 +64,6 @@ from suture.wires.parts import data_of
 
 _CODE = "code_execution"
 """The name of the tool behind `executableCode`, as Gemini calls it."""
-_ROLES: Mapping[Any, AgenticRole] = {**dict.fromkeys((None, "user", "function", "tool"), "user"), "model": "assistant"}
 _MIME_TYPES = {
     "image": "image/png",
     "audio": "audio/wav",
@@ -86,88 +78,46 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "toolResponse": (ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
-_IDENTIFIED = ("functionCall", "functionResponse", "function_call", "function_response")
-_STANDARD = str.maketrans("-_", "+/")
-_CONFIG = {
-    "max_tokens": "maxOutputTokens",
-    "temperature": "temperature",
-    "top_p": "topP",
-    "top_k": "topK",
-    "seed": "seed",
-    "stop": "stopSequences",
-}
-_CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_JSON = "application/json"
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
-_SCHEMA = "parametersJsonSchema"
-_FUNCTIONS = "functionDeclarations"
+_FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
 
 
 # Ids of calls that have none
 
 
-class _Calls:
-    """Gives an id to each call that has none, and finds the call of a response that has none."""
+def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> list[AgenticMessage]:
+    """Return `messages` with an id on each call that has none, and each response with that of the call it answers.
 
-    def __init__(self, taken: Collection[str] = ()) -> None:
-        self._stem = ""
-        self._count = 0
-        self._taken = taken
-        self._waiting: dict[tuple[str, str], deque[list[Any]]] = {}
-        """The ids of the turn's calls, each in a list that its response empties, in order: by id, by name, and all."""
-
-    def begin(self, stem: str) -> None:
-        """Take a new turn: only its calls are answered from now on."""
-        self._stem, self._count, self._waiting = stem, 0, {}
-
-    def open(self, call: Mapping[str, Any]) -> Any:
-        """Return the id of the next call of the turn."""
-        kind = "with an id" if call.get("id") else "without"
-        call_id = call.get("id") or mint(self._stem, self._count, call)
-        while kind == "without" and call_id in self._taken:
-            call_id += "_"
-        self._count += 1
-        waiting = [call_id]
-        for key in {("id", str(call_id)), (kind, str(call.get("name") or "")), (kind, "")}:
-            self._waiting.setdefault(key, deque()).append(waiting)
-        return call_id
-
-    def answer(self, response: Mapping[str, Any]) -> Any:
-        """Return the id of the call that `response` answers; without an id, by name, then by order."""
-        call_id, name = response.get("id") or "", str(response.get("name") or "")
-        for key in [("id", str(call_id))] if call_id else [("without", name), ("with an id", name)]:
-            calls = self._waiting.get(key, deque[list[Any]]())
-            while calls:
-                waiting = calls.popleft()
-                if waiting:
-                    return waiting.pop()
-        return call_id
+    A response without an id answers by name, in order. Only the calls of the latest turn are answered.
+    """
+    found, waiting = list(messages), list[tuple[str, str, bool]]()
+    taken = {getattr(block, "call_id", "") for message in found for block in message.content_blocks}
+    for index, message in enumerate(found):
+        blocks: list[Any] = list(message.content_blocks)
+        count = 0
+        for place, block in enumerate(blocks):
+            if isinstance(block, FunctionToolCall):
+                waiting = waiting if count else []
+                call_id = block.call_id or mint(str(index) if stem is None else stem, count, block)
+                while not block.call_id and call_id in taken:
+                    call_id += "_"
+                waiting.append((call_id, block.name, bool(block.call_id)))
+                blocks[place] = block if block.call_id else replace(block, call_id=call_id)
+                count += 1
+            elif isinstance(block, FunctionToolResult):
+                place_of, said = (0, block.call_id) if block.call_id else (1, block.name)
+                fits = [call for call in waiting if call[place_of] == said]
+                if fits:
+                    answered = min(fits, key=itemgetter(2))  # one that had no id, before one that had
+                    waiting.remove(answered)
+                    blocks[place] = block if block.call_id else replace(block, call_id=answered[0])
+        if any(map(is_not, blocks, message.content_blocks)):
+            found[index] = replace(message, content_blocks=tuple(blocks))
+    return found
 
 
 # Contents read
-
-
-def _ids_in(contents: Iterable[Any]) -> Iterator[str]:
-    """Yield the ids that calls and responses have, so that none is given twice."""
-    for content in contents:
-        parts = get(content, "parts")
-        for part in parts if is_list(parts) else ():
-            ids = [get(get(part, name), "id") for name in _IDENTIFIED]
-            yield from [each for each in ids if isinstance(each, str)]
-
-
-def _read_content(content: Any, stem: str, calls: _Calls) -> AgenticMessage:
-    """Return the message that one content says; `stem` makes the ids of its calls."""
-    fields = normalise(expect(content, Mapping, "a content", ""))
-    role = fields.get("role")
-    if (role is not None and not isinstance(role, str)) or role not in _ROLES:
-        raise InputError(f"unknown role {role!r}; expected user or model", path="role")
-    parts = list_of(fields, "parts")
-    if any("functionCall" in part for part in parts):
-        calls.begin(stem)
-    blocks = read_each(parts, partial(_read_part, calls=calls, by_model=role == "model"), "parts")
-    return AgenticMessage(_ROLES[role], blocks, extra=keep(GEMINI, fields, "role", "parts"))
 
 
 class _Part(NamedTuple):
@@ -176,21 +126,20 @@ class _Part(NamedTuple):
     fields: Mapping[str, Any]
     name: str
     thing: Mapping[str, Any]
-    calls: _Calls
     by_model: bool
 
-    def keep(self, known: Collection[str], **marks: Any) -> dict[str, Any]:
+    def keep(self, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
         """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
-        inside = {name: value for name, value in self.thing.items() if name not in known}
+        inside = {name: value for name, value in self.thing.items() if name not in known} | dict.fromkeys(absent)
         rest = {**rest_of(self.fields, self.name), **({self.name: inside} if inside else {}), **marks}
         return {GEMINI: rest} if rest else {}
 
 
-def _read_part(part: Mapping[str, Any], calls: _Calls, *, by_model: bool) -> ContentBlock:
+def _read_part(part: Mapping[str, Any], *, by_model: bool) -> ContentBlock:
     """Return the block that a part says; a part that nobody here knows is kept whole."""
     for name, read in _READERS.items():
         if name in part:
-            return read(_Part(part, name, inner(part, name, None), calls, by_model))
+            return read(_Part(part, name, inner(part, name, None), by_model))
     if part.get("thought"):
         text, signature = part.get("text", ""), part.get("thoughtSignature") or ""
         absent = () if "text" in part else ("text",)
@@ -209,35 +158,33 @@ def _read_media(part: _Part) -> ContentBlock:
     kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
     media = (MODEL_MEDIA if part.by_model else USER_MEDIA).get(kind, None if part.by_model else UserInputFile)
     if source == "data" and isinstance(held, str):
-        held = held.translate(_STANDARD)  # the SDK's base64 has an alphabet of its own
+        held = held.translate(STANDARD)  # the SDK's base64 has an alphabet of its own
     if not held or media is None:
         return unknown(GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
-    marks = {"mimeType": None} if not mime_type and source == "data" else {}
-    return media(mime_type=mime_type, extra=part.keep((source, "mimeType"), **marks), **{field: held})
+    extra = part.keep(source, "mimeType", absent=["mimeType"] if not mime_type and source == "data" else ())
+    return media(mime_type=mime_type, extra=extra, **{field: held})
 
 
 def _read_call(part: _Part) -> ContentBlock:
     call = part.thing
-    extra = part.keep(("id", "name", "args"), **({} if "args" in call else {"args": None}))
-    call_id, name = part.calls.open(call), call.get("name") or ""
-    return FunctionToolCall(call_id, name, argument_json(call.get("args")), extra=extra)
+    extra = part.keep("id", "name", "args", absent=[] if "args" in call else ["args"])
+    return FunctionToolCall(call.get("id") or "", call.get("name") or "", argument_json(call.get("args")), extra=extra)
 
 
 def _read_result(part: _Part) -> ContentBlock:
     result = part.thing
     text, form = _read_response(result.get("response"))
     beside: list[Any] = [
-        _read_part(each, part.calls, by_model=False)
-        if {"inlineData", "fileData"} & each.keys()
-        else unknown(GEMINI, each)
+        _read_part(each, by_model=False) if {"inlineData", "fileData"} & each.keys() else unknown(GEMINI, each)
         for each in list_of(result, "parts", path="functionResponse")
     ]
+    absent = [] if "response" in result else ["response"]
     return FunctionToolResult(
-        part.calls.answer(result),
+        result.get("id") or "",
         result.get("name") or "",
         [*([] if text is None else [UserInputText(text)]), *beside],
         _is_failure(result.get("response")),
-        extra=part.keep(("id", "name", "response", "parts"), **form),
+        extra=part.keep("id", "name", "response", "parts", absent=absent, **form),
     )
 
 
@@ -247,7 +194,7 @@ def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
     The form `{"output": None}` is a struct, told as JSON, and `{"output": "result"}` a text under that name.
     """
     if response is None:
-        return None, {"response": None}
+        return None, {}
     if not is_map(response):
         raise InputError(f"expected an object, found {type(response).__name__}", path="functionResponse.response")
     if not response:
@@ -270,7 +217,7 @@ def _read_server(part: _Part) -> ContentBlock:
     tool, held, beside = _CODE, thing, dict[str, Any]()
     if name:
         tool, held, beside = thing.pop("toolType", None) or "", thing.pop(name, None), thing
-    extra = part.keep(tuple(part.thing), **{part.name: beside})
+    extra = part.keep(*part.thing, **{part.name: beside})
     return kind(part.thing.get("id") or "", tool, extra=extra, **{field: held})
 
 
@@ -291,6 +238,11 @@ def _identity(block: Any) -> dict[str, Any]:
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
 
 
+def _without_form(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a response without the mark of its form."""
+    return {name: value for name, value in own.items() if name != "output"}
+
+
 def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
     """Return the response that says `text`: in the form that it was read in, where that still fits."""
     said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
@@ -302,13 +254,12 @@ def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
 class _Writer(BlockWriter):
     wire = GEMINI
 
-    def _write_text(self, block: Any) -> dict[str, Any]:
-        self.report_extension(block)
-        return self.put_back({"text": block.text}, block.extra)
+    def say(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
     def _report_text(self, block: UserInputText) -> None:
         """Report what is lost of a text that stands in the response itself."""
-        self._write_text(block)
+        self.write_text(block)
 
     def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block):
@@ -319,39 +270,39 @@ class _Writer(BlockWriter):
         return self.put_back(made, block.extra)
 
     def _write_media(self, block: Any) -> dict[str, Any]:
-        self.report_media(block)
-        if getattr(block, "name", ""):
-            self.lose(Lost.DETAIL, f"file name {block.name}")
+        self.report_media(block, "mime_type")
         kind = MEDIA[type(block)]
         data = data_of(block, _MIME_TYPES[kind])
         if data is not None:
-            return self._wrap("inlineData", {"mimeType": data.mime_type, "data": data.base64}, block)
+            return self.put_back({"inlineData": {"mimeType": data.mime_type, "data": data.base64}}, block.extra)
         if not block.url:
-            return self._write_in_words(block)
+            return self.say(self.tell_media(block))
         where = {"mimeType": block.mime_type} if block.mime_type else {}
         if not where and kind != "file":
             self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
-        return self._wrap("fileData", {**where, "fileUri": block.url}, block)
-
-    def _write_in_words(self, block: Any) -> dict[str, Any]:
-        return {"text": self.tell_media(block)}
+        return self.put_back({"fileData": {**where, "fileUri": block.url}}, block.extra)
 
     def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
-        call = _identity(block)
-        if arguments or "args" not in map_of(block.extra, GEMINI):
-            call["args"] = arguments
-        return self._wrap("functionCall", call, block, "args")
+        part = self.put_back({"functionCall": {**_identity(block), "args": arguments}}, block.extra)
+        if arguments:  # there were none when it was read, perhaps
+            part["functionCall"]["args"] = arguments
+        return part
 
     def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
         texts = [held.text for held in block.content if isinstance(held, UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        made, own = _identity(block), map_of(block.extra, GEMINI)
-        if texts or "response" not in own:
-            made["response"] = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
-        if beside:
-            made["parts"] = beside
-        return self._wrap("functionResponse", made, block, "output", "response")
+        own: Mapping[str, Any] = map_of(block.extra, GEMINI) if block.extra else {}
+        response = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
+        made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
+        if not block.extra:
+            return {"functionResponse": made}
+        part = self.put_back(
+            {"functionResponse": made}, {**block.extra, GEMINI: _without_form(own)} if own else block.extra
+        )
+        if texts:
+            part["functionResponse"]["response"] = response
+        return part
 
     def _write_server(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
         """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
@@ -365,27 +316,10 @@ class _Writer(BlockWriter):
         if not is_map(thing):
             return self.lose_block(block)
         present = {key: value for key, value in {"id": block.call_id or None, **thing}.items() if value is not None}
-        return self._wrap(part, present, block)
+        return self.put_back({part: present}, block.extra)
 
-    def _wrap(self, field: str, inside: dict[str, Any], block: Any, *marks: str) -> dict[str, Any]:
-        """Return a part that holds `inside` under `field`, with what was kept of both; `marks` are no fields."""
-        if not block.extra:
-            return {field: inside}
-        own = {name: value for name, value in map_of(block.extra, GEMINI).items() if name not in marks}
-        kept = own.pop(field, None)
-        absent = {name for name, value in own.items() if value is None}
-        whole: dict[str, Any] = {**inside, **(kept if is_map(kept) else {})}
-        made = {field: {name: value for name, value in whole.items() if name not in absent}}
-        extra = {**block.extra, GEMINI: own} if map_of(block.extra, GEMINI) else block.extra
-        return self.put_back(made, extra)
-
-    system_writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-        **dict.fromkeys(MEDIA, _write_in_words),
-        Opaque: BlockWriter.unwrap,
-    }
     writers: ClassVar = {
-        **system_writers,
+        **BlockWriter.system_writers,
         **dict.fromkeys(MEDIA, _write_media),
         **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
         Reasoning: _write_thought,
@@ -395,20 +329,85 @@ class _Writer(BlockWriter):
     _result_writers: ClassVar = {**writers, UserInputText: _report_text}
 
 
-# Messages and requests
+# Requests
 
 
-class GeminiCodec(Codec):
+class _RequestForm(RequestForm):
+    wire = GEMINI
+    paths: ClassVar = {
+        "max_tokens": "generationConfig.maxOutputTokens",
+        "temperature": "generationConfig.temperature",
+        "top_p": "generationConfig.topP",
+        "top_k": "generationConfig.topK",
+        "seed": "generationConfig.seed",
+        "stop": "generationConfig.stopSequences",
+    }
+    without = ("parallel_tool_calls",)
+    choice = "toolConfig.functionCallingConfig"
+    choices: ClassVar = {"auto": {"mode": "AUTO"}, "none": {"mode": "NONE"}, "required": {"mode": "ANY"}}
+    answer: ClassVar = {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}}
+    parameters = _SCHEMA
+    no_arguments = None
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"mode": "ANY", "allowedFunctionNames": [name]}
+
+    def is_function(self, tool: Mapping[str, Any]) -> bool:
+        return not is_map(tool.get(_TOOL))
+
+    def write_tools(self, tools: Sequence[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
+        """Return `tools` with all functions in one list, where the first of them stands."""
+        made: list[dict[str, Any]] = []
+        functions: list[dict[str, Any]] = []
+        for tool in super().write_tools(tools, losses):
+            if _TOOL in tool:
+                made.append(tool[_TOOL])
+                continue
+            made += [] if functions else [{_FUNCTIONS: functions}]
+            functions.append(tool)
+        return made
+
+    def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
+        """Return the functions that a request declares, and the tools that Gemini runs itself."""
+        read: list[ToolInfo] = []
+        for place, tool in enumerate(tools):
+            for field, value in tool.items():
+                if field == _FUNCTIONS:
+                    read += map(self.read_function, list_of(tool, field, path=f"tools[{place}]"))
+                else:
+                    read.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
+        return read
+
+    # A schema under its older name is marked, to be written there again.
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        made = super().write_function(tool, {name: value for name, value in own.items() if name != _SCHEMA})
+        if _SCHEMA in own and _SCHEMA in made:
+            made[_OLDER_SCHEMA] = made.pop(_SCHEMA)
+        return made
+
+    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+        if _SCHEMA in function or _OLDER_SCHEMA not in function:
+            return super().read_function(function, marks)
+        newer = {**rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
+        return super().read_function(newer, {_SCHEMA: None})
+
+
+# Messages
+
+
+class GeminiCodec(BlockCodec):
     """Contents as the Gemini API and Vertex AI take and give them.
 
     What is read and written again is the same, but for this:
 
     - Names of fields are written in camel case; bytes and the SDK's base64 become plain base64. An optional field that
-      is null or empty is left out. A content without a role is the user's, as are those of `function` and `tool`.
+      is null or empty is left out. A content without a role is the user's, as are those of `function` and `tool`;
+      one without parts is left out.
     - The texts of a response become one, and stand before its media. A result without content says an empty text.
     - A call without an id gets one, `call_<place>_<number>`, and a response without an id that of the call it answers.
     - All functions that a request declares stand in one list, and its other tools each in one of their own.
-    - In a reply, a text without words is left out.
+    - In a reply, a text without words is left out, and so it is in what the system says, which has no role.
 
     >>> codec = GeminiCodec()
     >>> codec.decode_messages([{"role": "model", "parts": [{"text": "At 06:12."}]}])
@@ -417,61 +416,39 @@ class GeminiCodec(Codec):
 
     name: ClassVar[str] = GEMINI
     messages_field: ClassVar[str] = "contents"
+    field_of_blocks = "parts"
+    roles: ClassVar = {**dict.fromkeys(("user", "function", "tool", None), "user"), "model": "assistant"}
+    model_role = "model"
     folder = GeminiReader
+    writer = _Writer
+    request_form = _RequestForm()
+    system_field = "systemInstruction"
     has_bytes = True
 
-    def is_outside(self, message: AgenticMessage) -> bool:
-        return message.role == "system"
+    def write_system(self, request: Request, losses: Losses) -> dict[str, Any] | None:
+        parts = super().write_system(request, losses)
+        return {"parts": parts} if parts else None
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the content that says `message`; none where nothing of it can be said."""
-        report_meta(message, losses)
-        if message.role == "system":
-            losses.add(Lost.SYSTEM, "that the system says this")
-        writer = _Writer(losses)
-        parts = writer.write_each(message.content_blocks)
-        if len(parts) < len(message.content_blocks) and not drop_blank(parts):
-            return []
-        made = {"role": "model" if message.role == "assistant" else "user", "parts": parts}
-        return [writer.put_back(made, message.extra)]
+    def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
+        """Return `messages`; calls without an id, and their responses, are given one."""
+        return _identify(messages)
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        said: dict[str, Any] = {"parts": [{"text": request.instruction}] if request.instruction else []}
-        for message in self.write_outside(request, losses):
-            writer = _Writer(losses)
-            said["parts"] += writer.write_each(message.content_blocks, writers=writer.system_writers)
-            said = writer.put_back(said, message.extra)
-        tools = write_tools(request.tools, GEMINI, losses, _write_tool)
-        payload: dict[str, Any] = {"systemInstruction": said} if said["parts"] else {}
-        payload |= {"tools": _group_tools(tools)} if tools else {}
-        rest = rest_of(request.options)
-        config = take_options(rest, _CONFIG)
-        if "output_schema" in rest:
-            config |= {"responseMimeType": _JSON, "responseJsonSchema": rest.pop("output_schema")}
-        if config:
-            payload["generationConfig"] = config
-        if "tool_choice" in rest:
-            payload["toolConfig"] = {"functionCallingConfig": _write_choice(rest.pop("tool_choice"))}
-        merge_options(payload, rest, losses, ("parallel_tool_calls",))
-        return payload
+    def read_message(self, item: Any) -> AgenticMessage:
+        return super().read_message(normalise(item))
 
-    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what contents say; calls without an id, and their responses, are given one."""
-        calls = _Calls(frozenset(_ids_in(items)))
-        messages: list[AgenticMessage] = []
-        for index, item in enumerate(items):
-            with located(index=index):
-                messages.append(_read_content(item, str(index), calls))
-        return messages
+    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
+        return read_each(list_of(holder, field), partial(_read_part, by_model=by_model), field)
 
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        plain = self.plain(payload)
-        body = normalise(rest_of(plain, "contents"))
-        check_list(plain.get("contents"))
-        messages = self.read_messages(plain["contents"])
-        instruction, system = _read_system(body.pop("systemInstruction", None))
-        tools = tuple(_read_tools(body))
-        return Request([*system, *messages], instruction, tools, _read_options(rest_of(body, "tools")))
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        contents = {"contents": body["contents"]} if "contents" in body else {}
+        return super().read_request({**normalise(rest_of(body, "contents")), **contents})
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        said = body.get("systemInstruction")
+        if said is None or isinstance(said, str):
+            return said or "", []
+        parts = expect(said, Mapping, "an object", self.system_field).get("parts")
+        return super().read_system({self.system_field: parts})
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
@@ -479,7 +456,7 @@ class GeminiCodec(Codec):
         check_error(body)
         candidate = first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
-        message = _read_content(content, text_of(body, "responseId"), _Calls())
+        [message] = _identify([self.read_message(content)], text_of(body, "responseId"))
         blocks = [block for block in message.content_blocks if not _says_nothing(block)]
         meta = read_meta(body, candidate or {}, blocks)
         if not candidate:
@@ -491,88 +468,3 @@ def _says_nothing(block: Any) -> bool:
     """Return whether a block is a text without words or signature: a stream may end in one."""
     is_text = isinstance(block, AssistantGenText | Reasoning)
     return is_text and not block.text and not getattr(block, "signature", "") and not block.extra
-
-
-def _read_system(said: Any) -> tuple[str, list[AgenticMessage]]:
-    """Return what the system says: one plain text, or a message where there is more to it."""
-    if said is None or isinstance(said, str):
-        return said or "", []
-    content = expect(said, Mapping, "an object", "systemInstruction")
-    with located("systemInstruction"):
-        blocks = _read_content({"parts": content.get("parts")}, "system", _Calls()).content_blocks
-    return read_system(blocks, keep(GEMINI, content, "parts"))
-
-
-# Tools and options
-
-
-def _read_tools(body: Mapping[str, Any]) -> list[ToolInfo]:
-    """Return the tools of a request: the functions it declares, and those that Gemini runs itself.
-
-    A schema under its older name is marked, to be written there again.
-    """
-    tools: list[ToolInfo] = []
-    for place, tool in enumerate(list_of(body, "tools")):
-        for field, value in tool.items():
-            if field != _FUNCTIONS:
-                tools.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
-                continue
-            for declared in list_of(tool, field, path=f"tools[{place}]"):
-                older = _SCHEMA not in declared and "parameters" in declared
-                schema = "parameters" if older else _SCHEMA
-                extra = keep(GEMINI, declared, "name", "description", schema, absent=[_SCHEMA] if older else ())
-                names = declared.get("name", ""), declared.get("description", "")
-                tools.append(ToolInfo(*names, declared.get(schema), extra))
-    return tools
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, GEMINI)
-    if is_map(own.get(_TOOL)):
-        return dict(own[_TOOL])
-    made: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        made["description"] = tool.description
-    if tool.parameters is not None:
-        made["parameters" if _SCHEMA in own else _SCHEMA] = dict(tool.parameters)
-    return {_FUNCTIONS: [overlay(made, own)]}
-
-
-def _group_tools(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return `tools` with all functions in one list, where the first of them stands."""
-    declared = [function for tool in tools for function in tool.get(_FUNCTIONS, ())]
-    first = next((place for place, tool in enumerate(tools) if _FUNCTIONS in tool), None)
-    return [
-        {_FUNCTIONS: declared} if place == first else tool
-        for place, tool in enumerate(tools)
-        if place == first or _FUNCTIONS not in tool
-    ]
-
-
-def _write_choice(choice: Any) -> dict[str, Any]:
-    if is_map(choice):
-        return dict(choice)
-    if not isinstance(choice, str):
-        raise ConfigError(f"tool_choice is a text or a functionCallingConfig, not {type(choice).__name__}")
-    if choice in _CHOICES:
-        return {"mode": _CHOICES[choice]}
-    return {"mode": "ANY", "allowedFunctionNames": [choice]}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    for name, own in _CONFIG.items():
-        if (value := take_out(options, "generationConfig", own)) is not None:
-            options[name] = value
-    config = map_of(options, "generationConfig")
-    if config.get("responseMimeType") == _JSON and "responseJsonSchema" in config:
-        options["output_schema"] = take_out(options, "generationConfig", "responseJsonSchema")
-        take_out(options, "generationConfig", "responseMimeType")
-    config = map_of(map_of(options, "toolConfig"), "functionCallingConfig")
-    if not (names := config.get("allowedFunctionNames")):
-        config = rest_of(config, "allowedFunctionNames")
-    choice = read_choice(config, names[0] if is_list(names) and names else None, _write_choice)
-    if choice is not None:
-        options["tool_choice"] = choice
-        take_out(options, "toolConfig", "functionCallingConfig")
-    return options

@@ -9,14 +9,14 @@ from itertools import zip_longest
 from typing import Any
 from zlib import crc32
 
-import msgspec
+from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import StreamReader, failure_kind
-from suture.errors import InputError, ModelAuthError, ModelError, ModelRequestError, ModelServerError
-from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TokenUsage, TopLogProb
+from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
+from suture.errors import InputError, ModelError, ModelRequestError
+from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain
-from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, listed, object_of, text_of
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, object_of, text_of
 
 GEMINI = "gemini"
 _FILTERED = (
@@ -24,28 +24,18 @@ _FILTERED = (
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
 )
 _REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
-_NAMED = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    499: "CANCELLED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-"""What an error is called where it only says its number."""
 _BAD_KEY = "API_KEY_INVALID"
+STANDARD = str.maketrans("-_", "+/")
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
-_COUNTS = (
-    "promptTokenCount",
-    "candidatesTokenCount",
-    "totalTokenCount",
-    "thoughtsTokenCount",
-    "cachedContentTokenCount",
-)
+_COUNTS = {
+    "prompt_tokens": "promptTokenCount toolUsePromptTokenCount",
+    "completion_tokens": "candidatesTokenCount thoughtsTokenCount",
+    "total_tokens": "totalTokenCount",
+    "cached_tokens": "cachedContentTokenCount",
+    "reasoning_tokens": "thoughtsTokenCount",
+}
+"""What a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
 _OPEN = frozenset(
     (
         *("args", "response", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
@@ -61,11 +51,15 @@ _OPEN = frozenset(
 def normalise(value: Any) -> Any:
     """Return `value` with its fields as the API names them, and without those that are null.
 
-    The SDK's names are in snake case. What users and models wrote, such as arguments and schemas, stays as it is.
+    The SDK's names are in snake case, and its base64 has an alphabet of its own. What users and models wrote, such as
+    arguments and schemas, stays as it is.
     """
     if is_map(value):
-        named = [(_camel(name), held) for name, held in value.items() if held is not None]
-        return {name: held if name in _OPEN else normalise(held) for name, held in named}
+        named = {_camel(name): held for name, held in value.items() if held is not None}
+        made = {name: held if name in _OPEN else normalise(held) for name, held in named.items()}
+        if isinstance(made.get("thoughtSignature"), str):
+            made["thoughtSignature"] = made["thoughtSignature"].translate(STANDARD)
+        return made
     return [normalise(held) for held in value] if is_list(value) else value
 
 
@@ -76,9 +70,9 @@ def _camel(name: str) -> str:
     return first + "".join([word.capitalize() for word in rest]) if first and all(rest) else name
 
 
-def mint(stem: str, place: int, call: Mapping[str, Any]) -> str:
+def mint(stem: str, place: int, call: FunctionToolCall | Delta) -> str:
     """Return an id for the call at `place` among the calls of a reply, or of a message of a history."""
-    return f"call_{stem or f'{crc32(msgspec.json.encode(call)):08x}'}_{place}"
+    return f"call_{stem or format(crc32(f'{call.name}{call.arguments}'.encode()), '08x')}_{place}"
 
 
 # What a reply says of itself
@@ -91,37 +85,17 @@ def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
     """Return why a reply ended, what it cost, how likely its tokens were, and what else its body says."""
-    word = text_of(candidate, "finishReason")
-    reason = _REASONS.get(word, word)
-    if reason == "stop" and any(isinstance(block, FunctionToolCall) for block in blocks):
-        reason = "tool_calls"
-    named = {"id": text_of(body, "responseId"), "model": text_of(body, "modelVersion")}
-    extension: dict[str, Any] = {name: text for name, text in named.items() if text}
-    if reason == "content_filter" and word != "SAFETY":
-        extension["finish_reason"] = word
-    counted = object_of(body, "usageMetadata", optional=True)
-    kept = {
-        "candidate": rest_of(candidate, "content", "finishReason"),
-        "body": rest_of(body, "candidates", "usageMetadata", *_NAMES),
-        "usage": rest_of(counted, *_COUNTS),
+    calls = any(isinstance(block, FunctionToolCall) for block in blocks)
+    reasons = {**_REASONS, "STOP": "tool_calls"} if calls else _REASONS
+    facts = {
+        **rest_of(body, "candidates", *_NAMES),
+        **rest_of(candidate, "content", "finishReason"),
+        "id": body.get("responseId"),
+        "model": body.get("modelVersion"),
     }
-    kept = {name: held for name, held in kept.items() if held}
-    extension |= {GEMINI: kept} if kept else {}
-    usage = _read_usage(counted) if "usageMetadata" in body else None
-    return ResponseMeta(finish_reason=reason, usage=usage, logprobs=_read_logprobs(candidate), extension=extension)
-
-
-def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
-    """Return what a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
-    prompt, said, total, thought, cached = [count_of(usage, name) for name in _COUNTS]
-    prompt += count_of(usage, "toolUsePromptTokenCount")
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=said + thought,
-        total_tokens=total or prompt + said + thought,
-        cached_tokens=cached,
-        reasoning_tokens=thought,
-    )
+    usage = body.get("usageMetadata")
+    counted = None if usage is None else read_usage(usage, _COUNTS)
+    return make_meta(facts, text_of(candidate, "finishReason"), reasons, counted, _read_logprobs(candidate))
 
 
 def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
@@ -152,19 +126,11 @@ def check_error(body: Mapping[str, Any]) -> None:
 
 
 def _error(error: Mapping[str, Any]) -> ModelError:
-    number = count_of(error, "code")
-    status, reason = text_of(error, "status") or _NAMED.get(number, ""), text_of(error, "message")
-    kind = failure_kind([status], ModelServerError if number >= 500 else ModelError, reason)
     details = list_of(error, "details", path="error")
-    if any(detail.get("reason") == _BAD_KEY for detail in details):
-        kind = ModelAuthError
-    return kind(
-        reason or status or "an error without a message",
-        provider=GEMINI,
-        status=number or None,
-        code=status,
-        retry_after=next((wait for detail in details if (wait := _wait(detail)) is not None), None),
-    )
+    reasons = [str(detail.get("reason")) for detail in details]
+    waits = [wait for detail in details if (wait := _wait(detail)) is not None]
+    kind = _BAD_KEY if _BAD_KEY in reasons else ""  # its status only says that an argument is invalid
+    return read_failure(GEMINI, error, kind=kind, retry_after=waits[0] if waits else None)
 
 
 def _wait(detail: Mapping[str, Any]) -> float | None:
@@ -212,7 +178,7 @@ class GeminiReader(StreamReader):
             yield from self._take(candidate)
         if "usageMetadata" in body:  # each count stands for the whole reply so far
             self._usage |= object_of(body, "usageMetadata")
-            yield Delta(usage=_read_usage(self._usage))
+            yield Delta(usage=read_usage(self._usage, _COUNTS))
 
     def fold(self) -> Mapping[str, Any] | None:
         if not self._candidate.get("finishReason"):
@@ -265,9 +231,8 @@ class GeminiReader(StreamReader):
             return []
         self._parts.append(part)
         place, self._calls = self._calls, self._calls + 1
-        call_id = call.get("id") or mint(self._body.get("responseId") or "", place, call)
-        arguments = argument_json(call.get("args"))
-        return [Delta(call_index=place, call_id=call_id, name=call.get("name") or "", arguments=arguments)]
+        said = Delta(call_index=place, name=call.get("name") or "", arguments=argument_json(call.get("args")))
+        return [replace(said, call_id=call.get("id") or mint(self._body.get("responseId") or "", place, said))]
 
 
 def _join(key: str, *pieces: str) -> dict[str, Any]:

@@ -199,12 +199,7 @@ class GeminiWire(BlockWire):
         return Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: Result) -> tuple[str, bool]:
-        response, parts = get(result.content, "response"), get(result.content, "parts")
-        text = json_text(response)
-        if is_map(response) and len(response) == 1:
-            value = next(iter(response.values()))
-            text = value if isinstance(value, str) else text
-        return text, not parts
+        return _told(get(result.content, "response")), not get(result.content, "parts")
 
     def result_parts(self, result: Result) -> tuple[Part, ...] | None:
         """Return the response as one text, and the parts beside it as they are."""

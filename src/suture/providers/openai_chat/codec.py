@@ -1,29 +1,26 @@
 """OpenAI's Chat Completions: messages and requests, from and into native values."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import Codec, Losses, Lost, Request, report_meta
+from suture.codecs.codec import Codec, Losses, Lost, report_meta
 from suture.codecs.contents import (
-    CHOICES,
     MEDIA,
     USER_MEDIA,
     BlockWriter,
     custom_input,
     keep,
-    merge_options,
     origin_of,
-    read_choice,
-    read_each,
+    read_url,
     rest_of,
     unknown,
     without_kind,
-    write_tools,
 )
 from suture.codecs.native import REST
+from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
@@ -55,15 +52,10 @@ from suture.providers.openai_chat.stream import (
     only_texts,
     read_body,
     read_message,
-    read_url,
 )
 from suture.providers.openai_chat.wire import write_media
 from suture.wires.fields import is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
-
-_FUNCTION, _TOOL = "function", "tool"
-_FORMAT, _SCHEMA, _NAME = "response_format", "json_schema", "answer"
-
 
 _INSTEAD = ("refusal", "audio", "images", OLD_CALL)
 """What an assistant message may hold instead of a text."""
@@ -107,7 +99,7 @@ def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
         form = "mpeg" if texts["format"] == "mp3" else texts["format"]
         return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
     made = USER_MEDIA[kind.removesuffix("_url")]
-    return made(**{**texts, **read_url(texts["url"])}, extra=extra)
+    return made(**{**texts, "url": "", **read_url(texts["url"])}, extra=extra)
 
 
 def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
@@ -201,9 +193,8 @@ class _Writer(BlockWriter):
         made = write_media(block)
         if made is None:
             return None
-        self.report_media(block, has_detail=True)
-        if not block.base64_data and block.url and block.mime_type and not block.url.startswith("data:"):
-            self.lose(Lost.DETAIL, f"type {block.mime_type}")
+        is_elsewhere = not block.base64_data and block.url and not block.url.startswith("data:")
+        self.report_media(block, "detail", "name", "" if is_elsewhere else "mime_type")
         return self.put_back(made, block.extra)
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
@@ -326,7 +317,15 @@ class _Reply(_Writer):
     }
 
 
-# Messages and requests
+class _RequestForm(RequestForm):
+    wire = WIRE
+    paths: ClassVar = {"stop": "stop"}
+    answer: ClassVar = {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}}
+    function = "function"
+    head: ClassVar = {"type": "function"}
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name}}
 
 
 class OpenAIChatCodec(Codec):
@@ -351,6 +350,7 @@ class OpenAIChatCodec(Codec):
 
     name = WIRE
     folder = ChatReader
+    request_form = _RequestForm()
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
@@ -399,82 +399,5 @@ class OpenAIChatCodec(Codec):
         """Return the instruction as the first system message."""
         return [{"role": "system", "content": instruction}] if instruction else []
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        body: dict[str, Any] = {"tools": tools} if tools else {}
-        options = dict(request.options)
-        if isinstance(options.get("tool_choice"), str):
-            options["tool_choice"] = _write_choice(options["tool_choice"])
-        schema = options.pop("output_schema", None)
-        if schema is not None:
-            said = map_of(options, _FORMAT)
-            asked = {"name": _NAME, "schema": schema, **map_of(said, _SCHEMA)}
-            options[_FORMAT] = {"type": _SCHEMA, **said, _SCHEMA: asked}
-        merge_options(body, options, losses)
-        return body
-
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says; a system message stays one."""
-        messages = self.decode_messages(payload.get("messages", ()))
-        tools = read_each(list_of(payload, "tools"), _read_tool, "tools")
-        options = _read_options({name: payload[name] for name in payload if name not in {"messages", "tools"}})
-        return Request(messages, "", tuple(tools), options)
-
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_body(body)
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, WIRE)
-    if own.get("type", _FUNCTION) != _FUNCTION:
-        return dict(own)
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = {"type": "object", "properties": {}} if tool.parameters is None else dict(tool.parameters)
-    function |= {name: value for name, value in own.items() if name != _TOOL}
-    return {"type": _FUNCTION, _FUNCTION: rest_of(function), **map_of(own, _TOOL)}
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    if tool.get("type", _FUNCTION) != _FUNCTION:
-        held = map_of(tool, str(tool["type"])) or tool
-        name, description = held.get("name") or tool["type"], held.get("description") or ""
-        return ToolInfo(str(name), str(description), extra={WIRE: dict(tool)})
-    function = map_of(tool, _FUNCTION)
-    if not isinstance(function.get("name"), str):
-        raise InputError("expected a tool with a function that has a name")
-    kept = rest_of(function, "name", "description", "parameters")
-    beside = rest_of(tool, "type", _FUNCTION)
-    if beside:
-        kept[_TOOL] = beside
-    parameters = function.get("parameters")
-    if not is_map(parameters):
-        parameters = kept["parameters"] = None
-    extra = {WIRE: kept} if kept else {}
-    return ToolInfo(function["name"], function.get("description") or "", parameters, extra=extra)
-
-
-def _write_choice(choice: str) -> str | dict[str, Any]:
-    return choice if choice in CHOICES else {"type": _FUNCTION, _FUNCTION: {"name": choice}}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    if isinstance(options.get("stop"), str):
-        options["stop"] = [options["stop"]]
-    choice = map_of(options, "tool_choice")
-    name = read_choice(choice, map_of(choice, _FUNCTION).get("name"), _write_choice)
-    options |= {} if name is None else {"tool_choice": name}
-    form = map_of(options, _FORMAT)
-    asked = map_of(form, _SCHEMA)
-    if form.get("type") == _SCHEMA and is_map(asked.get("schema")):
-        options["output_schema"] = asked["schema"]
-        told = {name: value for name, value in asked.items() if name != "schema" and (name, value) != ("name", _NAME)}
-        rest = {**rest_of(form, "type", _SCHEMA), **({_SCHEMA: told} if told else {})}
-        options.pop(_FORMAT)
-        options |= {_FORMAT: rest} if rest else {}
-    return options

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from suture.codecs.contents import keep, rest_of, unknown
-from suture.codecs.replies import StreamReader, failure_kind, read_logprobs
-from suture.errors import InputError, ModelRequestError, ModelServerError
+from suture.codecs.contents import keep, read_url, rest_of, unknown
+from suture.codecs.replies import StreamReader, make_meta, read_failure, read_logprobs, read_usage
+from suture.errors import InputError, ModelServerError
 from suture.messages import (
     AgenticMessage,
     AssistantGenAudio,
@@ -23,8 +23,7 @@ from suture.messages import (
     TokenUsage,
 )
 from suture.providers.openai_chat.wire import detail_text
-from suture.wires.fields import argument_json, count_of, expect, is_list, is_map, list_of, map_of, object_of, text_of
-from suture.wires.parts import split_data_url
+from suture.wires.fields import argument_json, count_of, is_list, is_map, list_of, map_of, object_of, text_of
 from suture.wires.values import KIND
 
 WIRE = "openai-chat"
@@ -45,8 +44,14 @@ _EMPTY = tuple((name, "") for name in (*THOUGHTS, "refusal"))
 """What says nothing: some servers send it with every reply."""
 CALL = "tool_call"
 """What a call of a kind that nobody knows is kept under."""
-_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-_CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
+_COUNTS = {
+    "prompt_tokens": "prompt_tokens",
+    "completion_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+    "cached_tokens": "prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens|cached_tokens",
+    "cache_write_tokens": "prompt_tokens_details.cache_write_tokens",
+    "reasoning_tokens": "completion_tokens_details.reasoning_tokens",
+}
 _OF_CHUNK = ("object", "choices", "usage", "obfuscation", "error")
 _OF_CHOICE = ("index", "delta", "finish_reason", "logprobs", "error")
 _OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
@@ -58,20 +63,8 @@ _OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
 def _raise_error(body: Mapping[str, Any]) -> None:
     """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
     found = body.get("error") or (body if body.get("object") == "error" else None)
-    if not found:
-        return
-    error: Mapping[str, Any] = found if is_map(found) else {"message": found}
-    code, message = error.get("code"), error.get("message")
-    reason = message if isinstance(message, str) and message else "the model failed, and the server does not say why"
-    # Some servers give the status as the code.
-    number = int(code) if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit() else code
-    status = number if type(number) is int and 400 <= number < 600 else None
-    words = [word for word in (code, error.get("type")) if isinstance(word, str)]
-    default = ModelServerError if status is None or status >= 500 else ModelRequestError
-    kind = failure_kind([*words, str(status)], default, reason)
-    retryable = False if "insufficient_quota" in words else None
-    word = words[0] if words and not status else ""
-    raise kind(reason, provider=WIRE, status=status, code=word, retryable=retryable)
+    if found:
+        raise read_failure(WIRE, found)
 
 
 # Whole replies
@@ -167,14 +160,6 @@ def _read_call(call: Mapping[str, Any]) -> ContentBlock:
     return FunctionToolCall(call_id, name, argument_json(held.get(ARGUMENTS[kind], absent)), extra=extra)
 
 
-def read_url(url: str) -> dict[str, Any]:
-    """Return the fields of media at `url`: what a data URL holds, where it comes out the same."""
-    data = split_data_url(url)
-    if data is None or data.url != url:
-        return {"url": url}
-    return {"url": "", "base64_data": data.base64, "mime_type": data.mime_type}
-
-
 def keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
     """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be one."""
     rest, content = {**rest_of(item, *known), **dict.fromkeys(marks)}, item.get("content")
@@ -207,48 +192,20 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
     word = text_of(choice, "finish_reason")
     if word == "error":
         raise ModelServerError("the model broke off with an error", provider=WIRE)
-    reason = _REASONS.get(word, word)
-    extension: dict[str, Any] = {name: body[name] for name in ("id", "model") if body.get(name)}
-    if reason != word:
-        extension["finish_reason"] = word
     likely = map_of(choice, "logprobs")  # those of a refusal have no place
     logprobs = read_logprobs(likely["content"]) if rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
-    usage: Any = body.get("usage")
     # One server tells what a reply cost in a field of its own.
-    cost = map_of(body, "x_groq").get("usage") if usage is None else usage
-    read = None if cost is None else _read_usage(cost)
-    kept = {
-        **rest_of(body, "id", "model", "object", "choices", "usage"),
-        "choice": rest_of(choice, *known),
-        "message": dict(message),
-        "usage": None if usage == {name: getattr(read, name, 0) for name in _COUNTS} else usage,
-    }
-    rest = {name: value for name, value in kept.items() if value not in (None, {})}
-    extension |= {WIRE: rest} if rest else {}
-    return ResponseMeta(finish_reason=reason, usage=read, logprobs=logprobs, extension=extension)
+    usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
+    facts = {**rest_of(body, "object", "choices"), "choice": rest_of(choice, *known), "message": dict(message)}
+    return make_meta(facts, word, _REASONS, None if usage is None else _read_usage(usage), logprobs)
 
 
 def _read_usage(usage: Any) -> TokenUsage:
-    """Return what a reply cost: all input, all output, and of these what was cached and what was thought."""
-    expect(usage, Mapping, "an object", "usage")
-    asked, answered = map_of(usage, "prompt_tokens_details"), map_of(usage, "completion_tokens_details")
-    prompt, total = _count(usage, "prompt_tokens"), _count(usage, "total_tokens")
-    # Some servers count what was thought in the total alone.
-    completion = max(_count(usage, "completion_tokens"), total - prompt)
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        total_tokens=prompt + completion,
-        cached_tokens=_count(asked, "cached_tokens") or max(_count(usage, name) for name in _CACHED),
-        cache_write_tokens=_count(asked, "cache_write_tokens"),
-        reasoning_tokens=_count(answered, "reasoning_tokens"),
-    )
-
-
-def _count(holder: Mapping[str, Any], name: str) -> int:
-    value = holder.get(name)
-    return value if type(value) is int and value > 0 else 0
+    """Return what a reply cost; some servers count what was thought in the total alone."""
+    read = read_usage(usage, _COUNTS)
+    completion = max(read.completion_tokens, read.total_tokens - read.prompt_tokens)
+    return replace(read, completion_tokens=completion, total_tokens=read.prompt_tokens + completion)
 
 
 # Streams
@@ -342,9 +299,12 @@ class _Pieces:
         self._known, self._growing = known, growing
 
     def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; lists `grow` where each piece brings more of them."""
+        """Take the next piece; lists may `grow` with each, and a null stays until something comes."""
         for name, value in new.items():
-            if value is None or name in self._known:
+            if name in self._known:
+                continue
+            if value is None:
+                self.fields.setdefault(name)
                 continue
             before: Any = self.fields.get(name)
             if name in self._growing:
@@ -372,17 +332,8 @@ class _Detail(_Pieces):
     """One of the details of a thought, and the chunk in which it began."""
 
     def __init__(self, chunk: int) -> None:
-        super().__init__()
+        super().__init__(growing=("text", "summary", "data"))
         self.chunk = chunk
-
-    def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; a null is kept until something comes, since a detail is sent back whole."""
-        del grow
-        for name, value in new.items():
-            if name in ("text", "summary", "data") and isinstance(value, str):
-                self.texts.setdefault(name, []).append(value)
-            elif value is not None or name not in self.fields:
-                self.fields[name] = value
 
 
 class _Details:

@@ -41,6 +41,7 @@ from suture.wires.fields import (
     get,
     given,
     inner,
+    is_blank,
     is_list,
     is_map,
     json_text,
@@ -252,8 +253,8 @@ class OpenAIChatWire(ItemWire, ChatWire):
         if role != "assistant":
             return View(_ROLES[role])
         calls = self._calls(message, index)
-        speaks = any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
-        return View(role, calls, empty=not calls and not speaks and says_nothing(content))
+        speaks = calls or any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
+        return View(role, calls, empty=not speaks and says_nothing(content), blank=not speaks and is_blank(content))
 
     def arguments_ok(self, call: Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""

@@ -3,33 +3,27 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
 from suture.codecs.contents import (
-    CHOICES,
     MEDIA,
     BlockWriter,
     custom_input,
-    keep,
-    merge_options,
-    overlay,
-    read_choice,
-    take_out,
+    rest_of,
     without_kind,
-    write_tools,
 )
-from suture.errors import InputError
+from suture.codecs.requests import SCHEMA, RequestForm
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
     AssistantGenText,
+    FrozenMap,
     FunctionToolCall,
     FunctionToolResult,
-    MCPListToolsResult,
     MCPToolResult,
     Opaque,
     Reasoning,
-    ServerToolCall,
-    ServerToolResult,
     ToolInfo,
     ToolSearchResult,
     UserInputAudio,
@@ -38,17 +32,16 @@ from suture.messages import (
     UserInputText,
 )
 from suture.providers.openai_responses.items import (
-    FLAT,
+    APPROVALS,
     FUNCTION,
     INPUTS,
     ITEM,
     KINDS,
     KNOWN_BY_ID,
     NEEDS,
-    NO_SERVICE,
     PART,
-    RUN_OUTPUTS,
-    RUNS,
+    SERVICE_ITEMS,
+    TOOL_OUTPUTS,
     WIRE,
     WITHOUT_ID,
     own_type,
@@ -56,13 +49,33 @@ from suture.providers.openai_responses.items import (
 )
 from suture.providers.openai_responses.stream import ResponsesReader, read_items, read_reply
 from suture.providers.openai_responses.wire import CallType
-from suture.wires.fields import given, inner, is_map, list_of, map_of, parse_json, text_of
+from suture.wires.fields import given, is_map, map_of, parse_json, text_of
 from suture.wires.parts import Data, data_of
 from suture.wires.values import KIND
 
-_WITHOUT = ("top_k", "seed", "stop")
-_FORMAT = {"type": "json_schema", "name": "answer"}
 _NO_CITATION: dict[str, Any] = {"annotations": []}
+
+
+class _RequestForm(RequestForm):
+    wire = WIRE
+    paths: ClassVar = {"max_tokens": "max_output_tokens"}
+    without = ("top_k", "seed", "stop")
+    answer: ClassVar = {"text": {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}}
+    head: ClassVar = {"type": "function"}
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+        """Return the choice of one tool: by its name or, of the service's own, by its type."""
+        kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
+        return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function, which says whether its schema is strict."""
+        return super().write_function(tool, {"strict": False, **own})
+
+    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+        strict = function.get("strict")
+        marks = {"strict": None} if strict is None else {}
+        return super().read_function(rest_of(function, "" if strict else "strict"), marks)
 
 
 class OpenAIResponsesCodec(Codec):
@@ -75,7 +88,8 @@ class OpenAIResponsesCodec(Codec):
 
     - A text without fields of its own is written as a string, in a message for the model and in an output. A message
       of the model's says its type, and has a list.
-    - A field that is null is left out, and so is what the SDK adds for its user. An id that is absent is empty.
+    - A field that is null is left out, and so is an empty one of what the service ran, and what the SDK adds for its
+      user. An id that is absent is empty.
     - A reference says its type. A text of a message with an id says what it cites, if nothing, and how likely it was
       if that was asked for.
     - Reasoning has a summary, if an empty one, and no status.
@@ -91,6 +105,8 @@ class OpenAIResponsesCodec(Codec):
     name: ClassVar[str] = WIRE
     messages_field: ClassVar[str] = "input"
     folder = ResponsesReader
+    request_form = _RequestForm()
+    system_field = "instructions"
 
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the items that `message` is."""
@@ -98,7 +114,10 @@ class OpenAIResponsesCodec(Codec):
         return _Writer(message, losses, stored=self.store).write()
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        return read_items(items)
+        return self.link(read_items(items))
+
+    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+        return replace(result, name=call.name or result.name)
 
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request; with `store` off, it has no ids that the service would have to know."""
@@ -106,32 +125,16 @@ class OpenAIResponsesCodec(Codec):
             return OpenAIResponsesCodec(store=False).encode_request(request)
         return super().encode_request(request)
 
-    def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        tools = write_tools(request.tools, WIRE, losses, _write_tool)
-        body: dict[str, Any] = {"instructions": request.instruction} if request.instruction else {}
-        body |= {"tools": tools} if tools else {}
-        rest = dict(request.options)
-        if "max_tokens" in rest:
-            body["max_output_tokens"] = rest.pop("max_tokens")
-        if isinstance(rest.get("tool_choice"), str):
-            body["tool_choice"] = _write_choice(rest.pop("tool_choice"), request.tools)
-        schema = rest.pop("output_schema", None)
-        if schema is not None:
-            text = map_of(rest, "text")
-            rest["text"] = {**text, "format": {**_FORMAT, "schema": schema, **map_of(text, "format")}}
-        merge_options(body, rest, losses, _WITHOUT)
-        return body
+    def write_system(self, request: Request, losses: Losses) -> str:
+        return request.instruction
 
-    def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        body = self.plain(dict(payload))
-        content = body.pop("input", None)
-        items = (
-            [{"role": "user", "content": content}] if isinstance(content, str) else list_of({"input": content}, "input")
-        )
-        tools = [_read_tool(tool) for tool in list_of(body, "tools")]
-        instruction = text_of(body, "instructions")
-        options = {name: value for name, value in body.items() if name not in {"instructions", "tools"}}
-        return Request(read_items(items), instruction, tools, _read_options(options))
+    def read_request(self, body: Mapping[str, Any]) -> Request:
+        content = body.get("input", ())
+        text = {"input": [{"role": "user", "content": content}]} if isinstance(content, str) else {"input": content}
+        return super().read_request({**body, **text})
+
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+        return text_of(body, "instructions"), []
 
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
         return read_reply(body)
@@ -186,9 +189,10 @@ class _Writer(BlockWriter):
 
     def _add(self, block: Any) -> None:
         """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
-        is_result = isinstance(block, ServerToolResult | MCPToolResult)
-        if is_result and self._items and _put_result(self._items[-1], block):
-            self.put_back({}, block.extra)
+        before = self._items[-1] if self._items else {}
+        given, _ = TOOL_OUTPUTS.get(before.get("type", ""), (None, ()))
+        if given is not None and isinstance(block, given.block) and block.call_id == before.get("id"):
+            self._items[-1] = self.put_back({**before, **given.write(block)}, block.extra)
             return
         told = self.tell_found_tools(block)
         write = self.writers.get(type(told))
@@ -258,11 +262,8 @@ class _Writer(BlockWriter):
         part = None if by_model else _write_media(block)
         if part is None:
             return {"type": text_type(by_model=by_model), "text": self.tell_media(block)}
-        if getattr(block, "name", "") and "filename" not in part:
-            self.lose(Lost.DETAIL, f"file name {block.name!r}")
-        self.report_media(block, has_detail=True)
-        if block.mime_type and not block.base64_data and not isinstance(block, UserInputAudio):
-            self.lose(Lost.DETAIL, f"media type {block.mime_type}")
+        is_typed = block.base64_data or isinstance(block, UserInputAudio)
+        self.report_media(block, "detail", "name" if "filename" in part else "", "mime_type" if is_typed else "")
         return self.put_back(part, block.extra)
 
     def _write_words(self, block: Any) -> dict[str, Any] | None:
@@ -318,42 +319,16 @@ class _Writer(BlockWriter):
         item = {"type": "reasoning", "summary": summary, **fields}
         return self.put_back(item | given(encrypted_content=block.signature or None), block.extra)
 
-    def _write_run(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
-        kind = own_type(block.extra)
-        if isinstance(block, ServerToolResult):
-            service = RUN_OUTPUTS.get(kind)
-            fields = {} if service is None else {service.content: block.content}
-        else:
-            service = RUNS.get(kind, NO_SERVICE) if kind else None
-            fields = {} if service is None or block.arguments is None else {service.arguments: block.arguments}
-        if service is None:
+    def _write_service(self, block: Any) -> dict[str, Any] | None:
+        kind = own_type(block.extra) or APPROVALS.get(type(block), "")
+        shape = SERVICE_ITEMS.get(kind)
+        if shape is None or not isinstance(block, shape.block):
             return None
-        identity = {service.call_id: block.call_id} if block.call_id else {}
-        return self.put_back({"type": kind, **identity, **fields}, block.extra)
+        return self.put_back({"type": kind, **shape.write(block)}, block.extra)
 
     def _write_image(self, block: AssistantGenImage) -> dict[str, Any]:
         data = data_of(block)
         return self.put_back({"type": "image_generation_call", "result": data.base64 if data else None}, block.extra)
-
-    def _write_flat(self, block: Any) -> dict[str, Any] | None:
-        tag, names = next((tag, names) for tag, (kind, names) in FLAT.items() if type(block) is kind)
-        if tag == "mcp_call" and not own_type(block.extra):
-            return None
-        optional = {"mcp_call": "approval_request_id", "mcp_approval_response": "reason"}.get(tag, "")
-        fields = {theirs: getattr(block, ours) for ours, theirs in names.items()}
-        fields = {name: value for name, value in fields.items() if value or name != optional}
-        return self.put_back({"type": tag, **fields}, block.extra)
-
-    def _write_mcp_tools(self, block: MCPListToolsResult) -> dict[str, Any] | None:
-        if not own_type(block.extra):
-            return None
-        tools: list[dict[str, Any]] = []
-        for place, tool in enumerate(block.tools):
-            said = {"name": tool.name, "input_schema": dict(tool.parameters or {})}
-            said |= given(description=tool.description or None)
-            tools.append(self.put_back(said, tool.extra, f"tools[{place}]"))
-        item: dict[str, Any] = {"type": "mcp_list_tools", "server_label": block.server_label, "tools": tools}
-        return self.put_back({**item, **given(error=block.error or None)}, block.extra)
 
     writers: ClassVar = {
         Opaque: BlockWriter.unwrap,
@@ -361,9 +336,7 @@ class _Writer(BlockWriter):
         FunctionToolCall: _write_call,
         FunctionToolResult: _write_result,
         AssistantGenImage: _write_image,
-        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_run),
-        MCPListToolsResult: _write_mcp_tools,
-        **dict.fromkeys([kind for kind, _ in FLAT.values()], _write_flat),
+        **dict.fromkeys([shape.block for shape in SERVICE_ITEMS.values()], _write_service),
     }
 
 
@@ -403,72 +376,3 @@ def _write_media(block: Any) -> dict[str, Any] | None:
 def _pair_of(block: Any) -> CallType:
     """Return the type of call that `block` is, or answers, by its mark."""
     return KINDS.get(str(block.extra.get(KIND, "")), FUNCTION)
-
-
-def _put_result(item: dict[str, Any], block: ServerToolResult | MCPToolResult) -> bool:
-    """Put what a tool gave into the item of its run; tell whether it has a place there."""
-    output: dict[str, Any] = {}
-    service = RUNS.get(item.get("type", ""), NO_SERVICE)
-    if isinstance(block, MCPToolResult) and item.get("type") == "mcp_call":
-        output = {"output": block.content} if block.content or block.error is None else {}
-        if block.error is not None:
-            told = {"type": "mcp_protocol_error", "code": block.error.code or 0, "message": block.error.message}
-            output["error"] = map_of(block.extra, WIRE).get("error", told)
-    elif isinstance(block, ServerToolResult) and service.content and not service.output:
-        output = {service.content: block.content}
-    fits = bool(output) and item.get("id") == block.call_id
-    item |= output if fits else {}
-    return fits
-
-
-# Tools and options
-
-
-def _write_tool(tool: ToolInfo) -> dict[str, Any]:
-    own = map_of(tool.extra, WIRE)
-    if own_type(tool.extra):
-        return dict(own)
-    parameters: dict[str, Any] = {"type": "object", "properties": {}}
-    function: dict[str, Any] = {"type": "function", "name": tool.name, "strict": False}
-    function["parameters"] = parameters if tool.parameters is None else dict(tool.parameters)
-    if tool.description:
-        function["description"] = tool.description
-    return overlay(function, own)
-
-
-def _read_tool(tool: Mapping[str, Any]) -> ToolInfo:
-    """Return a tool in the body of a request: a function as such, another kept whole."""
-    kind = text_of(tool, "type")
-    if not kind:
-        raise InputError("a tool has a type", path="tools")
-    if kind != "function":
-        name = tool.get("name")
-        return ToolInfo(name if isinstance(name, str) and name else kind, extra={WIRE: dict(tool)})
-    name, description = text_of(tool, "name"), text_of(tool, "description")
-    strict = tool.get("strict")
-    known = ("type", "name", "parameters", "description" if description else "", "strict" if strict is False else "")
-    extra = keep(WIRE, tool, *known, absent=["strict"] if strict is None else ())
-    return ToolInfo(name, description, inner(tool, "parameters", None), extra=extra)
-
-
-def _write_choice(name: str, tools: Sequence[ToolInfo] = ()) -> str | dict[str, Any]:
-    """Return a word as it is; one tool is demanded by its name, or, of the service's own, by its type."""
-    if name in CHOICES:
-        return name
-    kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
-    return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
-
-
-def _read_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a request says, under the shared names as far as those can say it."""
-    if options.get("max_output_tokens") is not None:
-        options["max_tokens"] = options.pop("max_output_tokens")
-    choice = options.get("tool_choice")
-    if is_map(choice):
-        options["tool_choice"] = read_choice(choice, choice.get("name"), _write_choice) or choice
-    form = map_of(map_of(options, "text"), "format")
-    if form.get("type") == "json_schema" and is_map(form.get("schema")):
-        options["output_schema"] = take_out(options, "text", "format")["schema"]
-        rest = {name: value for name, value in form.items() if name != "schema" and _FORMAT.get(name) != value}
-        options |= {"text": {**map_of(options, "text"), "format": rest}} if rest else {}
-    return options

@@ -7,14 +7,15 @@ service did itself, its thought, its tools, images and MCP servers, goes back to
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from suture.codecs.codec import CallFinder
 from suture.codecs.contents import (
+    Shape,
     keep,
     read_each,
+    read_url,
     rest_of,
     unknown,
 )
@@ -53,7 +54,6 @@ from suture.wires.fields import (
     object_of,
     text_of,
 )
-from suture.wires.parts import split_data_url
 from suture.wires.values import KIND
 
 WIRE = "openai-responses"
@@ -70,8 +70,6 @@ PART = "part"
 """Kept with an unknown block: that it is part of a message, not an item."""
 INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
 """Where a call that is a function's natively has what the tool is called with, by the kind of call."""
-_SERVICE_INPUTS = {"computer": "action", "tool_search": "arguments"}
-"""The same, of calls that are the service's own natively."""
 CALLS = {pair.call: pair for pair in CALL_TYPES if pair.kind in INPUTS}
 _RESULTS = {pair.output: pair for pair in CALLS.values()}
 KINDS = {pair.kind: pair for pair in CALLS.values()}
@@ -79,37 +77,54 @@ _OUTPUTS = frozenset(pair.output for pair in CALL_TYPES)
 FUNCTION, _CUSTOM = CALLS["function_call"], CALLS["custom_tool_call"]
 
 
-class _Service(NamedTuple):
-    """A tool of the service: the type of its run, its name, the fields of what it was given and of what it gave."""
-
-    call: str
-    name: str
-    arguments: str
-    content: str = ""
-    output: str = ""
-    """The type of the item that says what it gave, if that is not its run's."""
-
-    @property
-    def call_id(self) -> str:
-        return "call_id" if self.output else "id"
+def _run(arguments: str = "", call_id: str = "id") -> Shape:
+    return Shape(WIRE, ServerToolCall, call_id=call_id, **({"arguments": arguments} if arguments else {}))
 
 
-_SERVICES = (
-    _Service("web_search_call", "web_search", "action"),
-    _Service("file_search_call", "file_search", "queries", "results"),
-    _Service("code_interpreter_call", "code_interpreter", "code", "outputs"),
-    _Service("program", "program", "code", "result", "program_output"),
-    *(
-        _Service(pair.call, pair.kind, _SERVICE_INPUTS[pair.kind], pair.payload, pair.output)
-        for pair in CALL_TYPES
-        if pair.kind in _SERVICE_INPUTS
+def _output(content: str, call_id: str = "call_id") -> Shape:
+    return Shape(WIRE, ServerToolResult, call_id=call_id, content=content)
+
+
+_ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
+_REQUEST = "approval_request_id"
+SERVICE_ITEMS: Mapping[str, Shape] = {
+    "web_search_call": _run("action"),
+    "file_search_call": _run("queries"),
+    "code_interpreter_call": _run("code"),
+    "image_generation_call": _run(),
+    "program": _run("code", "call_id"),
+    "program_output": _output("result"),
+    "computer_call": _run("action", "call_id"),
+    "computer_call_output": _output("output"),
+    "tool_search_call": _run("arguments", "call_id"),
+    "tool_search_output": _output("tools"),
+    "mcp_call": Shape(WIRE, MCPToolCall, call_id="id", **_ASKED, approval_request_id=_REQUEST),
+    "mcp_list_tools": Shape(WIRE, MCPListToolsResult, server_label="server_label", error="error"),
+    "mcp_approval_request": Shape(WIRE, MCPToolApprovalRequest, id="id", **_ASKED),
+    "mcp_approval_response": Shape(
+        WIRE, MCPToolApprovalResponse, approval_request_id=_REQUEST, approve="approve", reason="reason"
     ),
-)
-RUNS = {service.call: service for service in _SERVICES}
-RUN_OUTPUTS = {service.output: service for service in _SERVICES if service.output}
-NO_SERVICE = _Service("", "", "arguments")
+}
+"""What the service did itself, and what the program says to it: each item as a block."""
+TOOL_OUTPUTS: Mapping[str, tuple[Shape, tuple[str, ...]]] = {
+    "file_search_call": (_output("results", "id"), ("results",)),
+    "code_interpreter_call": (_output("outputs", "id"), ("outputs",)),
+    "mcp_call": (
+        Shape(WIRE, MCPToolResult, call_id="id", name="name", content="output", server_label="server_label"),
+        ("output", "error"),
+    ),
+}
+"""The items that say, too, what a tool gave: that as a block of its own, and the fields that only it has."""
+APPROVALS: Mapping[Any, str] = {
+    MCPToolApprovalRequest: "mcp_approval_request",
+    MCPToolApprovalResponse: "mcp_approval_response",
+}
+"""The items that a program may make itself."""
 KNOWN_BY_ID = frozenset(
-    (*(call for call in RUNS if not RUNS[call].output), "image_generation_call", "mcp_call", "mcp_list_tools")
+    (
+        *("web_search_call", "file_search_call", "code_interpreter_call"),
+        *("image_generation_call", "mcp_call", "mcp_list_tools"),
+    )
 )
 """The items that are nothing without their id."""
 WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"))
@@ -164,10 +179,10 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
             made = AssistantGenText(text_of(part, kind), extension={kind: True}, extra=extra)
     elif kind == "input_image":
         extra = extra_of(part, "type", "image_url", "detail")
-        made = UserInputImage(**_read_url(text_of(part, "image_url")), detail=text_of(part, "detail"), extra=extra)
+        made = UserInputImage(**read_url(text_of(part, "image_url")), detail=text_of(part, "detail"), extra=extra)
     elif kind == "input_file":
         data, name = text_of(part, "file_data"), text_of(part, "filename")
-        media: dict[str, Any] = _read_url(data) if data.startswith("data:") else {"base64_data": data}
+        media: dict[str, Any] = read_url(data) if data.startswith("data:") else {"base64_data": data}
         media = media if data else {"url": text_of(part, "file_url")}
         extra = extra_of(part, "type", "filename", "file_data", "" if data else "file_url")
         made = UserInputFile(**media, name=name, extra=extra)
@@ -180,14 +195,6 @@ def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
 def text_type(*, by_model: bool) -> str:
     """Return the type of a text, of the model's or for it."""
     return "output_text" if by_model else "input_text"
-
-
-def _read_url(url: str) -> dict[str, Any]:
-    """Return what an address holds if it holds it itself and says what that is, else the address."""
-    data = split_data_url(url, "")
-    if data is None or not data.mime_type:
-        return {"url": url}
-    return {"base64_data": data.base64, "mime_type": data.mime_type}
 
 
 # Items
@@ -216,15 +223,13 @@ def role_of(item: Mapping[str, Any]) -> AgenticRole:
     return "user" if kind in _OUTPUTS and not by_service else "assistant"
 
 
-def read_item(item: Mapping[str, Any], kind: str, names: CallFinder) -> list[Any]:
-    """Return the blocks that an item is; `names` knows the calls before it."""
+def read_item(item: Mapping[str, Any], kind: str) -> list[Any]:
+    """Return the blocks that an item is."""
     if kind in CALLS:
-        call = _read_call(item, kind)
-        names.note(call)
-        return [call]
+        return [_read_call(item, kind)]
     is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
     if kind in _RESULTS and not is_event:
-        return [_read_result(item, kind, names)]
+        return [_read_result(item, kind)]
     reader = _READERS.get(kind)
     return [unknown(WIRE, {**item, "type": kind})] if reader is None else reader(item)
 
@@ -250,17 +255,15 @@ def _read_call(item: Mapping[str, Any], kind: str) -> FunctionToolCall:
     return FunctionToolCall(text_of(item, "call_id"), name_of(item, kind), arguments_of(item, kind), extra=extra)
 
 
-def _read_result(item: Mapping[str, Any], kind: str, names: CallFinder) -> FunctionToolResult:
+def _read_result(item: Mapping[str, Any], kind: str) -> FunctionToolResult:
     pair = _RESULTS[kind]
     call_id, output = text_of(item, pair.output_id), item.get("output")
     is_list = pair.kind == "shell" and output is not None
     content: list[Any] = [UserInputText(json_text(output))] if is_list else read_parts(item, "output")
     own = "status" if pair.kind == "apply_patch" else ""
     failed = bool(own) and item.get(own) == "failed"
-    call = names.find(call_id)
-    name = (call.name if call else "") or name_of(item, pair.call)
     extra = extra_of(item, "type", pair.output_id, "output", own) | ({KIND: pair.kind} if pair.kind else {})
-    return FunctionToolResult(call_id, name, tuple(content), failed, extra=extra)
+    return FunctionToolResult(call_id, name_of(item, pair.call), tuple(content), failed, extra=extra)
 
 
 # What the service did: reasoning, tools, images
@@ -275,86 +278,45 @@ def _read_reasoning(item: Mapping[str, Any]) -> list[Any]:
     return [Reasoning("\n\n".join(texts), text_of(item, "encrypted_content"), extension={"wire": WIRE, **rest})]
 
 
-def _read_run(item: Mapping[str, Any]) -> list[Any]:
-    """Return a tool's run as a call, and its result where the item holds one; an output as the result that it is."""
+def _read_service(item: Mapping[str, Any]) -> list[Any]:
+    """Return the block that an item is; behind a call, what it gave where it gave something."""
     kind = item["type"]
-    service = RUN_OUTPUTS.get(kind) or RUNS[kind]
-    call_id, content = text_of(item, service.call_id), item.get(service.content)
-    if kind in RUN_OUTPUTS:
-        extra = extra_of(item, "call_id", service.content)
-        return [ServerToolResult(call_id=call_id, name=service.name, content=content, extra=extra)]
-    extra = extra_of(item, service.call_id, service.arguments, "" if service.output else service.content)
-    arguments = item.get(service.arguments)
-    call = ServerToolCall(call_id=call_id, name=service.name, arguments=arguments, extra=extra)
-    if service.output or content is None:
-        return [call]
-    return [call, ServerToolResult(call_id=call_id, name=service.name, content=content)]
+    result, fields = TOOL_OUTPUTS.get(kind, (SERVICE_ITEMS[kind], ()))
+    more: dict[str, Any] = {}
+    if kind == "mcp_list_tools":  # their list is kept as it came, too
+        more["tools"] = [
+            ToolInfo(text_of(tool, "name"), text_of(tool, "description"), inner(tool, "input_schema", None))
+            for tool in list_of(item, "tools")
+        ]
+    elif not kind.startswith("mcp_"):
+        more["name"] = kind.removesuffix("_output").removesuffix("_call")
+    made = [SERVICE_ITEMS[kind].read(item, *fields, "type" if kind in APPROVALS.values() else "", **more)]
+    if any(item.get(field) is not None for field in fields):
+        more |= {"error": _read_error(item["error"])} if kind == "mcp_call" and item.get("error") is not None else {}
+        held = {field: item.get(field) for field in (*fields, "id", "name", "server_label")}
+        made.append(result.read(held, "name", **more))
+    return made
+
+
+def _read_error(error: Any) -> MCPToolCallError:
+    """Return why an MCP server failed; the error is kept as it came, too."""
+    said: Mapping[str, Any] = error if is_map(error) else {"message": error}
+    code, message = said.get("code"), said.get("message")
+    told = message if isinstance(message, str) else json_text(said.get("content", message))
+    return MCPToolCallError(code=code if type(code) is int else None, message=told)
 
 
 def _read_image(item: Mapping[str, Any]) -> list[Any]:
     """Return the image that the model made; where there is none (yet), the run of the tool."""
     result = text_of(item, "result")
     if not result:
-        extra = extra_of(item, "id", "result")
-        return [ServerToolCall(call_id=text_of(item, "id"), name="image_generation", extra=extra)]
+        return _read_service(item)
     kind = f"image/{text_of(item, 'output_format') or 'png'}"
     return [AssistantGenImage(base64_data=result, mime_type=kind, extra=extra_of(item, "result"))]
 
 
-# MCP servers that the service talks to
-
-_ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
-FLAT: Mapping[str, tuple[Any, Mapping[str, str]]] = {
-    "mcp_call": (MCPToolCall, {"call_id": "id", **_ASKED, "approval_request_id": "approval_request_id"}),
-    "mcp_approval_request": (MCPToolApprovalRequest, {"id": "id", **_ASKED}),
-    "mcp_approval_response": (
-        MCPToolApprovalResponse,
-        {"approval_request_id": "approval_request_id", "approve": "approve", "reason": "reason"},
-    ),
-}
-"""The items whose fields are those of their block, and under which names."""
-
-
-def _read_flat(item: Mapping[str, Any]) -> list[Any]:
-    """Return the block that an item is; behind a call, what it gave where it gave something."""
-    kind, names = FLAT[item["type"]]
-    fields = {ours: item[theirs] for ours, theirs in names.items() if item.get(theirs) is not None}
-    fields |= {"arguments": argument_json(item.get("arguments"))} if "arguments" in names else {}
-    if kind is not MCPToolCall:
-        return [kind(**fields, extra=extra_of(item, "type", *names.values()))]
-    call = kind(**fields, extra=extra_of(item, *names.values(), "output", "error"))
-    content, error = text_of(item, "output"), item.get("error")
-    if item.get("output") is None and error is None:
-        return [call]
-    failed, extra = None, dict[str, Any]()
-    if error is not None:
-        said: Mapping[str, Any] = error if is_map(error) else {"message": error}
-        code, message = said.get("code"), said.get("message")
-        told = message if isinstance(message, str) else json_text(said.get("content", message))
-        failed, extra = MCPToolCallError(code=code if type(code) is int else None, message=told), {"error": error}
-    result = MCPToolResult(call_id=call.call_id, name=call.name, content=content, server_label=call.server_label)
-    return [call, replace(result, error=failed, extra={WIRE: extra} if extra else {})]
-
-
-def _read_mcp_tools(item: Mapping[str, Any]) -> list[Any]:
-    tools = [
-        ToolInfo(
-            text_of(tool, "name"),
-            text_of(tool, "description"),
-            inner(tool, "input_schema", None),
-            extra=extra_of(tool, "name", "description", "input_schema"),
-        )
-        for tool in list_of(item, "tools")
-    ]
-    extra = extra_of(item, "server_label", "tools", "error")
-    label, error = text_of(item, "server_label"), text_of(item, "error")
-    return [MCPListToolsResult(server_label=label, tools=tuple(tools), error=error, extra=extra)]
-
-
 _READERS = {
+    **dict.fromkeys(SERVICE_ITEMS, _read_service),
     "reasoning": _read_reasoning,
     "image_generation_call": _read_image,
-    "mcp_list_tools": _read_mcp_tools,
-    **dict.fromkeys(FLAT, _read_flat),
-    **dict.fromkeys((*RUNS, *RUN_OUTPUTS), _read_run),
 }

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.codec import CallFinder, located
-from suture.codecs.replies import BlockReader, OpenBlock, failure_kind, read_logprobs
+from suture.codecs.codec import located
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_logprobs, read_usage
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.messages import (
     AgenticMessage,
@@ -32,7 +32,7 @@ from suture.providers.openai_responses.items import (
     read_parts,
     role_of,
 )
-from suture.wires.fields import count_of, expect, inner, is_list, is_map, list_of, map_of, object_of, text_of
+from suture.wires.fields import expect, is_list, is_map, list_of, map_of, object_of, text_of
 
 _NO_EXTENSION = frozenset(
     (
@@ -44,6 +44,14 @@ _NO_EXTENSION = frozenset(
     )
 )
 """What is read of a response, and what it repeats of its request."""
+_COUNTS = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "cached_tokens": "input_tokens_details.cached_tokens",
+    "cache_write_tokens": "input_tokens_details.cache_write_tokens",
+    "reasoning_tokens": "output_tokens_details.reasoning_tokens",
+}
 _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
 
@@ -53,20 +61,18 @@ _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_dow
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
     """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
     messages: list[AgenticMessage] = []
-    names = CallFinder()
     run: _Run | None = None
     for index, item in enumerate(items):
         with located(index=index):
             role = role_of(item)
-            names.enter(role)
             if role == "assistant":
-                run = run or _Run(names)
+                run = run or _Run()
                 run.add(item)
                 continue
             messages += [] if run is None else [run.message()]
             run, kind = None, kind_of(item)
             if kind != "message":
-                messages.append(AgenticMessage(role, tuple(read_item(item, kind, names))))
+                messages.append(AgenticMessage(role, tuple(read_item(item, kind))))
                 continue
             extra = extra_of(item, "content", "role" if item.get("role") == role else "")
             messages.append(AgenticMessage(role, tuple(read_parts(item)), extra=extra))
@@ -75,7 +81,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
 
 def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
     """Return the message that the output of a response says."""
-    run = _Run(CallFinder(), is_reply=True)
+    run = _Run(is_reply=True)
     for place, item in enumerate(items):
         with located(f"output[{place}]"):
             run.add(item)
@@ -85,10 +91,9 @@ def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
 class _Run:
     """Items that the model made, one after another."""
 
-    def __init__(self, names: CallFinder, *, is_reply: bool = False) -> None:
+    def __init__(self, *, is_reply: bool = False) -> None:
         self._blocks: list[Any] = []
         self._is_reply = is_reply
-        self._names = names
         self._needs = ""
         self._head: Mapping[str, Any] | None = None
         self._after_text = False
@@ -104,7 +109,7 @@ class _Run:
         self._after_text = False
         if kind == "reasoning":
             self._needs = text_of(item, "id")
-        blocks = read_item(item, kind, self._names)
+        blocks = read_item(item, kind)
         if self._needs and isinstance(blocks[0], PRODUCTS):
             blocks[0] = mark(blocks[0], **{NEEDS: self._needs})
         self._blocks += blocks
@@ -137,13 +142,8 @@ class _Run:
 
 
 def _error(said: Mapping[str, Any]) -> ModelError:
-    names = [name for name in (said.get("code"), said.get("type")) if isinstance(name, str) and name != "error"]
-    refuses = any(name.startswith(_REFUSALS) for name in names)
-    kind = failure_kind(names, ModelRequestError if refuses else ModelServerError)
-    code = names[0] if names else ""
-    message = said.get("message")
-    reason = message if isinstance(message, str) and message else f"it failed and gives no reason but {code or 'none'}"
-    return kind(reason, provider=WIRE, code=code, retryable=False if code == "insufficient_quota" else None)
+    refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
+    return read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
 
 
 def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
@@ -161,32 +161,18 @@ def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    usage = inner(body, "usage", None)
-    if usage is None:
-        return None
-    prompt_details = object_of(usage, "input_tokens_details", optional=True)
-    completion_details = object_of(usage, "output_tokens_details", optional=True)
-    prompt, completion = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        total_tokens=count_of(usage, "total_tokens") or prompt + completion,
-        cached_tokens=count_of(prompt_details, "cached_tokens"),
-        cache_write_tokens=count_of(prompt_details, "cache_write_tokens"),
-        reasoning_tokens=count_of(completion_details, "reasoning_tokens"),
-    )
+    return None if body.get("usage") is None else read_usage(body["usage"], _COUNTS)
 
 
 def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> ResponseMeta:
     reason = "tool_calls" if any(isinstance(block, FunctionToolCall) for block in blocks) else "stop"
     if status == "incomplete":
         reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
-        reason = "length" if reason == "max_output_tokens" else reason
-    extension = {name: value for name, value in body.items() if value and name not in _NO_EXTENSION}
+    facts = {name: value for name, value in body.items() if name not in _NO_EXTENSION}
     texts = [block for block in blocks if isinstance(block, AssistantGenText)]
     likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
     logprobs = read_logprobs(likely) if likely else None
-    return ResponseMeta(finish_reason=reason, usage=_usage(body), logprobs=logprobs, extension=extension)
+    return make_meta(facts, reason, {"max_output_tokens": "length"}, _usage(body), logprobs)
 
 
 # Streams
@@ -287,7 +273,7 @@ class ResponsesReader(BlockReader):
     def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
         """Return where the item of `event` stands: as it says, or else where the one with its id does, or the next."""
         if "output_index" in event:
-            return _number(event, "output_index")
+            return self.place_of(event, "output_index")
         if not isinstance(item_id, str):
             raise InputError(f"{event.get('type')} without output_index")
         return self._places.get(item_id, max(self.blocks, default=-1) + 1)
@@ -299,7 +285,7 @@ class ResponsesReader(BlockReader):
             raise InputError(f"a piece of {channel.item} at output_index {place}, where none is open")
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
-        key = channel, _number(event, channel.counter) if channel.counter in event else 0
+        key = channel, self.place_of(event, channel.counter) if channel.counter in event else 0
         is_first, is_new = not held.pieces, key not in held.pieces
         held.add(key, piece)
         if channel.item == "message":
@@ -341,10 +327,3 @@ def _list_in(item: Mapping[str, Any], name: str) -> Sequence[Any]:
     """Return the list in the field `name`, of an item of which the rest is still to come."""
     value = item.get(name)
     return value if is_list(value) else ()
-
-
-def _number(event: Mapping[str, Any], name: str) -> int:
-    value = event.get(name)
-    if type(value) is not int:
-        raise InputError("expected a whole number", path=name)
-    return value

@@ -19,6 +19,7 @@ from suture.wires.fields import (
     decode_object,
     get,
     has,
+    is_blank,
     is_list,
     json_text,
     put,
@@ -316,7 +317,9 @@ class OpenAIResponsesWire(ItemWire):
             typed(content, index, "content", foreign=("tool_use", "tool_result"))
         if index is not None:
             check_value(content, index, "content")
-        return View(ROLES[role], empty=role == "assistant" and says_nothing(content))
+        if role != "assistant":
+            return View(ROLES[role])
+        return View(role, empty=says_nothing(content), blank=is_blank(content))
 
     def _view_call(self, item: Any, pair: CallType, index: int | None) -> View:
         call_id = text_of(item, pair.call_id, index)

@@ -1,23 +1,25 @@
 """Spans and metrics of runs, by the GenAI conventions of OpenTelemetry.
 
-Needs OpenTelemetry's API: `pip install 'opentelemetry-api>=1.37'`. Who takes what is recorded, and where it goes, is
-for the program to set up, with OpenTelemetry's SDK or another.
+Needs the extra `otel`, which is OpenTelemetry's API. Who takes what is recorded, and where it goes, is for the program
+to set up, with OpenTelemetry's SDK or another.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from time import perf_counter, time_ns
+from typing import Any, Self, cast
 
 from msgspec.structs import asdict, replace
 
 from suture._aio import LOG
-from suture.errors import ConfigError
+from suture._extras import import_extra
 from suture.kernel import (
     AskModel,
     CallTool,
     ChatModelAgentContext,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
+    InterruptSignal,
     ModelRequest,
     ModelWrapper,
     Outcome,
@@ -27,16 +29,21 @@ from suture.kernel import (
 from suture.messages import Delta, ResponseMeta, TokenUsage, ToolResult
 from suture.wires import ChatWire, get_chat_wire
 
-if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
-    from opentelemetry.trace import TracerProvider
-
-    from suture.integrations.otel.signals import Operation
+try:
+    from opentelemetry import context, metrics, trace
+    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+except ImportError:
+    import_extra("opentelemetry", "opentelemetry-api>=1.37")  # says how to install it
+    raise
 
 __all__ = ["Telemetry"]
 
 _OTHER = "_OTHER"
 """What the conventions call an error, or a tool, that has no name."""
+_CONVERSATION = context.create_key("suture.conversation")
+_Show = Callable[[Any], Any]
+"""Returns as much of something as the agent's `redact` lets out."""
 
 
 class Telemetry(ChatModelAgentMiddleware[Any]):
@@ -61,37 +68,36 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
     def __init__(
         self,
         *,
-        tracer_provider: "TracerProvider | None" = None,
-        meter_provider: "MeterProvider | None" = None,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
         capture_content: bool = False,
     ) -> None:
-        try:
-            from suture.integrations.otel import signals  # noqa: PLC0415 - paid for by those who use it
-        except ImportError as error:
-            missing = "Telemetry needs the package opentelemetry-api, which is not installed"
-            raise ConfigError(f"{missing}: pip install 'opentelemetry-api>=1.37'") from error
-        self._otel = signals
-        self._signals = signals.Signals(tracer_provider, meter_provider)
+        self._tracer_provider, self._meter_provider = tracer_provider, meter_provider
         self._captures = capture_content
+        self._tracer = trace.get_tracer("suture", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("suture", meter_provider=meter_provider)
+        self._histograms = {
+            kind: meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=bounds)
+            for kind, (name, unit, description, bounds) in _HISTOGRAMS.items()
+        }
 
-    def before_agent(self, context: ChatModelAgentContext[Any], /) -> None:
+    def before_agent(self, agent_context: ChatModelAgentContext[Any], /) -> None:
         """Begin the span of the run; it is the current one from here on, for all that is done in the run."""
-        run = current_run()
-        if self._signals.is_idle():
+        run, measures = current_run(), not _is_idle(self._meter_provider or metrics.get_meter_provider())
+        if not measures and _is_idle(self._tracer_provider or trace.get_tracer_provider()):
             return
         own = run.conversation_id if run.conversation_id != run.run_id else ""
-        conversation = self._otel.current_conversation() or own
+        conversation = str(context.get_value(_CONVERSATION) or own)  # that of the run around this one, if there is one
         shared = {"gen_ai.agent.name": run.agent}
         if conversation:
             shared["gen_ai.conversation.id"] = conversation
         about = {**_model_attributes(run.model), **shared}
-        operation = self._signals.begin("invoke_agent", run.agent, about, {"gen_ai.agent.name": run.agent})
+        operation = self._begin("invoke_agent", run.agent, about, {"gen_ai.agent.name": run.agent})
         operation.stay_current(conversation)
-        if not (operation.span.is_recording() or self._signals.measures()):
-            return
-        record = run.cache[self] = _Record(operation, shared, run.usage)
-        record.tools.update({tool.name: tool.info.description for tool in context.tools})
-        self._note_input(operation, context.instruction, context.messages)
+        if operation.span.is_recording() or measures:
+            run.cache[self] = _Record(operation, shared, run.usage)
+            run.cache[self].tools.update({tool.name: tool.info.description for tool in agent_context.tools})
+            self._note_input(operation, agent_context.instruction, agent_context.messages)
 
     async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
         """Put a span around a request to the model."""
@@ -103,22 +109,17 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         asked = _model_attributes(run.model)
         about = {**asked, **record.shared, **_request_attributes(request.options)}
         measured = {"gen_ai.operation.name": "chat", **asked}
-        operation = self._signals.begin("chat", asked["gen_ai.request.model"], about, measured)
+        operation, message = self._begin("chat", asked["gen_ai.request.model"], about, measured), None
         self._note_input(operation, request.instruction, request.messages)
         sink = _Listener(request.sink, operation)
-        record.error = ""
         try:
             with operation:
-                message = await proceed(replace(request, sink=sink))
-        except BaseException as error:
-            if isinstance(error, Exception):
-                record.error = self._otel.type_name(error)
-            self._note_reply(operation, None, sink)
-            operation.fail(error, self._describe(error))
-            raise
-        self._note_reply(operation, message, sink)
-        record.error = "" if message is not None else "suture.errors.StreamCutError"
-        operation.end("failed" if record.error else "finished", record.error)
+                try:
+                    message = await proceed(replace(request, sink=sink))
+                finally:
+                    self._note_reply(operation, message, sink)
+        finally:
+            record.error = operation.error
         return message
 
     async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
@@ -126,24 +127,20 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         record: _Record | None = current_run().cache.get(self)
         if record is None:
             return await proceed(call)
+        description = record.tools.get(call.name)
         named = {"gen_ai.tool.name": call.name, "gen_ai.tool.type": "function"}
         about = {**named, "gen_ai.tool.call.id": call.call_id, **record.shared}
-        description = record.tools.get(call.name)
         if description:
             about["gen_ai.tool.description"] = description
         if description is None:  # a name that the model made up would be a series of its own
             named["gen_ai.tool.name"] = _OTHER
         measured = {**named, "gen_ai.agent.name": record.shared["gen_ai.agent.name"]}
-        operation = self._signals.begin("execute_tool", call.name, about, measured)
+        operation = self._begin("execute_tool", call.name, about, measured)
         self._tell(operation, lambda shown: {"gen_ai.tool.call.arguments": shown(call.arguments)})
-        try:
-            with operation:
-                result = await proceed(call)
-        except BaseException as error:
-            operation.fail(error, self._describe(error))
-            raise
-        self._tell(operation, lambda shown: {"gen_ai.tool.call.result": shown(result).text})
-        operation.end("failed" if result.is_error else "finished", "tool_error" if result.is_error else "")
+        with operation:
+            result = await proceed(call)
+            self._tell(operation, lambda shown: {"gen_ai.tool.call.result": shown(result).text})
+            operation.error = "tool_error" if result.is_error else ""
         return result
 
     def after_agent(self, state: ChatModelAgentState[Any], outcome: Outcome, /) -> None:
@@ -158,19 +155,31 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
             operation.note(_usage_attributes(TokenUsage(**used)))
         if outcome is Outcome.FINISHED:
             self._note_output(operation, state.messages[-1])
-        operation.end(outcome.value, (record.error or _OTHER) if outcome is Outcome.FAILED else "")
+        operation.error = (record.error or _OTHER) if outcome is Outcome.FAILED else ""
+        operation.end(outcome.value)
 
-    def _note_input(self, operation: "Operation", instruction: str, messages: Any) -> None:
+    def _begin(self, kind: str, name: str, about: Mapping[str, Any], measured: dict[str, Any]) -> "_Operation":
+        """Begin an operation of this kind; `measured` is what its measurements are told apart by."""
+        start = time_ns()
+        span = self._tracer.start_span(
+            f"{kind} {name}",
+            kind=SpanKind.CLIENT if kind == "chat" else SpanKind.INTERNAL,
+            attributes={"gen_ai.operation.name": kind, **about},
+            start_time=start,
+        )
+        return _Operation(span, start, self._histograms[kind], measured, self._describe)
+
+    def _note_input(self, operation: "_Operation", instruction: str, messages: Any) -> None:
         wire = get_chat_wire(current_run().wire)
 
-        def describe(shown: Callable[[Any], Any]) -> dict[str, Any]:
+        def describe(shown: _Show) -> dict[str, Any]:
             told = [{"type": "text", "content": shown(instruction)}] if instruction else []
             about = {"gen_ai.system_instructions": json.dumps(told, ensure_ascii=False)} if told else {}
             return {**about, "gen_ai.input.messages": _as_messages(wire, messages, shown)}
 
         self._tell(operation, describe)
 
-    def _note_reply(self, operation: "Operation", message: Any, sink: "_Listener") -> None:
+    def _note_reply(self, operation: "_Operation", message: Any, sink: "_Listener") -> None:
         """Note what a reply says of itself, what it cost, and what it says."""
         about = _response_attributes(message)
         operation.note({**about, "gen_ai.response.time_to_first_chunk": sink.first})
@@ -181,11 +190,11 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
             operation.note(_usage_attributes(usage))
             for kind, count in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
                 attributes = {**operation.measured, "gen_ai.token.type": kind}
-                self._signals.tokens.record(count, attributes, context=operation.context)
+                self._histograms["tokens"].record(count, attributes, context=operation.context)
         if message is not None:
             self._note_output(operation, message)
 
-    def _note_output(self, operation: "Operation", message: Any) -> None:
+    def _note_output(self, operation: "_Operation", message: Any) -> None:
         wire = get_chat_wire(current_run().wire)
         if wire.made_by_model(message):
             likely = "tool_call" if wire.calls(message) else "stop"
@@ -194,7 +203,7 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
                 operation, lambda shown: {"gen_ai.output.messages": _as_messages(wire, [message], shown, finish)}
             )
 
-    def _tell(self, operation: "Operation", attributes: Callable[[Callable[[Any], Any]], dict[str, Any]]) -> None:
+    def _tell(self, operation: "_Operation", attributes: Callable[[_Show], dict[str, Any]]) -> None:
         """Note content, if it is to be captured: as much as the agent's `redact` lets out. It never harms the run."""
         if self._captures and operation.span.is_recording():
             try:
@@ -203,10 +212,9 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
                 LOG.warning("the content of a span could not be recorded", exc_info=True)
 
     def _describe(self, error: BaseException) -> str:
-        if not self._captures:
-            return ""
+        """Return the text of an error, if content is to be captured."""
         try:
-            return str(current_run().redact(str(error)))
+            return str(current_run().redact(str(error))) if self._captures else ""
         except Exception:  # noqa: BLE001 - it is only content
             LOG.warning("the text of an error could not be recorded", exc_info=True)
             return ""
@@ -215,7 +223,7 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
 class _Record:
     """One run, while it is recorded."""
 
-    def __init__(self, operation: "Operation", shared: dict[str, str], usage: TokenUsage) -> None:
+    def __init__(self, operation: "_Operation", shared: dict[str, str], usage: TokenUsage) -> None:
         self.operation, self.shared, self.usage_before = operation, shared, usage
         self.tools: dict[str, str] = {}
         """What is said of each tool."""
@@ -226,13 +234,11 @@ class _Record:
 class _Listener:
     """A sink that hears when the first piece of a reply comes, and what the pieces say that it cost."""
 
-    def __init__(self, outer: Any, operation: "Operation") -> None:
+    def __init__(self, outer: Any, operation: "_Operation") -> None:
         self._outer, self._operation = outer, operation
         self.first: float | None = None
         self.usage: TokenUsage | None = None
-
-    async def open(self) -> None:
-        await self._outer.open()
+        self.open, self.close = outer.open, outer.close
 
     async def write(self, delta: Delta, /) -> None:
         if self.first is None:
@@ -240,12 +246,81 @@ class _Listener:
         self.usage = delta.usage or self.usage
         await self._outer.write(delta)
 
-    async def close(self) -> Any:
-        return await self._outer.close()
+
+class _Operation:
+    """Something that goes on: its span and its clock. In its block it is current, and at the end of that it is over."""
+
+    def __init__(
+        self,
+        span: Span,
+        start: int,
+        duration: Histogram,
+        measured: dict[str, Any],
+        describe: Callable[[BaseException], str],
+    ) -> None:
+        self.span, self.measured, self.error = span, measured, ""
+        self.context = trace.set_span_in_context(span)
+        self._start, self._duration, self._describe, self._began = start, duration, describe, perf_counter()
+
+    def __enter__(self) -> Self:
+        self._token = context.attach(self.context)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        context.detach(self._token)
+        if kind is None or error is None:
+            self.end("failed" if self.error else "finished")
+        elif isinstance(error, Exception):
+            self.error = (
+                kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+            )
+            self.end("failed", self._describe(error))
+        else:  # an interrupt or a cancellation is no error
+            self.end("interrupted" if isinstance(error, InterruptSignal) else "cancelled")
+
+    def stay_current(self, conversation: str) -> None:
+        """Be the current one from here on, in a context that ends by itself; what is inside is of `conversation`."""
+        if self.span.get_span_context().is_valid:
+            context.attach(context.set_value(_CONVERSATION, conversation, self.context))
+
+    def elapsed(self) -> float:
+        """Return how many seconds it has been going on."""
+        return perf_counter() - self._began
+
+    def note(self, attributes: Mapping[str, Any]) -> None:
+        """Note something on the span; what is `None` or empty is left out."""
+        known = {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
+        self.span.set_attributes(known)
+
+    def end(self, outcome: str, description: str = "") -> None:
+        """End the span with how it came out, and measure how long it took."""
+        if outcome != "finished":
+            self.span.set_attribute("suture.outcome", outcome)
+        if self.error:
+            self.measured["error.type"] = self.error
+            self.span.set_attribute("error.type", self.error)
+            self.span.set_status(Status(StatusCode.ERROR, description or None))
+        elapsed = self.elapsed()
+        self.span.end(self._start + round(elapsed * 1e9))  # the span and the measurement say the same
+        self._duration.record(elapsed, self.measured, context=self.context)
+
+
+def _is_idle(provider: object) -> bool:
+    """Tell whether nobody takes anything: the providers of the API itself do nothing, or stand for none."""
+    return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
 
 
 # --- what the conventions call things -------------------------------------------------------------
 
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_LONG_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+_TOKENS = tuple(4**power for power in range(14))
+_HISTOGRAMS = {
+    "tokens": ("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", _TOKENS),
+    "chat": ("gen_ai.client.operation.duration", "s", "GenAI operation duration.", _SECONDS),
+    "invoke_agent": ("gen_ai.invoke_agent.duration", "s", "Duration of one invocation of an agent.", _LONG_SECONDS),
+    "execute_tool": ("gen_ai.execute_tool.duration", "s", "Duration of one execution of a tool.", _SECONDS),
+}
 _PROVIDERS = {
     "anthropic": "anthropic",
     "bedrock": "aws.bedrock",

@@ -1,0 +1,260 @@
+"""What a request says beside its messages: tools, which of them to call, options, the schema of the answer.
+
+A provider says in a table where each of these stands. It is written and read by the same table.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar
+
+from suture.codecs.codec import CODECS, Losses, Lost, Request
+from suture.codecs.contents import overlay, read_each, rest_of
+from suture.errors import ConfigError, InputError
+from suture.messages import FrozenMap, ToolInfo
+from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
+
+SCHEMA: Any = object()
+"""Stands for the schema in what asks for an answer of one."""
+_WORDS = ("auto", "none", "required")
+_BESIDE = "tool"
+"""What is kept of a tool beside the function in it."""
+
+
+def put_at(body: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value where a path of names leads.
+
+    >>> body = {"config": {"seed": 3}}
+    >>> put_at(body, "config.topK", 5), body
+    (None, {'config': {'seed': 3, 'topK': 5}})
+    """
+    name, _, inside = path.partition(".")
+    if not inside:
+        body[name] = value
+        return
+    body[name] = dict(map_of(body, name))
+    put_at(body[name], inside, value)
+
+
+def look_at(body: Any, path: str) -> Any:
+    """Return what stands where a path of names leads, `None` where nothing does.
+
+    >>> look_at({"config": {"seed": 3}}, "config.seed"), look_at({}, "config.seed")
+    (3, None)
+    """
+    name, _, inside = path.partition(".")
+    return look_at(object_of(body, name, optional=True), inside) if inside else body.get(name)
+
+
+def take_out(body: dict[str, Any], path: str) -> Any:
+    """Take out what stands where a path leads, and with it the objects that held nothing else; return it.
+
+    >>> body = {"config": {"seed": 3}, "stop": ["END"]}
+    >>> take_out(body, "config.seed"), body
+    (3, {'stop': ['END']})
+    """
+    found = look_at(body, path)
+    if found is not None:
+        name, _, inside = path.partition(".")
+        held = dict(map_of(body, name))
+        if inside:
+            take_out(held, inside)
+        if inside and held:
+            body[name] = held
+        else:
+            del body[name]
+    return found
+
+
+def _leaves(form: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what `form` holds, each with the path to it."""
+    for name, value in form.items():
+        yield from _leaves(value, f"{above}{name}.") if is_map(value) else [(f"{above}{name}", value)]
+
+
+def _texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inside = value.values() if is_map(value) else value if is_list(value) else ()
+    return [text for item in inside for text in _texts_in(item)]
+
+
+class RequestForm:
+    """How the requests of one provider say what stands beside the messages.
+
+    What a provider does not say by its table, it says by a method of its own.
+    """
+
+    wire: ClassVar[str]
+    paths: ClassVar[Mapping[str, str]] = {}
+    """Where an option stands that is not called here as everywhere; `stop` is always a list."""
+    without: ClassVar[Sequence[str]] = ()
+    """The options that the provider does not have; they are reported."""
+    tools: ClassVar[str] = "tools"
+    choice: ClassVar[str] = "tool_choice"
+    choices: ClassVar[Mapping[str, Any]] = {word: word for word in _WORDS}
+    """What `tool_choice` may say beside the name of a tool, in the provider's words."""
+    answer: ClassVar[Mapping[str, Any]]
+    """What asks for an answer of a schema; a name in it may be another."""
+    function: ClassVar[str] = ""
+    """The field of a tool that holds what is said of a function, where that is not the tool itself."""
+    head: ClassVar[Mapping[str, Any]] = {}
+    """What else a tool that is a function says."""
+    kind: ClassVar[str] = "function"
+    """The type of such a tool, which it need not say."""
+    parameters: ClassVar[str] = "parameters"
+    """Where a function has the schema of its arguments."""
+    no_arguments: ClassVar[Mapping[str, Any] | None] = {"type": "object", "properties": {}}
+    """The schema of a function that takes none; `None`: it is left out."""
+
+    def write(self, request: Request, losses: Losses, body: dict[str, Any]) -> dict[str, Any]:
+        """Return `body` with the tools and options of a request; any other option stands in it as it is."""
+        tools = self.write_tools(request.tools, losses)
+        if tools:
+            put_at(body, self.tools, tools)
+        left = rest_of(request.options)
+        for name, path in self.paths.items():
+            if name in left:
+                value = left.pop(name)
+                put_at(body, path, _list_stop(value) if name == "stop" else value)
+        self.put_choice(body, left, request.tools, losses)
+        if "output_schema" in left:
+            schema = self.write_schema(left.pop("output_schema"))
+            for path, value in _leaves(self.answer):
+                put_at(body, path, schema if value is SCHEMA else value)
+        for name in self.without:
+            if left.pop(name, None) is not None:
+                losses.add(Lost.OPTION, name)
+        return overlay(body, left)
+
+    def read(self, body: Mapping[str, Any], *known: str) -> tuple[tuple[ToolInfo, ...], dict[str, Any]]:
+        """Return the tools and options of a request, but for what is `known`, under the shared names if those can."""
+        options = rest_of(body, *known)
+        found = look_at(options, self.tools)
+        tools = self.read_tools([] if found is None else listed(found, None, self.tools))
+        if found is not None:
+            take_out(options, self.tools)
+        for name, path in self.paths.items():
+            if (value := take_out(options, path)) is not None:
+                options[name] = [value] if name == "stop" and isinstance(value, str) else value
+        self.take_choice(options, tools)
+        fixed = dict(_leaves(self.answer))
+        place = next(path for path, value in fixed.items() if value is SCHEMA)
+        is_asked = all(look_at(options, path) == fixed[path] for path in fixed if not path.endswith((place, ".name")))
+        schema = self.read_schema(look_at(options, place)) if is_asked else None
+        if is_map(schema):
+            for path, value in fixed.items():
+                if path == place or look_at(options, path) == value:
+                    take_out(options, path)
+            options["output_schema"] = schema
+        return tuple(tools), options
+
+    def write_schema(self, schema: Any) -> Any:
+        """Return the schema of an answer as the provider takes it."""
+        return schema
+
+    def read_schema(self, said: Any) -> Any:
+        """Return the schema of an answer."""
+        return said
+
+    # Which tools to call
+
+    def write_choice(self, choice: Any, tools: Sequence[ToolInfo]) -> Any:
+        """Return a word, or the name of a tool, as the provider says it; an object of its own as it is."""
+        if is_map(choice):
+            return dict(choice)
+        if not isinstance(choice, str):
+            raise ConfigError(f"tool_choice is a text or {self.wire}'s own object, not {type(choice).__name__}")
+        return deepcopy(self.choices[choice]) if choice in self.choices else self.write_name(choice, tools)
+
+    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> Any:
+        """Return the choice of one tool."""
+        raise NotImplementedError
+
+    def put_choice(
+        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
+    ) -> None:
+        """Move the choice of a tool from `options` into `body`."""
+        del losses
+        if "tool_choice" in options:
+            put_at(body, self.choice, self.write_choice(options.pop("tool_choice"), tools))
+
+    def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
+        """Put the choice of a tool under its shared name, where a word, or the name of a tool, can say it."""
+        choice = look_at(options, self.choice)
+        if choice is not None:
+            expect(choice, (str, Mapping), "an object", self.choice)
+        words = (*_WORDS, *_texts_in(choice))
+        word = next((word for word in words if self.write_choice(word, tools) == choice), None)
+        if word is not None:
+            take_out(options, self.choice)
+            options["tool_choice"] = word
+
+    # Tools
+
+    def write_tools(self, tools: Sequence[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
+        """Return `tools` as the provider takes them; what another provider runs, or says of one, is reported."""
+        made: list[dict[str, Any]] = []
+        for place, tool in enumerate(tools):
+            path = f"tools[{place}]"
+            foreign = {name: value for name, value in tool.extra.items() if name != self.wire or not is_map(value)}
+            is_bare = tool.parameters is None and not tool.description
+            if is_bare and self.wire not in tool.extra and any(name in CODECS for name in foreign):
+                losses.add(Lost.TOOL, f"{tool.name}, a tool that another provider runs", path)
+                continue
+            for name, value in foreign.items():
+                fields = [f"{name} {field}" for field in rest_of(value)] if is_map(value) and name in CODECS else []
+                for what in fields or [f"extra {name!r}"]:
+                    losses.add(Lost.TOOL, f"{what} of {tool.name}", path)
+            own = map_of(tool.extra, self.wire)
+            is_function = tool.parameters is not None or self.is_function(own)
+            made.append(self.write_function(tool, own) if is_function else dict(own))
+        return made
+
+    def is_function(self, tool: Mapping[str, Any]) -> bool:
+        """Tell whether a tool, or what was kept of one, is a function; any other is kept whole."""
+        return tool.get("type", self.kind) == self.kind
+
+    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function with what was kept of it."""
+        function = {"name": tool.name, **given(description=tool.description or None)}
+        schema = self.no_arguments if tool.parameters is None else tool.parameters
+        if schema is not None:
+            put_at(function, self.parameters, dict(schema))
+        function = overlay(function, {name: value for name, value in own.items() if name != _BESIDE})
+        return {**self.head, **({self.function: function} if self.function else function), **map_of(own, _BESIDE)}
+
+    def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
+        """Return the tools of a request."""
+        return read_each(tools, self.read_tool, self.tools)
+
+    def read_tool(self, tool: Mapping[str, Any]) -> ToolInfo:
+        """Return one tool; one that is no function is kept whole."""
+        if self.is_function(tool):
+            if not self.function:
+                return self.read_function(rest_of(tool, *self.head))
+            beside = rest_of(tool, self.function, *self.head)
+            return self.read_function(object_of(tool, self.function), {_BESIDE: beside} if beside else {})
+        held = next((value for value in tool.values() if is_map(value) and "name" in value), tool)
+        name = text_of(held, "name") or text_of(tool, "type") or next(iter(tool), "tool")
+        return ToolInfo(name, text_of(held, "description"), extra={self.wire: dict(tool)})
+
+    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+        """Return a function, and `marks` beside what is kept of it."""
+        if not text_of(function, "name"):
+            raise InputError("expected a tool with a name")
+        rest = rest_of(function, "name", "description")
+        schema = take_out(rest, self.parameters)
+        if schema is None and self.no_arguments is not None:
+            rest[self.parameters.partition(".")[0]] = None
+        schema = None if schema is None else object_of({self.parameters: schema}, self.parameters)
+        extra = {**rest, **marks}
+        named = text_of(function, "name"), text_of(function, "description")
+        return ToolInfo(*named, schema, extra={self.wire: extra} if extra else {})
+
+
+def _list_stop(stop: Any) -> Any:
+    if isinstance(stop, str):
+        return [stop]
+    if not is_list(stop):
+        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
+    return stop

@@ -1,0 +1,603 @@
+"""Tools of MCP servers as tools of Suture. Needs the extra `mcp`, which is the official SDK.
+
+What the SDK opens is closed by the task that opened it, and tools are called from many tasks. So each connection has
+a task of its own that opens it, waits until it ends, and closes it again. Whoever calls a tool only uses it.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from threading import Thread
+from typing import Annotated, Any, NamedTuple, Self, TextIO, TypedDict, Unpack
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from suture._aio import run_to_the_end
+from suture._extras import import_extra
+from suture._text import shorten
+from suture.errors import ConfigError, SutureError
+from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolArgument, ToolResult, VideoPart
+from suture.tools import Tool, tool
+
+try:
+    import anyio
+    import httpx2
+    from anyio.abc import ObjectReceiveStream
+    from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
+    from mcp.client import IncomingMessage
+    from mcp.client.streamable_http import streamable_http_client
+except ImportError:
+    import_extra("mcp", "mcp>=2.3")  # says how to install it
+    raise
+
+__all__ = ["MCPServer", "MCPServerError"]
+
+
+class MCPServerError(SutureError, ConnectionError):
+    """An MCP server could not be reached, went away, or answered with what cannot be used; says which, and why.
+
+    Raised where a server is entered. In a tool call it is told to the model, like every exception of a tool.
+
+    >>> from suture.integrations.mcp import MCPServerError
+    >>> issubclass(MCPServerError, ConnectionError)
+    True
+    """
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+_LONGEST_NAME = 64
+"""How many characters the name of a tool may have."""
+_SECRET = 8
+"""How many characters a secret has at least: what is shorter is a setting."""
+
+
+class _Choices(TypedDict, total=False):
+    """What holds for a server however it is reached."""
+
+    prefix: str
+    include: Collection[str] | None
+    exclude: Collection[str]
+    timeout: float | None
+
+
+class _Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of a server of either kind."""
+
+    command: Annotated[str, Meta(min_length=1)] = "-"
+    args: list[str] = []
+    env: dict[str, str] | None = None
+    url: Annotated[str, Meta(pattern="^https?://")] = "http://"
+    headers: dict[str, str] | None = None
+    prefix: Annotated[str, Meta(pattern="^[a-zA-Z0-9_-]{0,63}$")] = ""
+    include: frozenset[str] | None = None
+    exclude: frozenset[str] = frozenset()
+    timeout: Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | None = 60.0
+
+
+def _check(**given: Any) -> _Settings:
+    """Return settings; the error for a wrong one does not quote it, as it may be secret."""
+    try:
+        return msgspec.convert(given, _Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"a setting of an MCPServer is wrong: {str(error).replace('$.', '')}") from None
+
+
+class _Target(NamedTuple):
+    """Where a server is."""
+
+    label: str
+    """What it is called, without what may be secret: a model may be told."""
+    secrets: Sequence[str]
+    """What no error may hold, the longest first."""
+    connect: "Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]"
+    """Opens its two streams, given how to open a file for what a process writes to its stderr."""
+
+
+class MCPServer:
+    """An MCP server, connected from entering its `async with` block to leaving it. Its tools are in `tools`.
+
+    Args:
+        prefix: put before the name of each tool, so that two servers may have tools of one name.
+        include: the names, as the server has them, of the tools to offer; all if not given.
+        exclude: the names of tools not to offer.
+        timeout: how many seconds it may take to connect, and how many each call; `None` for any number.
+
+    The model sees each tool's schema as it is. A name that some provider would refuse is changed. A tool that says of
+    itself that it only reads, or that calling it twice does no more than once, is `idempotent`. Tools can be called
+    from any task of the event loop that entered the server. A server that went away is started, or connected to, once
+    more by the next call.
+
+    >>> server = MCPServer.stdio("python", ["server.py"], prefix="files_", exclude=["delete"])
+    >>> server.tools
+    ()
+    >>> server
+    <MCPServer 'python server.py'>
+    """
+
+    def __init__(self, target: _Target, settings: _Settings) -> None:
+        self._target, self._settings = target, settings
+        self._tools: tuple[Tool[..., Any], ...] = ()
+        self._link: _Link | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that entered the server, while it is entered."""
+        self._context, self._lock = Context(), asyncio.Lock()
+
+    @classmethod
+    def stdio(
+        cls,
+        command: str,
+        args: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        stderr: TextIO | None = None,
+        **choices: Unpack[_Choices],
+    ) -> "MCPServer":
+        """Return a server that is started as a child process, and gone when its block is left.
+
+        Args:
+            command: the program.
+            args: its arguments.
+            env: variables of its environment, beside a few harmless ones such as `PATH`; others are not passed on.
+            cwd: the directory it is started in.
+            stderr: a file for what it writes there; not given, only the end is kept, for the texts of errors.
+            choices: what all servers take.
+
+        >>> MCPServer.stdio("npx", ["-y", "@modelcontextprotocol/server-everything", "--token=x"])
+        <MCPServer 'npx server-everything'>
+        """
+        settings = _check(command=command, args=args, env=env, **choices)
+        about = StdioServerParameters(command=command, args=settings.args, env=settings.env, cwd=cwd)
+        first = next((each for each in settings.args if not each.startswith("-")), "")
+
+        def connect(keep: Callable[[], TextIO]) -> Any:
+            return stdio_client(about, errlog=stderr or keep())
+
+        return cls(_Target(f"{Path(command).name} {Path(first).name}".strip(), (), connect), settings)
+
+    @classmethod
+    def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **choices: Unpack[_Choices]) -> "MCPServer":
+        """Return a server that is reached over streamable HTTP.
+
+        Args:
+            url: where it is.
+            headers: sent with every request, such as `{"Authorization": "Bearer …"}`.
+            choices: what all servers take.
+
+        >>> MCPServer.http("http://me:secret@127.0.0.1:8000/mcp?key=x", headers={"Authorization": "Bearer secret"})
+        <MCPServer 'http://127.0.0.1:8000/mcp'>
+        """
+        settings = _check(url=url, headers=headers, **choices)
+        parts, sent = urlsplit(url), settings.headers or {}
+        # What headers say, and the key in one that also says its kind.
+        said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
+        secrets = sorted([text for text in said if len(text) >= _SECRET], key=len, reverse=True)
+        label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return cls(_Target(label, secrets, partial(_open_http, url, sent)), settings)
+
+    @property
+    def tools(self) -> tuple[Tool[..., Any], ...]:
+        """The tools of the server, once it was entered.
+
+        >>> MCPServer.http("http://127.0.0.1:8000/mcp").tools
+        ()
+        """
+        return self._tools
+
+    def __repr__(self) -> str:
+        return f"<MCPServer {self._target.label!r}>"
+
+    async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise ConfigError(f"{self!r} is entered already; make another one for a second connection")
+        self._loop, self._context, self._lock = asyncio.get_running_loop(), copy_context(), asyncio.Lock()
+        try:
+            link = await self._connect()
+            self._tools = self._make_tools(link.listed)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._loop = None
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    async def _connect(self) -> "_Link":
+        """Make a connection in place of the one that there was."""
+        if self._link is not None:
+            await self._link.close()
+        self._check_entered()
+        self._link = link = _Link(self._target, self._context)
+        await link.open(self._settings.timeout)
+        return link
+
+    def _check_entered(self) -> None:
+        """Raise where tools cannot be called: that is the program's mistake, and the model cannot mend it."""
+        if self._loop is None:
+            raise ConfigError(f"{self!r} has been left; run the agent inside its async with block")
+        if self._loop is not asyncio.get_running_loop():
+            raise ConfigError(
+                f"{self!r} was entered in another event loop; await agent.run(...) there instead of using run_sync"
+            )
+
+    async def _call(self, name: str, argument: ToolArgument) -> ToolResult:
+        """Call a tool by the name that the server has for it."""
+        arguments = msgspec.json.decode(argument.text.strip() or "{}", type=dict[str, Any])
+        self._check_entered()
+        async with self._lock:
+            link = self._link
+            if link is None or link.is_over:
+                link = await self._connect()
+        return await link.call(name, arguments)
+
+    def _make_tools(self, listed: Sequence[types.Tool]) -> tuple[Tool[..., Any], ...]:
+        found, chosen = {each.name: each for each in reversed(listed)}, self._settings
+        for what, names in (("include", chosen.include or ()), ("exclude", chosen.exclude)):
+            for name in sorted(names):
+                if name not in found:
+                    raise ConfigError(f"{what}: {self!r} has no tool {name!r}; it has {', '.join(sorted(found))}")
+        wanted = (found.keys() if chosen.include is None else chosen.include) - chosen.exclude
+        names = safe_names([each.name for each in listed if each.name in wanted], chosen.prefix)
+        return tuple([self._make_tool(found[name], names[name]) for name in names])
+
+    def _make_tool(self, listed: types.Tool, name: str) -> Tool[..., Any]:
+        async def call(argument: ToolArgument) -> ToolResult:
+            return await self._call(listed.name, argument)
+
+        hints = listed.annotations
+        try:
+            return tool(
+                call,
+                name=name,
+                description=listed.description or listed.title or (hints.title if hints else None) or "",
+                schema=listed.input_schema,
+                timeout=self._settings.timeout,
+                idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
+            )
+        except ConfigError as error:
+            raise MCPServerError(
+                f"{self!r}: the tool {listed.name!r} cannot be offered: {error}; leave it out with exclude="
+            ) from error
+
+
+def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
+    """Return a name of its own for each of `names`: as it is where that will do, else as near as can be.
+
+    What others are called decides, never the order, so that a name stays the same from one run to the next.
+
+    >>> safe_names(["search", "files.read"], "web_")
+    {'search': 'web_search', 'files.read': 'web_files_read'}
+    >>> safe_names(["read.file", "read_file"])
+    {'read.file': 'read_file_6e8969', 'read_file': 'read_file'}
+    """
+    near = {name: re.sub("[^a-zA-Z0-9_-]", "_", prefix + name) for name in names}
+    made: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(near, key=lambda name: (near[name] != prefix + name, name)):
+        mark, found, length = blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest(), near[name], 6
+        while found in taken or not 0 < len(found) <= _LONGEST_NAME:
+            found, length = f"{near[name][: _LONGEST_NAME - 1 - length]}_{mark[:length]}", length + 1
+        made[name] = found
+        taken.add(found)
+    return {name: made[name] for name in near}
+
+
+# --- a connection ---------------------------------------------------------------------------------
+
+_CONNECT = 30.0
+"""How many seconds a connection may take to be made; how long an answer takes is for the caller to say."""
+_LARGEST = 64 * 1024 * 1024
+"""How many bytes one event of a server may have: a picture is one event."""
+_KEPT = 2_000
+"""How many bytes of what a process writes to its stderr are kept."""
+_PATIENCE = 10.0
+"""How many seconds a connection may take to be closed in good order."""
+_LONGEST = 500
+"""How many characters of somebody else's text go into one of ours."""
+_LOST = ("Connection closed", "SSE stream ")
+"""How the SDK's own errors begin where no answer comes any more; their code may be a server's as well."""
+_FORGOTTEN = "Session terminated"
+"""What the SDK makes of a 404 to a session that there was."""
+_STATUS: ContextVar[list[int]] = ContextVar("suture_mcp_status")
+"""Where the HTTP status of what is being asked is noted. A request is sent in the context of whoever asks."""
+
+
+async def _note_status(response: httpx2.Response) -> None:
+    with suppress(LookupError):
+        _STATUS.get().append(response.status_code)
+
+
+@asynccontextmanager
+async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGenerator[tuple[Any, Any], None]:
+    timeout, hooks = httpx2.Timeout(_CONNECT, read=None), {"response": [_note_status]}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=_LARGEST) as streams,
+    ):
+        yield streams
+
+
+class _Errors:
+    """The end of what a process writes to its stderr: often it says why the process ended."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._thread: Thread | None = None
+
+    def open(self) -> TextIO:
+        """Return a file to write to; what is written there is kept."""
+        read, write = os.pipe()
+        self._thread = Thread(target=self._drain, args=(read,), name="suture-mcp-stderr", daemon=True)
+        self._thread.start()
+        return os.fdopen(write, "w")
+
+    def _drain(self, read: int) -> None:
+        with os.fdopen(read, "rb", buffering=0) as pipe:
+            while piece := pipe.read(65_536):
+                self._kept = (self._kept + piece)[-_KEPT:]
+
+    async def text(self) -> str:
+        """Return what was kept, once the process has ended or said nothing for a while."""
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, 0.5)
+        return self._kept.decode(errors="replace").strip()
+
+
+class _Watched(ObjectReceiveStream[Any]):
+    """The messages of a server, and an event that is set once there will be no more."""
+
+    def __init__(self, inner: Any, ended: anyio.Event) -> None:
+        self._inner, self._ended = inner, ended
+
+    @property
+    def last_context(self) -> Context | None:
+        """The context in which the last message was sent, where the SDK has it."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        try:
+            return await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._ended.set()
+            raise
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Link:
+    """A connection, and the task that holds it."""
+
+    def __init__(self, target: _Target, context: Context) -> None:
+        self._target, self._name = target, f"the MCP server {target.label!r}"
+        self.listed: tuple[types.Tool, ...] = ()
+        """The tools that the server has."""
+        self._client: Any = None
+        self._ready, self._opened, self._ended = asyncio.Event(), asyncio.Event(), anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._failure: Any = None
+        self._errors = _Errors()
+        self._noise = ""
+        """What the server last wrote that is no message."""
+        self._statuses: list[int] = []
+        self._task = asyncio.get_running_loop().create_task(
+            self._hold(), context=context.copy(), name=f"suture-mcp:{target.label}"
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no tool can be called any more."""
+        return self._client is None or self._ended.is_set() or self._task.done()
+
+    async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - told to the user, so it is counted here
+        """Connect and ask for the tools; raise `MCPServerError` where that fails, and leave nothing behind."""
+        why = "it ended before it answered"
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ready.wait()
+        except TimeoutError:
+            why = f"it did not answer within {timeout} s"
+        finally:
+            if self.is_over:
+                await self.close()
+        if not self.is_over:
+            return
+        refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
+        told = f"{self._name} cannot be used: {self._why(why)}{''.join(refused[-1:])}"
+        raise await self._error(told) from self._failure
+
+    async def close(self) -> None:
+        """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
+        await run_to_the_end(self._close())
+
+    async def _close(self) -> None:
+        if self._client is None:
+            # A process that is just being started would be let go of, not ended, if that were cancelled.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), _PATIENCE)
+            self._scope.cancel()
+        self._client = None
+        self._ended.set()
+        while not self._task.done():
+            await asyncio.wait([self._task], timeout=_PATIENCE)
+            self._scope.cancel()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call a tool. A call that is cancelled is cancelled at the server as well."""
+        statuses: list[int] = []
+        mark = _STATUS.set(statuses)
+        try:
+            return as_tool_result(await self._client.call_tool(name, arguments))
+        except Exception as error:
+            raise await self._explain(error, name, statuses) from error
+        finally:
+            _STATUS.reset(mark)
+
+    async def _hold(self) -> None:
+        """Keep the connection open until it ends or is to end."""
+        _STATUS.set(self._statuses)
+        try:
+            info = types.Implementation(name="suture", version=version("suture"))
+            with self._scope:
+                async with Client(self._streams(), cache=None, client_info=info, message_handler=self._hear) as client:
+                    self.listed = await _list_tools(client)
+                    self._client = client
+                    self._ready.set()
+                    await self._ended.wait()
+        except Exception as error:  # noqa: BLE001 - told to whoever opened it, or calls
+            self._failure = error
+            while inside := getattr(self._failure, "exceptions", ()):  # a group of them
+                self._failure = inside[0]
+        finally:
+            self._opened.set()
+            self._ended.set()
+            self._ready.set()
+
+    @asynccontextmanager
+    async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        async with AsyncExitStack() as stack:
+            streams = self._target.connect(lambda: stack.enter_context(self._errors.open()))
+            read, write = await stack.enter_async_context(streams)
+            self._opened.set()
+            yield _Watched(read, self._ended), write
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        """Note what is no message; progress and logs are nobody's business here."""
+        if isinstance(message, Exception):
+            self._noise = self._clip(message)
+
+    def _why(self, otherwise: str) -> str:
+        """Say what ended the connection."""
+        failure = self._failure
+        if failure is None or (isinstance(failure, MCPError) and _is_lost(failure)):
+            return otherwise
+        return f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
+
+    def _clip(self, error: object) -> str:
+        """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
+        text = str(error) or type(error).__name__
+        for secret in self._target.secrets:
+            text = text.replace(secret, "***")
+        return shorten(text, _LONGEST)
+
+    async def _error(self, text: str) -> MCPServerError:
+        """Return an error that also tells what a server wrote at the end: one line, and more of it as a note."""
+        said = await self._errors.text()
+        if self._noise:
+            text += f"; it wrote what is no message: {self._noise}"
+        if said:
+            text += f"; the last it said: {self._clip(said.splitlines()[-1].strip())}"
+        error = MCPServerError(text)
+        if "\n" in said:
+            error.add_note(f"What {self._name} wrote to its stderr, the end of it:\n{said}")
+        return error
+
+    async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
+        """Say what went wrong with a call, and whether it may have been carried out."""
+        if not isinstance(error, MCPError):
+            return MCPServerError(f"{self._name} answered {name} with what cannot be used: {self._clip(error)}")
+        status = statuses[-1] if statuses else 0
+        if status == 404 and error.message == _FORGOTTEN:
+            self._ended.set()
+            return MCPServerError(f"{self._name} has ended the session, and {name} was not called; call it once more")
+        if not _is_lost(error):
+            shown = f" (HTTP status {status})" if status >= 400 else ""
+            return MCPServerError(f"{self._name} refused {name}: {self._clip(error)}{shown}")
+        await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
+        unknown = f"whether {name} was carried out is not known"
+        if not self.is_over:
+            return MCPServerError(f"{self._name} broke off {name}: {self._clip(error)}; {unknown}")
+        why = self._why("the connection was closed")
+        return await self._error(f"{self._name} went away during {name}: {why}; {unknown}")
+
+
+async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
+    """Return all tools of a server, page by page."""
+    if client.server_capabilities.tools is None:
+        return ()
+    pages = [await client.list_tools()]
+    while pages[-1].next_cursor is not None:
+        if pages[-1].next_cursor in [page.next_cursor for page in pages[:-1]]:
+            raise ValueError("its list of tools never ends")
+        pages.append(await client.list_tools(cursor=pages[-1].next_cursor))
+    return tuple([each for page in pages for each in page.tools])
+
+
+def _is_lost(error: MCPError) -> bool:
+    """Tell whether an error means that no answer comes, and not that the server refused."""
+    return error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+_MEDIA = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+
+
+def as_tool_result(given: types.CallToolResult) -> ToolResult:
+    """Return a server's result in Suture's own form, with nothing left out.
+
+    Structured content is told as JSON, unless a text says the same: servers repeat it for those who read texts only.
+
+    >>> from mcp.types import CallToolResult, TextContent
+    >>> as_tool_result(CallToolResult(content=[TextContent(text="no such page")], is_error=True))
+    ToolResult(parts=(TextPart(text='no such page'),), is_error=True)
+    >>> as_tool_result(CallToolResult(content=[], structured_content={"pages": 3})).parts
+    (TextPart(text='{"pages": 3}'),)
+    """
+    parts = [_part(block) for block in given.content]
+    # What is no number in JSON, as NaN, is told by its name.
+    structured: Any = json.loads(json.dumps(given.structured_content), parse_constant=str)
+    texts = [block.text for block in given.content if isinstance(block, types.TextContent)]
+    if structured is not None and not _is_said(structured, texts):
+        parts.append(TextPart(json.dumps(structured, ensure_ascii=False)))
+    if given.is_error and not parts:
+        parts.append(TextPart("The tool failed and did not say why."))
+    return ToolResult(parts, is_error=given.is_error)
+
+
+def _part(block: types.ContentBlock) -> Part:
+    match block:
+        case types.TextContent():
+            return TextPart(block.text)
+        case types.ImageContent() | types.AudioContent():
+            return _MEDIA[block.type](base64_data=block.data, mime_type=block.mime_type)
+        case types.ResourceLink():  # other tools of the server may be able to read it
+            kind = f" ({block.mime_type})" if block.mime_type else ""
+            described = f"\n{block.description}" if block.description else ""
+            return TextPart(f"Resource {block.title or block.name}{kind}: {block.uri}{described}")
+        case types.EmbeddedResource():
+            found, uri = block.resource, str(block.resource.uri)
+            if isinstance(found, types.TextResourceContents):
+                return TextPart(f"Resource {uri}:\n{found.text}")
+            mime = found.mime_type or "application/octet-stream"
+            about: dict[str, Any] = {"base64_data": found.blob, "mime_type": mime, "extra": {"uri": uri}}
+            media = _MEDIA.get(mime.partition("/")[0])
+            return FilePart(name=uri.rpartition("/")[2] or uri, **about) if media is None else media(**about)
+
+
+def _is_said(structured: dict[str, Any], texts: Sequence[str]) -> bool:
+    """Tell whether the texts hold all of the structured content: as JSON, or what it wraps as it is, or in a row."""
+    wanted = [structured, *(structured.values() if structured.keys() == {"result"} else ())]
+    values = [_value(text) for text in texts]
+    return bool(texts) and any(given in (*texts, *values, values, list(texts)) for given in wanted)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
