@@ -8,6 +8,7 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
+    BaseMessage,
     ChatMessage,
     FunctionMessage,
     HumanMessage,
@@ -132,7 +133,7 @@ def test_what_langchain_does_not_take_for_a_message_is_refused():
 
 
 def test_dicts_and_pairs_are_read_and_stay_the_very_objects():
-    raw = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"q": 1}'}}]}
+    raw = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"q"'}}]}
     messages = [
         ("user", "hi"),
         raw,
@@ -140,7 +141,7 @@ def test_dicts_and_pairs_are_read_and_stay_the_very_objects():
         {"type": "human", "content": "x"},
     ]
     assert [WIRE.view(message).role for message in messages] == ["user", "assistant", "tool", "user"]
-    assert WIRE.view(raw).calls == (Call("a", "f", {"q": 1}),)
+    assert WIRE.view(raw).calls == (Call("a", "f", '{"q"'),)
     dicts = messages[1:]
     assert suture.repair(dicts, wire="langchain", profile="pairing").messages is dicts
     answered = suture.repair([raw, HumanMessage("go")], profile="pairing").messages
@@ -202,6 +203,17 @@ def test_both_adapters_send_call_and_result_wherever_the_call_stood(form: str, a
     user, assistant, tool, last = sent_to_openai(repaired(messages, "openai-chat"))
     assert [each["id"] for each in assistant["tool_calls"]] == [tool["tool_call_id"]] == ["a"]
     assert (user["role"], tool["role"], last["role"]) == ("user", "tool", "user")
+
+
+def test_calls_of_a_dict_are_sent_even_if_their_arguments_were_cut_off():
+    written = [("a", '{"q": 1}'), ("b", '{"q": '), ("c", "[1]")]
+    raw = [{"id": key, "type": "function", "function": {"name": "f", "arguments": text}} for key, text in written]
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": raw}]
+    fixed = list(suture.repair(messages, wire="langchain", profile="anthropic").messages)
+    sent = [block for block in sent_to_anthropic(fixed) if isinstance(block, dict)]
+    uses = [(block["id"], block["input"]) for block in sent if block["type"] == "tool_use"]
+    assert uses == [("a", {"q": 1}), ("b", {}), ("c", {})]
+    assert [block["tool_use_id"] for block in sent if block["type"] == "tool_result"] == ["a", "b", "c"]
 
 
 def test_an_invalid_call_is_made_a_valid_one_and_its_block_put_right():
@@ -271,10 +283,45 @@ def test_a_custom_tool_is_answered_in_its_own_form_and_a_screenshot_not_at_all()
     assert suture.repair(shown, profile="openai-responses").messages is shown
 
 
-def test_a_result_that_is_a_block_of_what_a_user_says_is_refused_so_nothing_is_answered_twice():
-    told = {"type": "tool_result", "tool_use_id": "a", "content": "42"}
-    with pytest.raises(InputError, match="message 1: a result is a block of a user's message"):
-        suture.repair([asks(call("a", "f")), HumanMessage([told]), HumanMessage("go")])
+# Results that stand as blocks in what a user says
+
+
+def told(call_id: str, text: str = "42") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
+
+
+def test_results_that_stand_as_blocks_are_results():
+    both: list[BaseMessage] = [asks(call("a", "f"), call("b", "f")), HumanMessage([told("a"), told("b")])]
+    assert suture.repair(both).messages is both
+    loose: list[BaseMessage] = [asks(call("a", "f")), HumanMessage([told("a"), {"type": "text", "text": "go"}])]
+    assert suture.repair(loose).messages is loose
+
+
+def test_a_result_that_stands_as_a_block_is_moved_and_what_stood_beside_it_stays():
+    late = HumanMessage([told("a"), {"type": "text", "text": "and"}], id="m")
+    messages = repaired([asks(call("a", "f")), HumanMessage("go"), late])
+    assert [message.type for message in messages] == ["ai", "tool", "human", "human"]
+    assert messages[1].content == "42"
+    assert (messages[3].content, messages[3].id) == ([{"type": "text", "text": "and"}], "m")
+
+
+def test_a_whole_message_of_blocks_is_moved_as_it_is():
+    late = HumanMessage([told("a"), told("b")])
+    messages = repaired([asks(call("a", "f"), call("b", "f")), HumanMessage("go"), late])
+    assert messages[1] is late
+    apart = repaired([asks(call("a", "f"), call("b", "f"), call("c", "f")), HumanMessage("go"), late])
+    assert [message.type for message in apart] == ["ai", "human", "tool", "human"]
+
+
+def test_a_result_that_stands_as_a_block_gets_the_new_id_of_its_call():
+    messages = repaired([asks(call("fn:0", "f")), HumanMessage(["go", told("fn:0")])])
+    assert messages[1].content == ["go", told(messages[0].tool_calls[0]["id"])] != ["go", told("fn:0")]
+
+
+def test_an_orphan_among_blocks_is_told_as_text_in_its_place():
+    messages = repaired([HumanMessage([told("x"), {"type": "text", "text": "and"}])])
+    assert [block["type"] for block in messages[0].content] == ["text", "text"]
+    assert "42" in messages[0].content[0]["text"]
 
 
 def test_a_glance_takes_in_no_id_of_a_turn_that_it_does_not_pass():
