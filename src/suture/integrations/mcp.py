@@ -34,7 +34,6 @@ try:
     import httpx2
     from anyio.abc import ObjectReceiveStream
     from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
-    from mcp.client import IncomingMessage
     from mcp.client.streamable_http import streamable_http_client
 except ImportError:
     import_extra("mcp", "mcp>=2.3")  # says how to install it
@@ -58,8 +57,6 @@ class MCPServerError(SutureError, ConnectionError):
 
 _LONGEST_NAME = 64
 """How many characters the name of a tool may have."""
-_SECRET = 8
-"""How many characters a secret has at least: what is shorter is a setting."""
 
 
 class _Choices(TypedDict, total=False):
@@ -182,7 +179,7 @@ class MCPServer:
         parts, sent = urlsplit(url), settings.headers or {}
         # What headers say, and the key in one that also says its kind.
         said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
-        secrets = sorted([text for text in said if len(text) >= _SECRET], key=len, reverse=True)
+        secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # shorter is a setting
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return cls(_Target(label, secrets, partial(_open_http, url, sent)), settings)
 
@@ -475,7 +472,7 @@ class _Link:
             self._opened.set()
             yield _Watched(read, self._ended), write
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _hear(self, message: Any) -> None:
         """Note what is no message; progress and logs are nobody's business here."""
         if isinstance(message, Exception):
             self._noise = self._clip(message)
