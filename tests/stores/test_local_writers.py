@@ -79,7 +79,8 @@ def unfinished(directory: Path) -> list[Path]:
 
 def age(path: Path, seconds: float) -> None:
     """Let a file have been changed so long ago."""
-    os.utime(path, (time.time() - seconds,) * 2)
+    then = time.time() - seconds
+    os.utime(path, (then, then))
 
 
 def read(backend: LocalBackend, path: str) -> bytes:
