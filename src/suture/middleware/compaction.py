@@ -21,13 +21,14 @@ from suture.kernel import (
     ModelRequest,
 )
 from suture.kernel.model_call import ask
-from suture.messages import History
+from suture.messages import History, ToolResult
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Record
-from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
+from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, ToolDetail, Writer
 from suture.reduction.compaction import check_sizes, target_of
-from suture.reduction.texts import digest_of
+from suture.reduction.texts import digest_of, offload_path
+from suture.reduction.truncate import content_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -227,7 +228,9 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         run, record = self._run(), self._record()
         terms = record.terms(self._backend if offload else _nowhere)
         reader = run.cache.get((self, "reader"), self.read_file_tool_name)
-        terms = terms._replace(settings=dataclasses.replace(self._settings, read_file_tool_name=reader))
+        maker = partial(_name_file, terms.root) if self.backend is not None else None
+        settings = dataclasses.replace(self._settings, read_file_tool_name=reader, gen_clear_offload_file_path=maker)
+        terms = terms._replace(settings=settings)
         model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
         room = int(_SHARE * window) if window else None
@@ -285,6 +288,12 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         if task.cancelled():
             raise RuntimeError("its own work was cancelled")
         return task.result()
+
+
+def _name_file(root: str, detail: ToolDetail) -> str:
+    """Return where a result is saved on a backend that others write to: no other output of the same id gets there."""
+    content = content_of(cast("ToolResult", detail.tool_result).parts)
+    return f"{offload_path(root, 'clear', detail.tool_context.call_id)}-{digest_of(content, 12)}"
 
 
 def _nowhere(_: str) -> None:

@@ -22,6 +22,7 @@ from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
 from tests.agent.compaction.scenes import asking, look, size
 from tests.agent.durability.victim import Snapshots
+from tests.reduction.compacting import contents
 
 LIMIT = 1_200
 ROOT = Path(__file__).parents[3]
@@ -126,6 +127,18 @@ def test_words_that_left_the_history_can_be_read_with_a_tool():
     result = agent_of(Compaction(LIMIT), ScriptedModel(reply)).run_sync(said)
     assert result.output == "done"
     assert said[4_000:4_050] in read[0]
+
+
+def test_conversations_that_share_a_place_save_what_each_of_them_takes_out():
+    backend = MemoryBackend()
+    for label in ("this", "that"):
+        calls = [ToolCall(f"c{number}", "look", f'{{"label": "{label} {number}"}}') for number in range(12)]
+        model: ScriptedModel[Message] = ScriptedModel([*[Message.assistant(tool_calls=[call]) for call in calls], "ok"])
+        compaction = Compaction(LIMIT, 1_100, fail, backend=backend, root_dir="/shared")
+        said = [message.content for message in agent_of(compaction, model).run_sync("go").messages]
+        paths = [text.partition("saved to: ")[2].partition("\n")[0] for text in said if "persisted-output" in text]
+        assert len(paths) > 2
+        assert all(f"{label} " in asyncio.run(contents(backend))[path] for path in paths)
 
 
 def test_a_backend_that_cannot_write_costs_room_and_not_the_run():
