@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from suture import ChatModelAgent, Compaction, Message, ToolCall
 from suture.errors import ContextLengthError, ContextOverflowError, ModelServerError, ResumeError
 from suture.events import Custom, HistoryRewritten, RetryScheduled
 from suture.messages import ResponseMeta, TokenUsage
+from suture.middleware import ToolReduction
 from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
@@ -139,6 +141,22 @@ def test_conversations_that_share_a_place_save_what_each_of_them_takes_out():
         paths = [text.partition("saved to: ")[2].partition("\n")[0] for text in said if "persisted-output" in text]
         assert len(paths) > 2
         assert all(f"{label} " in asyncio.run(contents(backend))[path] for path in paths)
+
+
+def test_output_that_was_cleared_before_it_was_folded_can_still_be_read():
+    backend = MemoryBackend()
+    calls = [ToolCall(f"c{number}", "look", f'{{"label": "thing {number}"}}') for number in range(20)]
+    model: ScriptedModel[Message] = ScriptedModel([*[Message.assistant(tool_calls=[call]) for call in calls], "ok"])
+    reduction = ToolReduction(backend, root_dir="/r", max_tokens_for_clear=400)
+    middlewares: list[Any] = [reduction, Compaction(LIMIT, summarizer=fail, keep_recent_rounds=1)]
+    first = ChatModelAgent(model=model, tools=[look], middlewares=middlewares, max_iterations=60).run_sync("go")
+    summary = next(message.content for message in first.messages if "made without a model" in message.content)
+    named = re.findall(r"/r/clear/c\d+", summary)
+    assert len(named) > 2
+    asks = Message.assistant(tool_calls=[ToolCall("r", "read_file", f'{{"path": "{named[-1]}"}}')])
+    agent = ChatModelAgent(model=ScriptedModel([asks, "ok"]), tools=[look], middlewares=middlewares)
+    again = agent.run_sync([*first.messages, Message.user("And?")], session=first.session)
+    assert "says so" in again.messages[-2].content
 
 
 def test_a_backend_that_cannot_write_costs_room_and_not_the_run():
