@@ -289,17 +289,20 @@ class Compactor:
         self._put("digest", fold, stop, self._digest(entries, fold.previous.body, budget), room)
 
     def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
-        """Return the first place that it is enough to fold up to, or the last that may be."""
+        """Return the first place behind any summary that it is enough to fold up to, or the last that may be."""
         left, words, place = self.now + budget, 0, 0
+        roles = [self.wire.view(message).role for message in self.messages]
+        summaries = [at for at, role in enumerate(roles) if role == "user" and self._summary(self.messages[at])]
         for first, end in survey.segments:
             if end > survey.recent:
                 break
             place = end
-            for message in self.messages[first:end]:
-                cost, role = self.count(message), self.wire.view(message).role
+            for message, role in zip(self.messages[first:end], roles[first:end], strict=True):
+                cost = self.count(message)
                 words += cost if role == "user" else 0
                 left -= cost if role != "system" else 0
-            if left + (words if not self.folding.offload else min(words, room)) <= self.limits.target:
+            enough = left + (words if not self.folding.offload else min(words, room)) <= self.limits.target
+            if enough and end > max(summaries, default=0):  # two of them would be one too many
                 break
         return place
 
