@@ -404,3 +404,16 @@ def test_there_is_never_more_than_one_summary_and_no_path_of_an_earlier_one_is_l
     assert path
     last = compact([*messages, said, go_on], max_tokens=1_000, **settings)
     assert path in "\n".join([*[each["content"] for each in last.messages], *[save.content for save in last.saves]])
+
+
+def test_the_path_of_older_words_outlives_a_compaction_of_the_providers():
+    said: Any = {"role": "assistant", "content": "said " * 300}
+    asked: Any = [{"role": "user", "content": f"{number} words " * 100} for number in range(5)]
+    history = [each for question in asked for each in (question, said)]
+    first = compact([*history, asked[0]], max_tokens=2_000, keep_user_tokens=200, wire="openai-responses")
+    [path] = [save.path for save in first.saves if "/user-" in save.path]
+    provided = {"type": "compaction", "id": "cmp_1", "encrypted_content": "zz"}
+    later = [*first.messages, said, provided, said, asked[1]]
+    plan = compact(later, max_tokens=1_500, wire="openai-responses")
+    assert actions(plan)[0] == "drop"
+    assert path in str(plan.messages)

@@ -174,12 +174,12 @@ class Compactor:
         survey = self._survey() if last else None
         if survey is None or last not in dict(survey.segments):
             return
-        reads = get_profile(wire.compacted_by(messages[last])).reads_compacted
+        reads, fold = get_profile(wire.compacted_by(messages[last])).reads_compacted, self._split(survey, last)
         kept = [
-            message
-            for _, message, is_words in self._split(survey, last).kept
-            if (reads or not is_words) and not wire.compacted_by(message)
+            message for _, message, is_words in fold.kept if (reads or not is_words) and not wire.compacted_by(message)
         ]
+        if reads and fold.previous.path:  # it leads to older words
+            kept.append(self._stand_for(Summary("", fold.previous.path)))
         self._take("drop", [*kept, *messages[last:]], index=last)
 
     async def _clear(self) -> None:
@@ -325,8 +325,14 @@ class Compactor:
 
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
         kept, path, saves = self._keep_words(fold, room)
-        text = summary_text(Summary(body, path), self.terms.settings.read_file_tool_name, self.terms.language)
-        return [*kept, self.wire.speak("user", text), *self.messages[stop:]], saves
+        return [*kept, self._stand_for(Summary(body, path)), *self.messages[stop:]], saves
+
+    def _stand_for(self, summary: Summary) -> Any:
+        """Return the message that a summary is."""
+        return self.wire.speak("user", self._text_of(summary))
+
+    def _text_of(self, summary: Summary) -> str:
+        return summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
         """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
@@ -448,8 +454,7 @@ class Compactor:
             if summary is not None:
                 least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
                 body = self._shorten(summary.body, max(level, least))
-                tool, language = self.terms.settings.read_file_tool_name, self.terms.language
-                return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
+                return wire.with_text(message, self._text_of(Summary(body, summary.path)))
             if words and self.folding.offload:
                 return self._cut_message(message, level, saves) or message
         elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):
