@@ -417,3 +417,11 @@ def test_the_path_of_older_words_outlives_a_compaction_of_the_providers():
     plan = compact(later, max_tokens=1_500, wire="openai-responses")
     assert actions(plan)[0] == "drop"
     assert path in str(plan.messages)
+
+
+def test_an_image_that_leaves_the_history_leaves_no_empty_file():
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    rounds = [{"role": "assistant", "content": "Seen. " * 300}, {"role": "user", "content": "And?"}] * 4
+    plan = compact([{"role": "user", "content": [image]}, *rounds], max_tokens=1_500)
+    assert actions(plan) == ["digest"]
+    assert plan.saves == ()

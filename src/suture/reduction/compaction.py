@@ -351,10 +351,9 @@ class Compactor:
             else:
                 shown[place] = message
                 room -= self.count(message)
-        if gone:
-            texts = [path] if path else []
-            texts += [self._said(fold.kept[place][1]) for place in sorted(gone)]
-            path = self._save("user", "\n\n".join(texts), saves)
+        texts = [said for place in sorted(gone) if (said := self._said(fold.kept[place][1]))]
+        if texts:  # an image has none
+            path = self._save("user", "\n\n".join([path, *texts] if path else texts), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
         return kept, path, saves
 
