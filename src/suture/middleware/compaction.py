@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from suture._aio import LOG, settle
-from suture.errors import ConfigError, ContextLengthError, ModelError, OffloadError
+from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, ModelError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
@@ -215,7 +215,10 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         run.send(Custom("suture.compaction", {"tokens": tokens, "limit": limit}))
         # What is saved must be readable: by a tool of ours, or by whoever gave the backend.
         can_save = self.backend is not None or (self, "reader") in run.cache
-        plan = await self._plan(wire, history, limits, offload=can_save)
+        try:
+            plan = await self._plan(wire, history, limits, offload=can_save)
+        except ContextOverflowError as error:
+            raise ContextOverflowError(error.what, round(error.tokens / scale), limit, index=error.index) from None
         if not plan.changed:
             return None
         run.cache[self, "stale"] = context.last_usage

@@ -22,7 +22,7 @@ from suture.middleware import ToolReduction
 from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
-from tests.agent.compaction.scenes import asking, look, size
+from tests.agent.compaction.scenes import COUNTER, asking, look, size
 from tests.agent.durability.victim import Snapshots
 from tests.reduction.compacting import contents
 
@@ -177,6 +177,16 @@ def test_what_is_too_large_by_itself_is_named():
     with pytest.raises(ContextOverflowError, match="instruction takes up") as caught:
         agent.run_sync("go")
     assert caught.value.what == "instruction"
+
+
+def test_an_overflow_is_told_in_the_tokens_of_the_counter():
+    def triple(messages: Any, tool_infos: Any) -> int:
+        return 3 * sum(map(COUNTER.count, [*messages, *[Message.user(str(info)) for info in tool_infos]]))
+
+    with pytest.raises(ContextOverflowError) as caught:
+        agent_of(Compaction(600, token_counter=triple), ScriptedModel(["hi"])).run_sync("go")
+    assert caught.value.what == "tool descriptions"
+    assert caught.value.tokens > caught.value.limit == 600
 
 
 def test_a_turn_that_failed_is_taken_again_without_another_summary():
