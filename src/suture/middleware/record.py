@@ -208,9 +208,16 @@ class Record:
             self.run().session[f"{self.key}/{self._pages}"] = new.to_dict()
             self._pages += 1
 
+    @property
+    def _is_carried(self) -> bool:
+        """Whether messages alone say what was saved: outside of a run one session stands for all conversations."""
+        return self.wire is not None and self.wire.marks and isinstance(self.run(), Outside)
+
     def note_saved(self, saved: Saved) -> dict[str, Any]:
         """Keep what a tool call has saved; return what is to be noted on its result."""
-        self.keep([saved])
+        self._saved[folded(saved.path)] = saved
+        if not self._is_carried:
+            self.keep([saved])
         return mark_saved(saved) if self.wire is not None and self.wire.marks else {}
 
     def recorded(self) -> Mapping[str, Saved]:
@@ -308,7 +315,8 @@ class Record:
             history = History(plan.messages) if draft.cells else question.history
             if left is not None:
                 self._settled = history, draft.place(left)
-            self.keep(draft.saved, () if question.wire.marks else draft.digests)
+            if not self._is_carried:
+                self.keep(draft.saved, () if question.wire.marks else draft.digests)
             return Reduced(history, plan, plan.tokens_after, draft.cells)
         raise AssertionError("the last attempt raises")
 
