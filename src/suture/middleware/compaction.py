@@ -169,14 +169,16 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         self, state: ChatModelAgentState[Any], context: ModelContext, limit: int
     ) -> ChatModelAgentState[Any] | None:
         """Count with a function of the whole history; compact as often as it says that there is too much."""
-        before, goal = state, limit
-        for _ in range(4):
+        before = state
+        for share in (64, 48, 36, 27, 0):  # nothing fits into 0: the last one names what is too large
             tokens: Any = await settle(cast("Any", self.token_counter)(state.messages, state.tool_infos))
             tokens += CharacterCounter().count_text(context.instruction)
             if tokens <= limit:
                 break
-            state = await self.compact(state, context, goal, tokens) or state
-            goal = goal * 3 // 4
+            try:
+                state = await self.compact(state, context, limit * share // 64, tokens) or state
+            except ContextOverflowError as error:
+                raise ContextOverflowError(error.what, error.tokens, limit, index=error.index) from None
         return None if state is before else state
 
     def _limit(self, run: RunContext[Any]) -> int | None:

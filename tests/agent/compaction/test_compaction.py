@@ -189,6 +189,15 @@ def test_an_overflow_is_told_in_the_tokens_of_the_counter():
     assert caught.value.tokens > caught.value.limit == 600
 
 
+def test_what_a_counter_never_finds_short_enough_is_not_sent():
+    model: ScriptedModel[Message] = ScriptedModel(["hi"])
+    history = [Message.user("go"), *[Message.assistant("said " * 800), Message.user("go on")] * 40]
+    with pytest.raises(ContextOverflowError) as caught:
+        agent_of(Compaction(3_000, token_counter=lambda *_: 3_100, summarizer=fail), model).run_sync(history)
+    assert caught.value.limit == 3_000
+    assert model.requests == []
+
+
 def test_a_turn_that_failed_is_taken_again_without_another_summary():
     prompts: list[str] = []
 
