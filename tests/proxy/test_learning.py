@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from suture import check
 from suture.profiles import default_profile
+from suture.providers import Place
 from suture.proxy import Lessons, Proxy, Reduction, Route
-from suture.proxy.requests import Rules
+from suture.proxy.requests import Rules, look_at
 from tests.proxy.serving import Reply, Request, proxy, upstream
 from tests.proxy.test_traffic import PATHS, send
 
@@ -180,3 +182,13 @@ def test_a_route_may_shorten_what_it_sends(reduction: Reduction, expected: int):
     assert len(provider.requests[0].body) < 8000
     whole = [message for message in sent["messages"] if message["content"] == "word " * 600]
     assert len(whole) <= expected
+
+
+def test_what_was_compacted_is_still_acceptable():
+    words = [("user", "go on"), ("model", "word " * 300)] * 6
+    contents = [{"role": role, "parts": [{"text": text}]} for role, text in [*words, ("user", "on")]]
+    rules = Rules(default_profile("gemini"), Reduction(compact=1500))
+    body = json.dumps({"contents": contents}).encode()
+    made = look_at(body, PATHS["gemini"], Place("contents", "gemini"), lambda _: rules)
+    assert made.reduced
+    assert check(json.loads(made.body or b"")["contents"], wire="gemini").acceptable

@@ -390,3 +390,38 @@ def test_the_counts_are_those_of_the_counter():
     plan = compact(messages, max_tokens=900)
     assert plan.tokens_before == total("openai-chat", messages)
     assert plan.tokens_after == total("openai-chat", plan.messages)
+
+
+def test_there_is_never_more_than_one_summary_and_no_path_of_an_earlier_one_is_lost():
+    asked = [{"role": "user", "content": f"{number} words " * 150} for number in range(6)]
+    said, go_on = {"role": "assistant", "content": "said " * 400}, {"role": "user", "content": "Go on."}
+    messages = [each for question in asked for each in (question, said)]
+    settings: Any = {"keep_recent_rounds": 0, "keep_user_tokens": 300}
+    messages = compact([*messages, go_on], max_tokens=4_000, offload=False, **settings).messages
+    messages = compact([*messages, said, go_on], max_tokens=2_000, target_tokens=1_900, **settings).messages
+    [summary] = [each["content"] for each in messages if each["content"].startswith("<conversation-summary ")]
+    path = summary.partition('saved="')[2].partition('"')[0]
+    assert path
+    last = compact([*messages, said, go_on], max_tokens=1_000, **settings)
+    assert path in "\n".join([*[each["content"] for each in last.messages], *[save.content for save in last.saves]])
+
+
+def test_the_path_of_older_words_outlives_a_compaction_of_the_providers():
+    said: Any = {"role": "assistant", "content": "said " * 300}
+    asked: Any = [{"role": "user", "content": f"{number} words " * 100} for number in range(5)]
+    history = [each for question in asked for each in (question, said)]
+    first = compact([*history, asked[0]], max_tokens=2_000, keep_user_tokens=200, wire="openai-responses")
+    [path] = [save.path for save in first.saves if "/user-" in save.path]
+    provided = {"type": "compaction", "id": "cmp_1", "encrypted_content": "zz"}
+    later = [*first.messages, said, provided, said, asked[1]]
+    plan = compact(later, max_tokens=1_500, wire="openai-responses")
+    assert actions(plan)[0] == "drop"
+    assert path in str(plan.messages)
+
+
+def test_an_image_that_leaves_the_history_leaves_no_empty_file():
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    rounds = [{"role": "assistant", "content": "Seen. " * 300}, {"role": "user", "content": "And?"}] * 4
+    plan = compact([{"role": "user", "content": [image]}, *rounds], max_tokens=1_500)
+    assert actions(plan) == ["digest"]
+    assert plan.saves == ()

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from suture._aio import LOG, settle
-from suture.errors import ConfigError, ContextLengthError, ModelError, OffloadError
+from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, ModelError, OffloadError
 from suture.events import Custom
 from suture.kernel import (
     ChatModelAgentContext,
@@ -21,13 +21,14 @@ from suture.kernel import (
     ModelRequest,
 )
 from suture.kernel.model_call import ask
-from suture.messages import History
+from suture.messages import History, ToolResult
 from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Record
-from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
+from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, ToolDetail, Writer
 from suture.reduction.compaction import check_sizes, target_of
-from suture.reduction.texts import digest_of
+from suture.reduction.texts import digest_of, offload_path
+from suture.reduction.truncate import content_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -168,14 +169,16 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         self, state: ChatModelAgentState[Any], context: ModelContext, limit: int
     ) -> ChatModelAgentState[Any] | None:
         """Count with a function of the whole history; compact as often as it says that there is too much."""
-        before, goal = state, limit
-        for _ in range(4):
+        before = state
+        for share in (64, 48, 36, 27, 0):  # nothing fits into 0: the last one names what is too large
             tokens: Any = await settle(cast("Any", self.token_counter)(state.messages, state.tool_infos))
             tokens += CharacterCounter().count_text(context.instruction)
             if tokens <= limit:
                 break
-            state = await self.compact(state, context, goal, tokens) or state
-            goal = goal * 3 // 4
+            try:
+                state = await self.compact(state, context, limit * share // 64, tokens) or state
+            except ContextOverflowError as error:
+                raise ContextOverflowError(error.what, error.tokens, limit, index=error.index) from None
         return None if state is before else state
 
     def _limit(self, run: RunContext[Any]) -> int | None:
@@ -214,7 +217,10 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         run.send(Custom("suture.compaction", {"tokens": tokens, "limit": limit}))
         # What is saved must be readable: by a tool of ours, or by whoever gave the backend.
         can_save = self.backend is not None or (self, "reader") in run.cache
-        plan = await self._plan(wire, history, limits, offload=can_save)
+        try:
+            plan = await self._plan(wire, history, limits, offload=can_save)
+        except ContextOverflowError as error:
+            raise ContextOverflowError(error.what, round(error.tokens / scale), limit, index=error.index) from None
         if not plan.changed:
             return None
         run.cache[self, "stale"] = context.last_usage
@@ -227,7 +233,9 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         run, record = self._run(), self._record()
         terms = record.terms(self._backend if offload else _nowhere)
         reader = run.cache.get((self, "reader"), self.read_file_tool_name)
-        terms = terms._replace(settings=dataclasses.replace(self._settings, read_file_tool_name=reader))
+        maker = partial(_name_file, terms.root) if self.backend is not None else None
+        settings = dataclasses.replace(self._settings, read_file_tool_name=reader, gen_clear_offload_file_path=maker)
+        terms = terms._replace(settings=settings)
         model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
         room = int(_SHARE * window) if window else None
@@ -285,6 +293,12 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         if task.cancelled():
             raise RuntimeError("its own work was cancelled")
         return task.result()
+
+
+def _name_file(root: str, detail: ToolDetail) -> str:
+    """Return where a result is saved on a backend that others write to: no other output of the same id gets there."""
+    content = content_of(cast("ToolResult", detail.tool_result).parts)
+    return f"{offload_path(root, 'clear', detail.tool_context.call_id)}-{digest_of(content, 12)}"
 
 
 def _nowhere(_: str) -> None:

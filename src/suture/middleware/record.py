@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from msgspec.structs import replace
 
 from suture._aio import settle
+from suture._text import replace_surrogates
 from suture.errors import NotInRunError, OffloadError
 from suture.kernel import current_run
 from suture.language import current_language
@@ -198,21 +199,26 @@ class Record:
         self._saved.update({folded(saved.path): saved for saved in ledger.saved})
 
     def keep(self, saved: Sequence[Saved], rounds: Sequence[str] = ()) -> None:
-        """Keep what was saved, and which rounds are done, where the messages cannot carry it."""
+        """Keep what was saved, and which rounds are done: messages cannot carry it, or may be folded."""
         register = self.register
         if saved or rounds:
-            new = Ledger(tuple(saved), frozenset(rounds) - register.rounds)
+            storable = [replace(each, call_id=replace_surrogates(each.call_id)) for each in saved]
+            new = Ledger(tuple(storable), frozenset(rounds) - register.rounds)
             self._take(new)
             self.run().session[f"{self.key}/{self._pages}"] = new.to_dict()
             self._pages += 1
 
+    @property
+    def _is_carried(self) -> bool:
+        """Whether messages alone say what was saved: outside of a run one session stands for all conversations."""
+        return self.wire is not None and self.wire.marks and isinstance(self.run(), Outside)
+
     def note_saved(self, saved: Saved) -> dict[str, Any]:
         """Keep what a tool call has saved; return what is to be noted on its result."""
         self._saved[folded(saved.path)] = saved
-        if self.wire is not None and self.wire.marks:
-            return mark_saved(saved)
-        self.keep([saved])
-        return {}
+        if not self._is_carried:
+            self.keep([saved])
+        return mark_saved(saved) if self.wire is not None and self.wire.marks else {}
 
     def recorded(self) -> Mapping[str, Saved]:
         """Return all that this history's output was saved as, by folded path."""
@@ -309,8 +315,8 @@ class Record:
             history = History(plan.messages) if draft.cells else question.history
             if left is not None:
                 self._settled = history, draft.place(left)
-            if not question.wire.marks:
-                self.keep(draft.saved, draft.digests)
+            if not self._is_carried:
+                self.keep(draft.saved, () if question.wire.marks else draft.digests)
             return Reduced(history, plan, plan.tokens_after, draft.cells)
         raise AssertionError("the last attempt raises")
 

@@ -7,7 +7,7 @@ or cannot be read.
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -158,7 +158,8 @@ class _Looker:
         if rules.without_thinking:
             thoughtless = map(get_wire(wire).without_thinking, messages)
             messages = [message for message in thoughtless if message is not None]
-        repaired = repair(messages, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
+        mend = partial(repair, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
+        repaired = mend(messages)
         if not repaired.report.acceptable:
             self.reports.append(repaired.report)
         messages = repaired.messages if repaired.changed else messages
@@ -167,8 +168,10 @@ class _Looker:
         except ContextOverflowError:
             self.overflows = True
             return messages
-        self.reduced |= shorter is not messages
-        return shorter
+        if shorter is messages:
+            return messages
+        self.reduced = True
+        return mend(shorter).messages  # a summary stands beside a user's words, and thoughts are gone
 
     def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
         """Return the fields of a batch with acceptable histories in all its requests; nothing where all have one."""

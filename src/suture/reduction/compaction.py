@@ -174,12 +174,12 @@ class Compactor:
         survey = self._survey() if last else None
         if survey is None or last not in dict(survey.segments):
             return
-        reads = get_profile(wire.compacted_by(messages[last])).reads_compacted
+        reads, fold = get_profile(wire.compacted_by(messages[last])).reads_compacted, self._split(survey, last)
         kept = [
-            message
-            for _, message, is_words in self._split(survey, last).kept
-            if (reads or not is_words) and not wire.compacted_by(message)
+            message for _, message, is_words in fold.kept if (reads or not is_words) and not wire.compacted_by(message)
         ]
+        if reads and fold.previous.path:  # it leads to older words
+            kept.append(self._stand_for(Summary("", fold.previous.path)))
         self._take("drop", [*kept, *messages[last:]], index=last)
 
     async def _clear(self) -> None:
@@ -289,17 +289,20 @@ class Compactor:
         self._put("digest", fold, stop, self._digest(entries, fold.previous.body, budget), room)
 
     def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
-        """Return the first place that it is enough to fold up to, or the last that may be."""
+        """Return the first place behind any summary that it is enough to fold up to, or the last that may be."""
         left, words, place = self.now + budget, 0, 0
+        roles = [self.wire.view(message).role for message in self.messages]
+        summaries = [at for at, role in enumerate(roles) if role == "user" and self._summary(self.messages[at])]
         for first, end in survey.segments:
             if end > survey.recent:
                 break
             place = end
-            for message in self.messages[first:end]:
-                cost, role = self.count(message), self.wire.view(message).role
+            for message, role in zip(self.messages[first:end], roles[first:end], strict=True):
+                cost = self.count(message)
                 words += cost if role == "user" else 0
                 left -= cost if role != "system" else 0
-            if left + (words if not self.folding.offload else min(words, room)) <= self.limits.target:
+            enough = left + (words if not self.folding.offload else min(words, room)) <= self.limits.target
+            if enough and end > max(summaries, default=0):  # two of them would be one too many
                 break
         return place
 
@@ -322,8 +325,14 @@ class Compactor:
 
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
         kept, path, saves = self._keep_words(fold, room)
-        text = summary_text(Summary(body, path), self.terms.settings.read_file_tool_name, self.terms.language)
-        return [*kept, self.wire.speak("user", text), *self.messages[stop:]], saves
+        return [*kept, self._stand_for(Summary(body, path)), *self.messages[stop:]], saves
+
+    def _stand_for(self, summary: Summary) -> Any:
+        """Return the message that a summary is."""
+        return self.wire.speak("user", self._text_of(summary))
+
+    def _text_of(self, summary: Summary) -> str:
+        return summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
         """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
@@ -342,10 +351,9 @@ class Compactor:
             else:
                 shown[place] = message
                 room -= self.count(message)
-        if gone:
-            texts = [path] if path else []
-            texts += [self._said(fold.kept[place][1]) for place in sorted(gone)]
-            path = self._save("user", "\n\n".join(texts), saves)
+        texts = [said for place in sorted(gone) if (said := self._said(fold.kept[place][1]))]
+        if texts:  # an image has none
+            path = self._save("user", "\n\n".join([path, *texts] if path else texts), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
         return kept, path, saves
 
@@ -445,8 +453,7 @@ class Compactor:
             if summary is not None:
                 least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
                 body = self._shorten(summary.body, max(level, least))
-                tool, language = self.terms.settings.read_file_tool_name, self.terms.language
-                return wire.with_text(message, summary_text(Summary(body, summary.path), tool, language))
+                return wire.with_text(message, self._text_of(Summary(body, summary.path)))
             if words and self.folding.offload:
                 return self._cut_message(message, level, saves) or message
         elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):

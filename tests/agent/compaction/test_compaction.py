@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,11 +18,13 @@ from suture import ChatModelAgent, Compaction, Message, ToolCall
 from suture.errors import ContextLengthError, ContextOverflowError, ModelServerError, ResumeError
 from suture.events import Custom, HistoryRewritten, RetryScheduled
 from suture.messages import ResponseMeta, TokenUsage
+from suture.middleware import ToolReduction
 from suture.stores import MemoryBackend, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
-from tests.agent.compaction.scenes import asking, look, size
+from tests.agent.compaction.scenes import COUNTER, asking, look, size
 from tests.agent.durability.victim import Snapshots
+from tests.reduction.compacting import contents
 
 LIMIT = 1_200
 ROOT = Path(__file__).parents[3]
@@ -128,6 +131,34 @@ def test_words_that_left_the_history_can_be_read_with_a_tool():
     assert said[4_000:4_050] in read[0]
 
 
+def test_conversations_that_share_a_place_save_what_each_of_them_takes_out():
+    backend = MemoryBackend()
+    for label in ("this", "that"):
+        calls = [ToolCall(f"c{number}", "look", f'{{"label": "{label} {number}"}}') for number in range(12)]
+        model: ScriptedModel[Message] = ScriptedModel([*[Message.assistant(tool_calls=[call]) for call in calls], "ok"])
+        compaction = Compaction(LIMIT, 1_100, fail, backend=backend, root_dir="/shared")
+        said = [message.content for message in agent_of(compaction, model).run_sync("go").messages]
+        paths = [text.partition("saved to: ")[2].partition("\n")[0] for text in said if "persisted-output" in text]
+        assert len(paths) > 2
+        assert all(f"{label} " in asyncio.run(contents(backend))[path] for path in paths)
+
+
+def test_output_that_was_cleared_before_it_was_folded_can_still_be_read():
+    backend = MemoryBackend()
+    calls = [ToolCall(f"c{number}", "look", f'{{"label": "thing {number}"}}') for number in range(20)]
+    model: ScriptedModel[Message] = ScriptedModel([*[Message.assistant(tool_calls=[call]) for call in calls], "ok"])
+    reduction = ToolReduction(backend, root_dir="/r", max_tokens_for_clear=400)
+    middlewares: list[Any] = [reduction, Compaction(LIMIT, summarizer=fail, keep_recent_rounds=1)]
+    first = ChatModelAgent(model=model, tools=[look], middlewares=middlewares, max_iterations=60).run_sync("go")
+    summary = next(message.content for message in first.messages if "made without a model" in message.content)
+    named = re.findall(r"/r/clear/c\d+", summary)
+    assert len(named) > 2
+    asks = Message.assistant(tool_calls=[ToolCall("r", "read_file", f'{{"path": "{named[-1]}"}}')])
+    agent = ChatModelAgent(model=ScriptedModel([asks, "ok"]), tools=[look], middlewares=middlewares)
+    again = agent.run_sync([*first.messages, Message.user("And?")], session=first.session)
+    assert "says so" in again.messages[-2].content
+
+
 def test_a_backend_that_cannot_write_costs_room_and_not_the_run():
     class Full(MemoryBackend):
         async def write(self, path: str, content: str | bytes) -> None:
@@ -146,6 +177,25 @@ def test_what_is_too_large_by_itself_is_named():
     with pytest.raises(ContextOverflowError, match="instruction takes up") as caught:
         agent.run_sync("go")
     assert caught.value.what == "instruction"
+
+
+def test_an_overflow_is_told_in_the_tokens_of_the_counter():
+    def triple(messages: Any, tool_infos: Any) -> int:
+        return 3 * sum(map(COUNTER.count, [*messages, *[Message.user(str(info)) for info in tool_infos]]))
+
+    with pytest.raises(ContextOverflowError) as caught:
+        agent_of(Compaction(600, token_counter=triple), ScriptedModel(["hi"])).run_sync("go")
+    assert caught.value.what == "tool descriptions"
+    assert caught.value.tokens > caught.value.limit == 600
+
+
+def test_what_a_counter_never_finds_short_enough_is_not_sent():
+    model: ScriptedModel[Message] = ScriptedModel(["hi"])
+    history = [Message.user("go"), *[Message.assistant("said " * 800), Message.user("go on")] * 40]
+    with pytest.raises(ContextOverflowError) as caught:
+        agent_of(Compaction(3_000, token_counter=lambda *_: 3_100, summarizer=fail), model).run_sync(history)
+    assert caught.value.limit == 3_000
+    assert model.requests == []
 
 
 def test_a_turn_that_failed_is_taken_again_without_another_summary():

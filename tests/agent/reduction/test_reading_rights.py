@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from suture.middleware import ToolReductionConfig
+from suture import Message, ToolCall
+from suture.kernel import ChatModelAgentState, ModelContext
+from suture.messages import History
+from suture.middleware import ToolReduction, ToolReductionConfig
 from suture.reduction import Saved
 from suture.stores import LocalBackend, MemoryBackend
 from tests.agent.reduction._backends import Shelf
@@ -175,3 +178,18 @@ def test_the_tools_are_described_and_safe_to_run_again():
     assert "shelf" not in str([tool.info for tool in tools.values()])
     assert (tools["read_file"].info.parameters or {})["required"] == ["path"]
     assert (tools["grep"].info.parameters or {})["required"] == ["pattern"]
+
+
+def test_outside_of_a_run_one_history_cannot_read_what_another_saved():
+    def history(label: str) -> Any:
+        calls = [ToolCall(f"{label}{number}", "f", "{}") for number in range(4)]
+        said = [(Message.assistant(tool_calls=[call]), Message.tool("word " * 200, call.id, "f")) for call in calls]
+        return ChatModelAgentState(messages=History([message for pair in said for message in pair]))
+
+    async def scene() -> list[bool]:
+        reduction = ToolReduction(MemoryBackend(), root_dir="/r", max_tokens_for_clear=100)
+        for label in "ab":
+            await reduction.before_model_rewrite_state(history(label), ModelContext(wire="message"))
+        return [(await reduction.tools[0](path=path)).is_error for path in ("/r/clear/a0", "/r/clear/b0")]
+
+    assert asyncio.run(scene()) == [True, False]
