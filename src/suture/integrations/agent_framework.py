@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack, cast
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 
 from suture.errors import ConfigError
-from suture.integrations.clients import OpenCalls
+from suture.integrations.clients import OpenCalls, id_of
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import Profile, get_profile, profile_of
 from suture.repair import Finding, Report
@@ -113,7 +113,7 @@ class _Service:
     ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
         """Return messages and options with which a request goes on with what the service has, and what that is."""
         key = next((key for key in _CONTINUES if options.get(key)), "")
-        known: Any = options.get(key)
+        known = id_of(options.get(key))
         left = self._left.get(known) if key and not options.get("continuation_token") else None
         if left is None:
             return messages, options, known
