@@ -85,7 +85,8 @@ def is_known_placeholder(text: str) -> bool:
 
 def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
     """Return options whose placeholders say what the caller's generator does; where that says nothing, `text`."""
-    ask, fixed = options.choices.generator, _TEXTS[text]
+    is_reference = text == "cancelled" and options.choices.language != "en"  # then Suture's own is the reference's
+    ask, fixed = options.choices.generator, {} if is_reference else _TEXTS[text]
 
     def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
         said = "" if ask is None else ask(name, call_id, cause, place)
@@ -122,7 +123,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
     Args:
         text: of placeholders. `cancelled` is the reference's text where a human message follows, and the checkpointer
             does not show that the tool failed or never ended; `neutral` names no cause (deepagents' newest); `cause`
-            has Suture's own texts.
+            has Suture's own texts. In Chinese the first is Suture's own, too; the second is in English alone.
         options: those of every guest, see `suture.integrations.guest.Options`. The error of a `generator` ends the run,
             and nothing has changed then.
 
