@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from inspect import isawaitable
+from operator import is_
 from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
@@ -373,6 +374,10 @@ class AgentFrameworkWire(BlockWire):
         elif role == "tool" and not results:
             role = "user"
         return put(message, role=role, contents=contents)
+
+    def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
+        made = self.with_blocks(message, blocks)  # a settled block is another one each time; its content is not
+        return message if all(map(is_, made.contents, message.contents)) else made
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         return message.additional_properties
