@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from inspect import isawaitable
+from operator import is_
 from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 
 from suture.errors import ConfigError
-from suture.integrations.clients import OpenCalls
+from suture.integrations.clients import OpenCalls, id_of
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import Profile, get_profile, profile_of
 from suture.repair import Finding, Report
@@ -113,7 +114,7 @@ class _Service:
     ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
         """Return messages and options with which a request goes on with what the service has, and what that is."""
         key = next((key for key in _CONTINUES if options.get(key)), "")
-        known: Any = options.get(key)
+        known = id_of(options.get(key))
         left = self._left.get(known) if key and not options.get("continuation_token") else None
         if left is None:
             return messages, options, known
@@ -373,6 +374,10 @@ class AgentFrameworkWire(BlockWire):
         elif role == "tool" and not results:
             role = "user"
         return put(message, role=role, contents=contents)
+
+    def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
+        made = self.with_blocks(message, blocks)  # a settled block is another one each time; its content is not
+        return message if all(map(is_, made.contents, message.contents)) else made
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         return message.additional_properties

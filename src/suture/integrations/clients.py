@@ -23,7 +23,7 @@ from suture.providers import BATCHES, KEPT, PLACES, continues
 from suture.wires import get_wire
 from suture.wires.fields import get, is_list, is_map, word
 
-__all__ = ["ClientT", "OpenCalls", "wrap_client"]
+__all__ = ["ClientT", "OpenCalls", "id_of", "wrap_client"]
 
 _Body = Mapping[str, Any]
 _Hear = Callable[[Any], None]
@@ -67,7 +67,7 @@ class _Requests:
             return body if all(map(is_, requests, cast("list[Any]", batch))) else {**body, "requests": requests}
         sent, kept = {**body, **added}, list[Any]()
         if place is _RESPONSES:
-            kept = self.calls.before(KEPT, sent.get("previous_response_id"), _id_of(sent.get("conversation")))
+            kept = self.calls.before(KEPT, sent.get("previous_response_id"), id_of(sent.get("conversation")))
         elif place.wire == "anthropic" and continues(sent):
             return body
         given = body.get(place.field)
@@ -132,7 +132,7 @@ class OpenCalls:
         def hear(thing: Any) -> None:
             response = thing if is_list(get(thing, "output")) else get(thing, "response")
             if response is not None:
-                keys[:] = [get(response, "id"), _id_of(get(response, "conversation"))]
+                keys[:] = [get(response, "id"), id_of(get(response, "conversation"))]
                 output = get(response, "output")
                 found = [call for item in output or () if (call := _open_call(item)) is not None]
                 self.note(keys[0], found, complete=get(response, "status") == "completed")
@@ -145,8 +145,12 @@ class OpenCalls:
         return hear
 
 
-def _id_of(given: Any) -> Any:
-    """Return the id of a conversation, which may be given as an object that has it."""
+def id_of(given: Any) -> Any:
+    """Return the id of a conversation, which may be given as an object that has it.
+
+    >>> id_of({"id": "conv_1"}), id_of("conv_1"), id_of(None)
+    ('conv_1', 'conv_1', None)
+    """
     return given if given is None or isinstance(given, str) else get(given, "id")
 
 

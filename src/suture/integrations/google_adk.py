@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
-from suture.repair import Finding, Report, run_repair
+from suture.repair import Displaced, Finding, Report, run_repair
 
 __all__ = ["PatchToolCallsPlugin"]
 
@@ -63,7 +63,8 @@ class PatchToolCallsPlugin(BasePlugin):
         view = _View(self._options, invocation_context)
         session.events = view.complete(session.events)
         if view.findings:
-            announce(Report(wire=_WIRE, profile="pairing", findings=tuple(view.findings)), self._options)
+            found, displaced = tuple(view.findings), tuple(view.displaced)
+            announce(Report(wire=_WIRE, profile="pairing", findings=found, displaced=displaced), self._options)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Repair the contents of a request, unless they only go on with what the service keeps."""
@@ -109,6 +110,8 @@ class _View:
         self._agents: Any = getattr(run.agent, "root_agent", None)
         self.findings: list[Finding] = []
         """What was found, and what was done about it."""
+        self.displaced: list[Displaced] = []
+        """Answers that the run sees in part, or not at all."""
 
     def complete(self, events: list[Event]) -> list[Event]:
         """Return the events as the run should see them: the very list, if they are like that."""
@@ -172,7 +175,7 @@ class _View:
                     called.add(call.id or (call.name,))
                 if answer is not None and (answer.id or (answer.name,)) not in called and answer.name not in _REQUESTS:
                     parts[position : position + 1] = self._repair([Content(role="user", parts=[part])], place) or [part]
-            if event.content is not None and parts != event.content.parts:
+            if event.content is not None and parts != [*_parts(event)]:
                 content = event.content.model_copy(update={"parts": parts})
                 changed[place] = event.model_copy(update={"content": content})
         return [changed.get(place, event) for place, event in enumerate(events)] if changed else events
@@ -181,6 +184,7 @@ class _View:
         """Return the parts of contents that are in order, and note what was found at this place."""
         repaired = run_repair(contents, _WIRE, "pairing", self._options.choices)
         self.findings += [replace(finding, index=place) for finding in repaired.report.findings]
+        self.displaced += [replace(each, index=place) for each in repaired.report.displaced]
         made = [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired.messages]
         return [part for content in made for part in content.parts or ()]
 

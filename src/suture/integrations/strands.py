@@ -77,6 +77,7 @@ class PatchToolCalls(Plugin):
         self, context: InvokeModelContext, next_fn: MiddlewareNext[InvokeModelContext, TypedEvent]
     ) -> AsyncGenerator[TypedEvent, None]:
         """Make the request with messages that are in order, unless they only go on with what the service keeps."""
+        self._ended.pop(context.agent, None)  # they are among the messages, or of calls that are not there any more
         if not context.model.stateful:
             context = self._repaired(context)
         async with aclosing(next_fn(context)) as events:

@@ -325,10 +325,15 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
     ('{"q":1}', {'q': 1})
     >>> sound_arguments('{"q": ', as_text=True)
     '{}'
+    >>> sound_arguments({"q": chr(0xD83D)}, as_text=True) == '{"q":"' + chr(0xFFFD) + '"}'
+    True
     """
     if as_text:
-        whole = isinstance(arguments, Mapping)
-        return msgspec.json.encode(dict(arguments), enc_hook=repr).decode() if whole else "{}"  # pyright: ignore[reportUnknownArgumentType]
+        whole = dict(arguments) if is_map(arguments) else {}
+        try:
+            return msgspec.json.encode(whole, enc_hook=repr).decode()
+        except UnicodeEncodeError:
+            return msgspec.json.encode(sendable(whole), enc_hook=repr).decode()
     if not isinstance(arguments, str) or not is_object_text(arguments):
         return {}
     try:

@@ -156,11 +156,20 @@ def test_results_of_calls_that_the_service_keeps_stay_results(stream: bool):
     assert client.asked[1]["conversation_id"] == "conv_1"
 
 
-@pytest.mark.parametrize("key", ["conversation_id", "conversation", "previous_response_id"])
-def test_what_is_new_in_a_kept_conversation_is_mended(key: str):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"conversation_id": "conv_1"},
+        {"conversation": "conv_1"},
+        {"conversation": {"id": "conv_1"}},
+        {"previous_response_id": "conv_1"},
+    ],
+    ids=str,
+)
+def test_what_is_new_in_a_kept_conversation_is_mended(options: Any):
     client = FakeClient()
     history = [Message("tool", [result("held")]), *write(BROKEN)]
-    asyncio.run(run(Agent(client=wrap(client)), history, options={key: "conv_1"}))
+    asyncio.run(run(Agent(client=wrap(client)), history, options=options))
     assert flat(client.sent[0]) == [("result", "held", "06:12"), *MENDED]
     assert [message.role for message in client.sent[0]] == ["tool", "user", "assistant", "tool", "user"]
 

@@ -111,6 +111,12 @@ def test_beside_it_a_call_of_the_programs_is_answered():
     assert [atom[:2] for atom in flat(mended)[4:]] == [("result", "a"), ("text", "user")]
 
 
+def test_beside_it_a_call_of_the_programs_that_is_answered_is_left_as_it_is():
+    turn = Message("assistant", [call("h"), result("h"), call("a")])
+    history = [Message("user", ["Hi."]), turn, Message("tool", [result("a")])]
+    assert suture.repair(history, profile="anthropic").messages is history
+
+
 def test_what_the_service_ran_stays_in_a_message_that_must_change():
     turn = Message("assistant", [call("h", hosted=True), result("h"), call("a.b")])
     mended = repaired(turn, Message("tool", [result("a.b")]), profile="anthropic")

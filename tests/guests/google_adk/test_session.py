@@ -18,6 +18,7 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from suture.integrations.google_adk import PatchToolCallsPlugin
+from suture.repair import Report
 from tests.guests.google_adk.recording import (
     AGENT,
     Recorder,
@@ -324,11 +325,30 @@ def test_a_session_that_is_in_order_is_seen_as_it_is(services: Services):
     assert with_it[: len(alone)] == alone
 
 
-def test_of_a_session_that_is_in_order_nothing_is_made():
-    events = [event(each) for each in (ASK, asks("a", "b"), answers(a="paid", b="paid"), said("Done."), GO)]
+def seen_in_run(events: list[Event], plugin: PatchToolCallsPlugin) -> list[Event]:
+    """Return the events that a run sees."""
     run: Any = SimpleNamespace(session=SimpleNamespace(events=events), agent=None, invocation_id="now")
-    asyncio.run(PatchToolCallsPlugin().before_run_callback(invocation_context=run))
-    assert run.session.events is events
+    asyncio.run(plugin.before_run_callback(invocation_context=run))
+    return run.session.events
+
+
+def test_of_a_session_that_is_in_order_nothing_is_made():
+    said_nothing = types.Content(role="model", parts=None)
+    whole = (ASK, asks("a", "b"), answers(a="paid", b="paid"), said_nothing, said("Done."), GO)
+    events = [event(each) for each in whole]
+    assert seen_in_run(events, PatchToolCallsPlugin()) is events
+
+
+@pytest.mark.parametrize(("orphans", "length"), [("text", 10_001), ("drop", 4)])
+def test_an_answer_without_a_call_is_whole_in_the_report_where_the_run_does_not_see_it_so(orphans: Any, length: int):
+    heard: list[Report] = []
+    paid = "paid".ljust(length, "!")
+    seen_in_run(
+        [event(each) for each in (ASK, answers(a=paid), GO)],
+        PatchToolCallsPlugin(orphans=orphans, on_repair=heard.append),
+    )
+    [report] = heard
+    assert [(each.index, each.call_id, each.length) for each in report.displaced] == [(1, "a", length)]
 
 
 def test_what_is_added_is_seen_where_its_call_is():

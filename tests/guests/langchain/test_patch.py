@@ -91,6 +91,7 @@ def test_the_texts_by_cause_tell_what_is_known():
     chinese = [placeholder_text(cause, "pay", call_id, "zh") for cause, call_id in causes]
     assert placeholders(patched(messages, text="cause")) == english
     assert placeholders(patched(messages, text="cause", language="zh")) == chinese
+    assert placeholders(patched(messages, language="zh")) == chinese
     set_language("zh")
     try:
         assert placeholders(patched(messages, text="cause")) == chinese

@@ -90,6 +90,13 @@ class Till:
             return interrupt("Really?")
 
         @tool
+        def pay_if_allowed() -> str:
+            """Ask a human, pay, and fail."""
+            interrupt("Really?")
+            self.paid += 1
+            raise ConnectionError
+
+        @tool
         async def wait() -> str:
             """Wait for ever."""
             self.begun.set()
@@ -102,7 +109,7 @@ class Till:
             done = ToolMessage(f"saved {path}", tool_call_id=tool_call_id)
             return Command(update={"files": {path: "text"}, "notes": [path], "messages": [done]})
 
-        return [pay, fail, confirm, wait, save]
+        return [pay, fail, confirm, pay_if_allowed, wait, save]
 
 
 def _merged(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
@@ -184,6 +191,26 @@ def test_a_tool_that_finished_before_the_run_was_cancelled_keeps_its_result(buil
             await scene(saver)
 
     asyncio.run(scene(InMemorySaver()) if kind == "memory" else in_file())
+
+
+def test_nobody_knows_of_a_tool_what_it_did_after_a_human_allowed_it():
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay_if_allowed"))])
+    agent = create_agent(model, till.tools(), middleware=[PatchToolCallsMiddleware()], checkpointer=till.saver)
+    agent.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    with suppress(ConnectionError):
+        agent.invoke(Command(resume="yes"), CONFIG)
+    agent.invoke({"messages": [HumanMessage("stop")]}, CONFIG)
+    assert till.paid == 1
+    assert "it may or may not have run" in received(model)[2].text
+
+
+def test_nobody_knows_of_a_tool_that_failed_while_another_asked_a_human():
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "confirm"), call("b", "fail"))])
+    till.stored.set()
+    agent = create_agent(model, till.tools(), middleware=[PatchToolCallsMiddleware()], checkpointer=till.saver)
+    till.crash(agent)
+    agent.invoke({"messages": [HumanMessage("stop")]}, CONFIG)
+    assert "it may or may not have run" in received(model)[3].text
 
 
 def test_it_is_found_after_several_runs_that_broke_off():

@@ -51,6 +51,14 @@ def test_results_that_say_the_same_are_one_whatever_they_are():
     assert fixed.report.displaced == ()
 
 
+@pytest.mark.parametrize("content", [{"found": object()}, {"found": "caf\ud83d"}])
+def test_a_result_that_pydantic_cannot_write_does_not_hinder_the_repair_of_others(content: Any):
+    given = gives("b", content)
+    fixed = suture.repair([user("ask"), asks("a", "b"), results(given)], profile="anthropic")
+    assert [finding.problem for finding in fixed.report.findings] == ["dangling"]
+    assert fixed.messages[2].parts[1] is given
+
+
 def test_a_result_is_taken_apart_and_put_together_again():
     picture = ImageUrl("https://example.com/cat.png")
     message = results(gives("a", ["long", picture]))

@@ -89,6 +89,40 @@ def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored
     assert stored == [ASK, turn, user(found, interrupted("b")), AND, said("Done.")]
 
 
+def test_what_a_tool_gave_in_a_conversation_that_was_cleared_is_not_credited_to_another_call_of_its_id():
+    hanging, paid = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(to: str) -> str:
+        """Pay somebody, once."""
+        if not paid.is_set():
+            paid.set()
+            return f"paid {to}"
+        hanging.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async def break_off(prompt: str) -> None:
+        hanging.clear()
+        running = asyncio.create_task(agent.invoke_async(prompt))
+        await asyncio.wait_for(hanging.wait(), 30)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    async def talk() -> None:
+        await break_off("Pay Bo.")
+        agent.messages.clear()
+        await agent.invoke_async("And?")
+        await break_off("Pay Bo.")
+        await agent.invoke_async("And?")
+
+    model = Recorder(said(use("a"), use("b")), said("I see."), CALL)
+    agent = teller(model, PatchToolCalls(), tools=[pay])
+    asyncio.run(talk())
+    assert model.requests[-1] == [AND, SEEN, ASK, CALL, user(unknown("a"), "And?")]
+
+
 def test_a_session_need_not_be_read_again(tmp_path: Path):
     store(tmp_path, LATE)
     agent = teller(Recorder(), PatchToolCalls(reload=False), session_manager=load(tmp_path))

@@ -8,7 +8,7 @@ import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Unpack, cast
 
@@ -42,7 +42,7 @@ _THREAD = replace(
 
 _FARTHEST = 32
 """How many checkpoints are looked at."""
-_INTERRUPT, _MESSAGES = "__interrupt__", "messages"
+_INTERRUPT, _RESUME, _ERROR, _MESSAGES = "__interrupt__", "__resume__", "__error__", "messages"
 _OF_THE_GRAPH = ("__", "branch:", _MESSAGES, "jump_to")
 """How channels begin that say nothing of what a tool did to the state."""
 
@@ -85,7 +85,8 @@ def is_known_placeholder(text: str) -> bool:
 
 def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
     """Return options whose placeholders say what the caller's generator does; where that says nothing, `text`."""
-    ask, fixed = options.choices.generator, _TEXTS[text]
+    is_reference = text == "cancelled" and options.choices.language != "en"  # then Suture's own is the reference's
+    ask, fixed = options.choices.generator, {} if is_reference else _TEXTS[text]
 
     def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
         said = "" if ask is None else ask(name, call_id, cause, place)
@@ -122,7 +123,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
     Args:
         text: of placeholders. `cancelled` is the reference's text where a human message follows, and the checkpointer
             does not show that the tool failed or never ended; `neutral` names no cause (deepagents' newest); `cause`
-            has Suture's own texts.
+            has Suture's own texts. In Chinese the first is Suture's own, too; the second is in English alone.
         options: those of every guest, see `suture.integrations.guest.Options`. The error of a `generator` ends the run,
             and nothing has changed then.
 
@@ -484,7 +485,7 @@ class _Trail:
         left, applied = self._thrown_away, list[Any]()
         if left:
             self._loose = {**dict(_results(writes)), **self._loose}
-            self._asked = self._asked or any(channel == _INTERRUPT for _, channel, _ in writes)
+            self._asked = self._asked or _is_question(writes)
         else:
             applied = [message for _, channel, value in writes if channel == _MESSAGES for message in _listed(value)]
         state = _state(saved)
@@ -505,12 +506,24 @@ class _Trail:
         return bool(self._wanted)
 
 
-def _results(writes: Sequence[Any]) -> Iterator[tuple[str, Lost]]:
-    """Return the results among pending writes, by the id of the call."""
+def _tasks(writes: Sequence[Any]) -> Iterable[list[tuple[str, Any]]]:
+    """Return what each task wrote: channel and value."""
     tasks: dict[Any, list[tuple[str, Any]]] = {}
     for task, channel, value in writes:
         tasks.setdefault(task, []).append((channel, value))
-    for written in tasks.values():
+    return tasks.values()
+
+
+def _is_question(writes: Sequence[Any]) -> bool:
+    """Tell whether a run waited for a person; not where a tool failed meanwhile, or went on after an answer."""
+    channels = [{channel for channel, _ in written} for written in _tasks(writes)]
+    asking = [each for each in channels if _INTERRUPT in each and _MESSAGES not in each]
+    return bool(asking) and not any(_RESUME in each for each in asking) and not any(_ERROR in each for each in channels)
+
+
+def _results(writes: Sequence[Any]) -> Iterator[tuple[str, Lost]]:
+    """Return the results among pending writes, by the id of the call."""
+    for written in _tasks(writes):
         messages = [message for channel, value in written if channel == _MESSAGES for message in _listed(value)]
         others = tuple([(channel, value) for channel, value in written if not channel.startswith(_OF_THE_GRAPH)])
         for message in messages:

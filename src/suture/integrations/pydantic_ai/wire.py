@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
-from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
+from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, text_of
 from suture.wires.parts import Telling
 from suture.wires.values import (
     CALL,
@@ -181,7 +181,10 @@ class PydanticAIWire(BlockWire):
         if isinstance(result.content, str):
             return result.content, True
         part = ToolReturnPart(result.name, result.content, result.id, timestamp=_NO_TIME)
-        return part.model_response_str(), not part.files
+        try:
+            return part.model_response_str(), not part.files
+        except ValueError:  # an object of the program's, a cycle: what pydantic cannot write
+            return json_text(result.content), False
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         return _with(block, **given(tool_call_id=edit.id, tool_name=edit.name, args=edit.arguments))
