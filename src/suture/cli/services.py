@@ -40,7 +40,7 @@ def view(asked: Namespace) -> int:
             with open_source(asked.file, asked.max_bytes) as source:
                 for conversation in read_conversations(source):
                     with conversation.located():
-                        messages, wire = conversation.take(asked.wire)
+                        messages, wire = conversation.sendable().take(asked.wire)
                         name = ", ".join(part for part in (asked.file, conversation.title) if part)
                         shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
                 source.tell_bad()
