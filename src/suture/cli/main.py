@@ -4,6 +4,7 @@ Every error is one line, never a traceback.
 """
 
 import argparse
+import math
 import os
 import re
 import signal
@@ -291,12 +292,12 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
     }
 
 
-def _integer(text: str, least: int, expected: str) -> int:
+def _integer(text: str, least: int, expected: str, most: float = math.inf) -> int:
     try:
         number = int(text)
     except ValueError:
         number = least - 1
-    if number < least:
+    if not least <= number <= most:
         raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
     return number
 
@@ -304,6 +305,7 @@ def _integer(text: str, least: int, expected: str) -> int:
 _size = partial(_integer, least=1, expected="a number of bytes above 0")
 _tokens = partial(_integer, least=1, expected="a number of tokens above 0")
 _count = partial(_integer, least=0, expected="a number, 0 or more")
+_port = partial(_integer, least=0, most=65535, expected="a port, 0 to 65535")
 _seconds = partial(_integer, least=1, expected="a number of seconds above 0")
 
 
@@ -425,7 +427,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "view": (
         _option("file", metavar="FILE", help="a history (- for standard input), or a store's database"),
         *(_FILE[1], _WIRE, _PROFILE),
-        _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),
+        _option("--port", metavar="N", type=_port, default=0, help="the port to serve it on (default: any)"),
         _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
     ),
     "worker": (
@@ -441,7 +443,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     ),
     "proxy": (
         _option("--host", metavar="H", default="127.0.0.1", help=_HOST),
-        _option("--port", metavar="N", type=_count, default=8787, help="the port (default 8787; 0 takes any)"),
+        _option("--port", metavar="N", type=_port, default=8787, help="the port (default 8787; 0 takes any)"),
         *_ROUTES,
     ),
     "run": (*_ROUTES, _option("arguments", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command")),
