@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ from suture.cli.outline import compare
 from suture.cli.output import Outputs, Screen
 from suture.repair import Repaired, check, repair, visible_json
 
+T = TypeVar("T")
 _VIEWS = 10
 """Of how many conversations of one file it is shown what changed."""
 
@@ -65,14 +66,14 @@ def run_check(asked: Namespace) -> int:
                 count += source.count
             return source.tell_bad("left out")
 
-        status = _go_through(files, check_file)
+        status = go_through(files, check_file)
         if many and not asked.json and not asked.quiet:
             screen.say(f"{plural(count, 'conversation')}: {count - found} acceptable, {found} with findings")
         outputs.publish()
     return max(status, 1 if found else 0)
 
 
-def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
+def go_through(files: Sequence[T], work: Callable[[T], int]) -> int:
     """Do the work on each file and return the worst status; of several, one that cannot be read does not stop it."""
     status = 0
     for file in files:
@@ -102,7 +103,7 @@ def run_repair(asked: Namespace) -> int:
         _check_paths(one)
         return _repair_file(one)
 
-    return _go_through(files, work)
+    return go_through(files, work)
 
 
 def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
