@@ -137,6 +137,16 @@ def test_a_sound_session_has_no_findings_and_no_copy(tmp_path: Path, capsys: pyt
     assert "1 session: 1 sound, 0 broken" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("first", [b"", b'{"parentUuid": nu\n'], ids=["a summary", "a torn line"])
+def test_a_message_that_is_put_first_is_of_the_session_and_has_no_other_parent(first: bytes, tmp_path: Path):
+    path = write(tmp_path / "session.jsonl", claude(result("toolu_0"), reply(), MORE))
+    path.write_bytes(first + path.read_bytes())
+    assert main(["doctor", "--fix", str(path)]) == 1
+    _, put, *_ = records = read(Path(f"{path}.repaired"))
+    assert (put["parentUuid"], put["sessionId"], put["cwd"], put["message"]["role"]) == (None, "s1", "/x", "user")
+    assert [record["parentUuid"] for record in records[2:]] == [record["uuid"] for record in records[1:-1]]
+
+
 def test_half_a_character_beside_a_message_is_kept(tmp_path: Path):
     records = claude(ASK, reply(use("toolu_1")), {**MORE})
     records[-1]["toolUseResult"] = "caf\ud83d"

@@ -193,7 +193,7 @@ def _rewrite(known: Format, lines: Sequence[Line], members: Sequence[Member], re
     gone = [member for member in members if id(member.message) not in left and member.line is not None]
     conversation = {member.line for member in members}
     written: list[Line] = []
-    like = lines[0]
+    like = next((member.line for member in members if member.line is not None), lines[0])
     for count, message in enumerate(repaired):
         line = stood.get(id(message)) or _replaced(gone, message)
         if line is None and id(message) not in stood:
@@ -227,11 +227,11 @@ def _relink(links: tuple[str, str], lines: Sequence[Line], members: set[Line | N
     path = path_to_leaf(lines, links, next((line for line in reversed(lines) if line in members), None))
     known = {*lines} - {*path}  # a branch beside it stays as it is
     chain = [line for line in written if line not in known]
-    before: Line | None = None
+    before = path[0].record.get(parent) if path else None
     for line in [*interleave(path, chain, members.__contains__)]:
-        if before is not None and line.record.get(parent) != before.record.get(own):
-            line.change(**{parent: before.record.get(own)})
-        before = line
+        if line.record.get(parent) != before:
+            line.change(**{parent: before})
+        before = line.record.get(own)
 
 
 def _append(
