@@ -476,18 +476,24 @@ complete -o default -F _suture suture
 
 def print_completion(asked: argparse.Namespace) -> int:
     """Print what makes a shell complete commands and options."""
+    from suture.cli.output import Outputs
+
     options = {
         name: sorted(["--help", *(flag for flags, _ in known for flag in flags if flag.startswith("--"))])
         for name, known in _OPTIONS.items()
     }
     if asked.shell == "fish":
+        script = ""
         for name, (_, about, *_) in _COMMANDS.items():
             told = about.replace("'", "\\'")
-            print(f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'")
+            script += f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'\n"
             for option in options[name]:
-                print(f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}")
+                script += f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}\n"
     else:
         cases = "\n".join(f'        {name}) words="{" ".join(options[name])}" ;;' for name in _COMMANDS)
-        script = _BASH.format(cases=cases, commands=" ".join(_COMMANDS))
-        print(("autoload -U +X bashcompinit && bashcompinit\n" if asked.shell == "zsh" else "") + script, end="")
+        script = "autoload -U +X bashcompinit && bashcompinit\n" if asked.shell == "zsh" else ""
+        script += _BASH.format(cases=cases, commands=" ".join(_COMMANDS))
+    with Outputs() as outputs:
+        outputs.open().write(script.encode())
+        outputs.publish()
     return 0
