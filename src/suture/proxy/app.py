@@ -472,6 +472,9 @@ class Proxy:
                     lessons.keep(lesson, *named)
                 except OSError as error:
                     self.records.failed("learning", error)
+                if reading.body is not None:  # what was repaired at first is in it, too
+                    reports = (*reading.reports, *again.reports)
+                    again = again._replace(reports=reports, reduced=reading.reduced or again.reduced)
                 return reply, again, b""
         return refusal, reading, said
 
