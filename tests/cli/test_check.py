@@ -130,6 +130,7 @@ WRONG = [
     pytest.param(["check", "--profile", "acme", "x"], "invalid choice: 'acme'", id="an unknown profile"),
     pytest.param(["check", "--max-bytes", "-5", "x"], "above 0", id="a negative size"),
     pytest.param(["check", "--max-bytes", "many", "x"], "found 'many'", id="a size that is no number"),
+    pytest.param(["view", "--port", "65536", "x"], "0 to 65535, found '65536'", id="a port that there is not"),
     pytest.param(["check", "--frobnicate", "x"], "--frobnicate", id="an unknown option"),
     pytest.param(["repair", "--report", "-", "x"], "give -o", id="two things to standard output"),
 ]

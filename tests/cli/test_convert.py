@@ -204,3 +204,9 @@ def test_one_message_a_line_stays_one_message_a_line(tmp_path: Path):
     given.write_text('{"role": "user", "content": "hi"}\n{"role": "assistant", "content": "hello"}\n')
     assert main(["convert", "--to", "gemini", str(given), "-o", str(moved)]) == 0
     assert [json.loads(line)["role"] for line in moved.read_text().splitlines()] == ["user", "model"]
+
+
+def test_a_message_without_parts_stays_in_its_own_form_with_what_it_has_besides():
+    history = '[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[],"note":1}]\n'
+    done = run("convert", "--from", "gemini", "--to", "gemini", "-", stdin=history.encode())
+    assert (done.status, done.out) == (0, history)

@@ -1,6 +1,7 @@
 """`suture doctor` on session files as the agents write them, torn or not."""
 
 import json
+import resource
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -136,6 +137,24 @@ def test_a_sound_session_has_no_findings_and_no_copy(tmp_path: Path, capsys: pyt
     assert "1 session: 1 sound, 0 broken" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("first", [b"", b'{"parentUuid": nu\n'], ids=["a summary", "a torn line"])
+def test_a_message_that_is_put_first_is_of_the_session_and_has_no_other_parent(first: bytes, tmp_path: Path):
+    path = write(tmp_path / "session.jsonl", claude(result("toolu_0"), reply(), MORE))
+    path.write_bytes(first + path.read_bytes())
+    assert main(["doctor", "--fix", str(path)]) == 1
+    _, put, *_ = records = read(Path(f"{path}.repaired"))
+    assert (put["parentUuid"], put["sessionId"], put["cwd"], put["message"]["role"]) == (None, "s1", "/x", "user")
+    assert [record["parentUuid"] for record in records[2:]] == [record["uuid"] for record in records[1:-1]]
+
+
+def test_half_a_character_beside_a_message_is_kept(tmp_path: Path):
+    records = claude(ASK, reply(use("toolu_1")), {**MORE})
+    records[-1]["toolUseResult"] = "caf\ud83d"
+    path = write(tmp_path / "session.jsonl", records)
+    assert main(["doctor", "--fix", str(path)]) == 1
+    assert read(Path(f"{path}.repaired"))[-1]["toolUseResult"] == "caf\ud83d"
+
+
 def test_a_branch_that_was_left_does_not_count(tmp_path: Path):
     records = claude(ASK, reply(use("toolu_1")), MORE)
     records[3]["parentUuid"] = "u0"  # the user went back to the first message
@@ -214,6 +233,16 @@ PARTS: list[Any] = [
 ]
 
 
+def test_half_a_copy_is_not_left_where_the_disk_is_full(tmp_path: Path):
+    path, limits = write(tmp_path / "session.jsonl", CLAUDE), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        assert main(["doctor", "--fix", str(path)]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [each.name for each in tmp_path.iterdir()] == ["session.jsonl"]
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -236,6 +265,19 @@ def test_a_call_that_never_ended_is_found_in_a_database_of_opencode(tmp_path: Pa
     with closing(sqlite3.connect(tmp_path / "opencode.db.repaired")) as database:
         data = [json.loads(row[0]) for row in database.execute("SELECT data FROM part ORDER BY id")]
     assert (data[0], data[1]["state"]["status"], "call_1" in data[1]["state"]["error"]) == (PARTS[0], "error", True)
+
+
+def test_half_a_character_in_a_part_of_opencode_is_kept(tmp_path: Path):
+    path, half = tmp_path / "opencode.db", json.dumps({"type": "text", "text": "caf\ud83d"})
+    running = json.dumps({**PARTS[1], "title": "caf\ud83d"})
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE part (id TEXT PRIMARY KEY, session_id TEXT, data TEXT)")
+        database.executemany("INSERT INTO part VALUES (?, 's', ?)", [("prt_0", half), ("prt_1", running)])
+        database.commit()
+    assert main(["doctor", "--fix", str(path)]) == 1
+    with closing(sqlite3.connect(f"{path}.repaired")) as database:
+        kept, mended = [row[0] for row in database.execute("SELECT data FROM part ORDER BY id")]
+    assert (kept, json.loads(mended)["title"]) == (half, "caf\ud83d")
 
 
 def test_a_call_that_never_ended_and_a_torn_part_are_found_in_files_of_opencode(
@@ -294,3 +336,27 @@ def test_what_is_no_session_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
     assert main(["doctor", str(write(tmp_path / "x.jsonl", [{"a": 1}]))]) == 2
     assert "not a session of a known agent" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(
+            claude({"role": "user", "content": [{"type": "tool_result", "tool_use_id": ["x"]}]}), id="Claude Code"
+        ),
+        pytest.param(codex({**SAID, "content": None}, {**CALL, "call_id": {}}), id="Codex"),
+        pytest.param(
+            [*CODEX, {"type": "compacted", "payload": {"replacement_history": [None]}}], id="Codex, compacted"
+        ),
+        pytest.param(pi({"role": "user", "content": [{"type": "text", "text": None}]}), id="pi"),
+    ],
+)
+def test_a_session_that_cannot_be_read_is_named_and_does_not_hide_the_others(
+    records: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    write(tmp_path / "a.jsonl", records)
+    write(tmp_path / "b.jsonl", PI)
+    assert main(["doctor", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert (len(err.splitlines()), "a.jsonl: " in err, "internal error" in err) == (1, True, False)
+    assert "1 session: 0 sound, 1 broken" in out

@@ -71,6 +71,25 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(folder: Path):
     assert json.loads(bad.read_bytes()) == {"no": "history"}
 
 
+def test_the_report_has_every_conversation_of_several_files(folder: Path, tmp_path: Path):
+    good, broken, report = folder / "good.json", folder / "below" / "broken.json", tmp_path / "report.jsonl"
+    done = run("repair", "--in-place", "--report", report, broken, folder / "none.json", good)
+    told = read_lines(report.read_text(encoding="utf-8"))
+    assert [(each["file"], each["changed"]) for each in told] == [(str(broken), True), (str(good), False)]
+    assert done.status == 2
+
+
+@pytest.mark.parametrize(
+    "asked", [["repair", "--in-place", "--report"], ["convert", "--to", "anthropic", "--losses"], ["view", "-o"]]
+)
+def test_nothing_else_is_written_over_a_history(asked: list[str], folder: Path):
+    good, broken = folder / "good.json", folder / "below" / "broken.json"
+    before = good.read_bytes(), broken.read_bytes()
+    done = run(*asked, good, good, *([broken] if asked[0] == "repair" else []))
+    assert (done.status, "would be written over the history" in done.err) == (2, True)
+    assert (good.read_bytes(), broken.read_bytes()) == before
+
+
 def test_hidden_files_of_a_folder_are_left_out(folder: Path):
     (folder / ".venv").mkdir()
     write_json(folder / ".venv" / "package.json", {"no": "history"})
@@ -219,6 +238,16 @@ def test_completion_knows_every_command_and_its_options(shell: str):
     script = run("completion", shell).out
     for word in ("check", "repair", "view", "in-place", "keep-going"):
         assert word in script
+
+
+def test_a_full_disk_is_told_by_commands_that_print():
+    with Path("/dev/full").open("wb") as full:
+        asked = [sys.executable, "-m", "suture.cli", "completion", "fish"]
+        done = subprocess.run(
+            asked, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT, env=environment(), check=False
+        )
+    told = b"suture: standard output: cannot be written: no space left on device\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_bash_completes_what_was_begun():

@@ -1,6 +1,8 @@
 """A refusal teaches a rule: the request is repaired by it and sent once more, and the rule is remembered."""
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,34 @@ def test_a_refusal_that_teaches_nothing_is_passed_back_as_it_is(said: bytes):
         with proxy(Proxy([Route(upstream=provider.url)], lessons=Lessons())) as url:
             reply, body = send(url, PATHS["openai-chat"], json.dumps({"model": "m", "messages": CHAT}).encode())
     assert (reply.status, body, len(provider.requests)) == (400, said, 1)
+
+
+@pytest.mark.parametrize(("coding", "pack"), [(b"gzip", gzip.compress), (b"deflate", zlib.compress)])
+def test_a_compressed_refusal_teaches_too(coding: bytes, pack: Callable[[bytes], bytes]):
+    wire, messages, accepts, said = HIDDEN["id-length"]
+    refusal = pack(json.dumps({"error": {"message": said}}).encode())
+
+    def answer(request: Request) -> Reply:
+        if accepts(json.loads(request.body)):
+            return Reply()
+        return Reply([refusal], status=b"400 Bad Request", headers=[(b"content-encoding", coding)])
+
+    with upstream(answer) as provider, proxy(Proxy([Route(upstream=provider.url)], lessons=Lessons())) as url:
+        reply, _ = send(url, PATHS[wire], json.dumps({"model": "m", "messages": messages}).encode())
+    assert (reply.status, len(provider.requests)) == (200, 2)
+
+
+def test_what_was_repaired_before_the_refusal_is_counted_too():
+    wire, messages, accepts, said = HIDDEN["id-length"]
+    refusal = Reply([json.dumps({"error": {"message": said}}).encode()], status=b"400 Bad Request")
+
+    def answer(request: Request) -> Reply:
+        return Reply() if accepts(json.loads(request.body)) else refusal
+
+    body = json.dumps({"model": "m", "messages": [each for each in messages if each["role"] != "tool"]}).encode()
+    with upstream(answer) as provider, proxy(Proxy([Route(upstream=provider.url)], lessons=Lessons())) as url:
+        learned, known = (send(url, PATHS[wire], body)[0].headers["x-suture-repaired"] for _ in range(2))
+    assert (learned, known, len(provider.requests)) == ("2", "2", 3)
 
 
 def test_a_refusal_after_the_second_try_is_the_first_one():

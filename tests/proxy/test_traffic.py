@@ -170,6 +170,23 @@ def test_what_continues_a_conversation_that_the_service_keeps_has_no_orphans():
     assert provider.requests[0].body == body
 
 
+def test_what_needs_no_repair_in_a_batch_keeps_its_bytes():
+    sound = b'{"custom_id" :"a\\u0041", "params":{"temperature":1E0,"messages":[{"role":"user","content":"x" }]}}'
+    broken = BROKEN.replace(
+        b'"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]', b"%b"
+    )
+    broken %= b'"content":[{"type":"tool_use","id":"a","name":"f","input":{"n":1E2}}]'
+    with upstream() as provider, proxy(provider.url) as url:
+        send(
+            url,
+            "/v1/messages/batches",
+            b'{"n": 1E2, "requests": [null, ' + sound + b',\n {"params": ' + broken + b"}]}",
+        )
+    assert sound in provider.requests[0].body
+    for piece in (b'"n":1E2', b'"temperature":1.10', b'"content":"caf\\u00e9", "x": 1E2}', b'"input":{"n":1E2}'):
+        assert piece in provider.requests[0].body
+
+
 def test_each_request_of_a_batch_is_repaired():
     use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
     broken = {"model": "m", "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": [use]}]}
@@ -250,6 +267,15 @@ def test_a_recorded_stream_is_passed_back_byte_for_byte():
 def test_recorded_streams_cut_at_every_byte_are_passed_back_byte_for_byte():
     for stream in recorded_streams():
         cut_everywhere(stream[:2000], 1)
+
+
+def test_a_request_with_half_a_character_is_reported_too(tmp_path: Any):
+    report = tmp_path / "report.jsonl"
+    with upstream() as provider:
+        app = Proxy([Route(upstream=provider.url)], records=Records(str(report)))
+        with proxy(app) as url:
+            send(url, "/v1/chat/completions", BROKEN.replace(b"gpt-5", b"gpt-\\ud83d"))
+    assert json.loads(report.read_text())["model"] == "gpt-\ufffd"
 
 
 def test_the_report_says_what_was_done_and_nothing_of_what_was_said(tmp_path: Any):

@@ -206,3 +206,10 @@ def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):
         ended = run_command("view", tmp_path / name, "-o", tmp_path / "page.html")
         assert ended.status == 2
         assert len(ended.err.splitlines()) == 1
+
+
+def test_the_command_shows_half_a_character_as_what_a_file_can_hold(tmp_path: Path):
+    history, out = tmp_path / "log.json", tmp_path / "page.html"
+    history.write_text('[{"role": "user", "content": "caf\\ud83d"}]', encoding="utf-8")
+    assert run_command("view", "--wire", "openai-chat", history, "-o", out).status == 0
+    assert "caf\ufffd" in out.read_text(encoding="utf-8")

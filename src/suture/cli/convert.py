@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from suture._text import visible
 from suture.cli.files import HOLDERS, Conversation, complain, open_source, read_conversations
-from suture.cli.output import Outputs
+from suture.cli.output import Outputs, keep_apart
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
@@ -35,6 +35,7 @@ class _Read(NamedTuple):
 def run(asked: Namespace) -> int:
     """Convert every conversation of a file and write them all."""
     lost: list[tuple[Conversation, tuple[Loss, ...]]] = []
+    keep_apart("list of losses", asked.losses, asked.output, asked.file)
     with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None

@@ -3,13 +3,14 @@
 Nothing that is read is ever opened for writing. With `--fix` a repaired copy is written beside the original.
 """
 
+import json
 import os
 import shutil
 import sqlite3
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from suture._text import plural
 from suture.cli.files import Refusal, refuse_system
 from suture.cli.output import Outputs
+from suture.cli.repair import go_through
 from suture.cli.transcripts import (
     FORMATS,
     Format,
@@ -47,7 +49,6 @@ _TORN = Finding(
     says="A record is a JSON object.",
     source="RFC 8259",
 )
-_encode = msgspec.json.Encoder().encode
 
 
 class Examined(NamedTuple):
@@ -68,7 +69,9 @@ def run(asked: Namespace) -> int:
     with Outputs() as outputs:
         output = outputs.open()
         screen = outputs.screen(output)
-        for path in _find(asked.paths):
+
+        def examine(path: Path) -> int:
+            nonlocal count, broken
             for found in _examine(path, asked):
                 count += 1
                 broken += not found.report.acceptable
@@ -83,10 +86,13 @@ def run(asked: Namespace) -> int:
                     screen.report(found.report, f"{found.path} ({found.agent}{found.title and f' {found.title}'})")
                     if copy:
                         screen.say(f"  repaired copy: {copy}")
+            return 0
+
+        status = go_through(list(_find(asked.paths)), examine)
         if not asked.json:
             screen.say(f"{plural(count, 'session')}: {count - broken} sound, {broken} broken")
         outputs.publish()
-    return 1 if broken else 0
+    return max(status, 1 if broken else 0)
 
 
 def _find(paths: Sequence[str]) -> Iterator[Path]:
@@ -113,7 +119,8 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
 
 def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
     if path.is_dir():
-        yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
+        with _refused("opencode", path):
+            yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
         return
     try:
         with path.open("rb") as file:
@@ -123,19 +130,37 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
     except OSError as error:
         raise refuse_system("read", error, str(path)) from None
     if data.startswith(b"SQLite format 3\0"):
-        yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
+        with _refused("opencode", path):
+            yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
         return
-    lines = read_lines(data)
-    known = recognise_format(lines)
+    with _refused("a coding agent", path):
+        lines = read_lines(data)
+        known = recognise_format(lines)
     if known is None:
         if asked.paths:
             raise Refusal("not a session of a known agent", str(path))
         return
-    try:
+    with _refused(known.name, path):
         report, copy = _repair_file(known, data, lines, asked.language)
-        yield Examined(path, known.name, report, None if copy is None else partial(_write_file, data=copy))
+    yield Examined(path, known.name, report, None if copy is None else partial(_write_file, data=copy))
+
+
+@contextmanager
+def _refused(agent: str, path: Path) -> Generator[None]:
+    """Turn what is raised inside the block by a record that has not the form which an agent writes into a `Refusal`."""
+    try:
+        yield
     except InputError as error:
         raise Refusal(str(error), str(path)) from None
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise Refusal(f"a record is not as {agent} writes it ({type(error).__name__})", str(path)) from None
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a character: an escape, as the agent wrote it
+        return json.dumps(value).encode()
 
 
 # --- files of lines -------------------------------------------------------------------------------
@@ -168,7 +193,7 @@ def _rewrite(known: Format, lines: Sequence[Line], members: Sequence[Member], re
     gone = [member for member in members if id(member.message) not in left and member.line is not None]
     conversation = {member.line for member in members}
     written: list[Line] = []
-    like = lines[0]
+    like = next((member.line for member in members if member.line is not None), lines[0])
     for count, message in enumerate(repaired):
         line = stood.get(id(message)) or _replaced(gone, message)
         if line is None and id(message) not in stood:
@@ -202,11 +227,11 @@ def _relink(links: tuple[str, str], lines: Sequence[Line], members: set[Line | N
     path = path_to_leaf(lines, links, next((line for line in reversed(lines) if line in members), None))
     known = {*lines} - {*path}  # a branch beside it stays as it is
     chain = [line for line in written if line not in known]
-    before: Line | None = None
+    before = path[0].record.get(parent) if path else None
     for line in [*interleave(path, chain, members.__contains__)]:
-        if before is not None and line.record.get(parent) != before.record.get(own):
-            line.change(**{parent: before.record.get(own)})
-        before = line
+        if line.record.get(parent) != before:
+            line.change(**{parent: before})
+        before = line.record.get(own)
 
 
 def _append(
@@ -237,9 +262,12 @@ def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
         write(copy)
     except FileExistsError:
         raise Refusal("already exists; move it away first", str(copy)) from None
-    except OSError as error:
-        raise refuse_system("written", error, str(copy)) from None
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
+        shutil.rmtree(copy, ignore_errors=True)  # half a copy is none
+        with suppress(OSError):
+            copy.unlink()
+        if isinstance(error, OSError):
+            raise refuse_system("written", error, str(copy)) from None
         raise Refusal(str(error), str(copy)) from None
     return copy
 
@@ -300,8 +328,8 @@ def _examine_parts(
 def _read(data: bytes | str) -> Any:
     """Return what a part holds; nothing if it was torn."""
     try:
-        value: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeError, TypeError):
+        value: Any = json.loads(data)
+    except (ValueError, TypeError):
         return None
     return value if is_map(value) else None
 

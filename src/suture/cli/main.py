@@ -4,6 +4,7 @@ Every error is one line, never a traceback.
 """
 
 import argparse
+import math
 import os
 import re
 import signal
@@ -291,12 +292,12 @@ def _texts(about: str, statuses: Sequence[str], examples: Sequence[str]) -> dict
     }
 
 
-def _integer(text: str, least: int, expected: str) -> int:
+def _integer(text: str, least: int, expected: str, most: float = math.inf) -> int:
     try:
         number = int(text)
     except ValueError:
         number = least - 1
-    if number < least:
+    if not least <= number <= most:
         raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
     return number
 
@@ -304,6 +305,7 @@ def _integer(text: str, least: int, expected: str) -> int:
 _size = partial(_integer, least=1, expected="a number of bytes above 0")
 _tokens = partial(_integer, least=1, expected="a number of tokens above 0")
 _count = partial(_integer, least=0, expected="a number, 0 or more")
+_port = partial(_integer, least=0, most=65535, expected="a port, 0 to 65535")
 _seconds = partial(_integer, least=1, expected="a number of seconds above 0")
 
 
@@ -425,7 +427,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     "view": (
         _option("file", metavar="FILE", help="a history (- for standard input), or a store's database"),
         *(_FILE[1], _WIRE, _PROFILE),
-        _option("--port", metavar="N", type=_count, default=0, help="the port to serve it on (default: any)"),
+        _option("--port", metavar="N", type=_port, default=0, help="the port to serve it on (default: any)"),
         _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
     ),
     "worker": (
@@ -441,7 +443,7 @@ _OPTIONS: dict[str, tuple[_Option, ...]] = {
     ),
     "proxy": (
         _option("--host", metavar="H", default="127.0.0.1", help=_HOST),
-        _option("--port", metavar="N", type=_count, default=8787, help="the port (default 8787; 0 takes any)"),
+        _option("--port", metavar="N", type=_port, default=8787, help="the port (default 8787; 0 takes any)"),
         *_ROUTES,
     ),
     "run": (*_ROUTES, _option("arguments", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command")),
@@ -474,18 +476,24 @@ complete -o default -F _suture suture
 
 def print_completion(asked: argparse.Namespace) -> int:
     """Print what makes a shell complete commands and options."""
+    from suture.cli.output import Outputs
+
     options = {
         name: sorted(["--help", *(flag for flags, _ in known for flag in flags if flag.startswith("--"))])
         for name, known in _OPTIONS.items()
     }
     if asked.shell == "fish":
+        script = ""
         for name, (_, about, *_) in _COMMANDS.items():
             told = about.replace("'", "\\'")
-            print(f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'")
+            script += f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'\n"
             for option in options[name]:
-                print(f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}")
+                script += f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}\n"
     else:
         cases = "\n".join(f'        {name}) words="{" ".join(options[name])}" ;;' for name in _COMMANDS)
-        script = _BASH.format(cases=cases, commands=" ".join(_COMMANDS))
-        print(("autoload -U +X bashcompinit && bashcompinit\n" if asked.shell == "zsh" else "") + script, end="")
+        script = "autoload -U +X bashcompinit && bashcompinit\n" if asked.shell == "zsh" else ""
+        script += _BASH.format(cases=cases, commands=" ".join(_COMMANDS))
+    with Outputs() as outputs:
+        outputs.open().write(script.encode())
+        outputs.publish()
     return 0

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from suture.reduction import Plan
 
-_IN_MEMORY = 8 * 1024 * 1024
+IN_MEMORY = 8 * 1024 * 1024
+"""How many bytes are kept in memory before they go to a temporary file."""
 _NEW_FILE = 0o666
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -40,7 +41,7 @@ class Output:
 
     def __init__(self, name: str, file: IO[bytes] | None = None) -> None:
         self.name = name
-        self._file = file or tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed by `discard`
+        self._file = file or tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by `discard`
         self._is_published = False
 
     def write(self, data: bytes) -> None:
@@ -164,6 +165,20 @@ def _open_output(path: str | None) -> Output:
     if stat.S_ISDIR(mode):
         raise Refusal("cannot be written: is a directory", path)
     return _FileOutput(path) if stat.S_ISREG(mode) else Output(path)
+
+
+def keep_apart(what: str, path: str | None, output: str | None, file: str) -> None:
+    """Refuse to write something else over a history, as it was or will be, or both to standard output.
+
+    >>> keep_apart("report", "report.jsonl", None, "-")
+    """
+    if path == "-" and output in (None, "-"):
+        raise Refusal(f"the history and the {what} cannot both go to standard output; give -o")
+    if path in (None, "-"):
+        return
+    for other in (output, file):
+        if other not in (None, "-") and os.path.realpath(other) == os.path.realpath(path):
+            raise Refusal(f"the {what} would be written over the history", path)
 
 
 class Outputs(ExitStack):

@@ -7,14 +7,14 @@ goes to a file (with a view of what changed, on a terminal), else on standard er
 """
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,9 +30,10 @@ from suture.cli.files import (
     read_conversations,
 )
 from suture.cli.outline import compare
-from suture.cli.output import Outputs, Screen
+from suture.cli.output import IN_MEMORY, Output, Outputs, Screen, keep_apart
 from suture.repair import Repaired, check, repair, visible_json
 
+T = TypeVar("T")
 _VIEWS = 10
 """Of how many conversations of one file it is shown what changed."""
 
@@ -65,14 +66,14 @@ def run_check(asked: Namespace) -> int:
                 count += source.count
             return source.tell_bad("left out")
 
-        status = _go_through(files, check_file)
+        status = go_through(files, check_file)
         if many and not asked.json and not asked.quiet:
             screen.say(f"{plural(count, 'conversation')}: {count - found} acceptable, {found} with findings")
         outputs.publish()
     return max(status, 1 if found else 0)
 
 
-def _go_through(files: Sequence[str], work: Callable[[str], int]) -> int:
+def go_through(files: Sequence[T], work: Callable[[T], int]) -> int:
     """Do the work on each file and return the worst status; of several, one that cannot be read does not stop it."""
     status = 0
     for file in files:
@@ -96,13 +97,18 @@ def run_repair(asked: Namespace) -> int:
         asked.output = None
     files = find_files(asked.files)
     targets = dict(zip(files, _choose_targets(asked, files), strict=True))
+    for file, target in targets.items():
+        keep_apart("report", asked.report, target, file)
+    with Outputs() as outputs:
+        report = outputs.open(asked.report) if asked.report is not None else None
 
-    def work(file: str) -> int:
-        one = Namespace(**{**vars(asked), "file": file, "output": targets[file], "several": len(files) > 1})
-        _check_paths(one)
-        return _repair_file(one)
+        def work(file: str) -> int:
+            one = Namespace(**{**vars(asked), "file": file, "output": targets[file], "several": len(files) > 1})
+            return _repair_file(one, report)
 
-    return _go_through(files, work)
+        status = go_through(files, work)
+        outputs.publish()
+    return status
 
 
 def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
@@ -121,9 +127,9 @@ def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
     return [asked.output for _ in files]
 
 
-def _repair_file(asked: Namespace) -> int:
+def _repair_file(asked: Namespace, report: Output | None) -> int:
     with _open(asked.file, asked) as source, Outputs() as outputs:
-        job = _Job(asked, source, outputs)
+        job = _Job(asked, source, outputs, report)
         for conversation in read_conversations(source):
             job.pass_bad(source)
             job.repair(conversation)
@@ -141,12 +147,13 @@ def _repair_file(asked: Namespace) -> int:
 class _Job:
     """The repair of one file: where everything goes, and what has been counted so far."""
 
-    def __init__(self, asked: Namespace, source: Source, outputs: Outputs) -> None:
+    def __init__(self, asked: Namespace, source: Source, outputs: Outputs, report: Output | None) -> None:
         self._asked = asked
         self._outputs = outputs
         self._history = self._outputs.open(asked.output, live=asked.output is None)
         self._diff = self._outputs.screen(self._history) if asked.diff else None
-        self._report = self._outputs.open(asked.report) if asked.report is not None else None
+        self._report = report
+        self._done = outputs.enter_context(SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 - closed by the stack
         quiet = asked.quiet or asked.diff or asked.report == "-"
         self._screen = None if quiet else self._outputs.screen_beside(asked.output)
         self._source = source
@@ -173,8 +180,9 @@ class _Job:
             else:
                 self._history.write(conversation.encode(given))
         if self._report is not None:
-            record = {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
-            self._report.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
+            record = {"file": conversation.file} if asked.several else {}
+            record |= {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
+            self._done.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if self._screen is not None and not repaired.report.acceptable:
             self._source.pause()
             title = _name(conversation) if asked.several else conversation.title
@@ -189,13 +197,16 @@ class _Job:
         self._passed = len(source.bad)
 
     def finish(self) -> None:
-        """Let everything be seen at once."""
-        if self._asked.in_place and not self.changed and not self._passed:
-            return  # the file stays as it is, and there is nothing to say
-        if self._screen is not None:
-            line = f"{plural(self._source.count, 'conversation')}, {self.changed} changed"
-            self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
-        self._outputs.publish()
+        """Let everything be seen at once; what was done is reported once it is there."""
+        if not self._asked.in_place or self.changed or self._passed:  # else the file stays, and there is nothing to say
+            if self._screen is not None:
+                line = f"{plural(self._source.count, 'conversation')}, {self.changed} changed"
+                self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
+            self._outputs.publish()
+        if self._report is not None:
+            self._done.seek(0)
+            for record in self._done:
+                self._report.write(record)
 
     def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
         screen.report(repaired.report, title)
@@ -224,17 +235,3 @@ def _compare_fields(conversation: Conversation, given: list[Any]) -> Iterable[st
         for side in (conversation.stored, given)
     )
     return unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
-
-
-def _check_paths(asked: Namespace) -> None:
-    """Refuse to write two things to one place, or the report over the history."""
-    if asked.report is None:
-        return
-    if asked.report == "-":
-        if asked.output is None:
-            raise Refusal("the history and the report cannot both go to standard output; give -o")
-        return
-    report = os.path.realpath(asked.report)
-    for other in (asked.output, asked.file):
-        if other is not None and other != "-" and os.path.realpath(other) == report:
-            raise Refusal("the report would be written over the history", asked.report)

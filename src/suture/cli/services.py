@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from suture._text import visible
 from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system, refusing
+from suture.cli.output import keep_apart
 from suture.errors import SutureError
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore
@@ -40,7 +41,7 @@ def view(asked: Namespace) -> int:
             with open_source(asked.file, asked.max_bytes) as source:
                 for conversation in read_conversations(source):
                     with conversation.located():
-                        messages, wire = conversation.take(asked.wire)
+                        messages, wire = conversation.sendable().take(asked.wire)
                         name = ", ".join(part for part in (asked.file, conversation.title) if part)
                         shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
                 source.tell_bad()
@@ -48,6 +49,7 @@ def view(asked: Namespace) -> int:
             raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)
         return shown
 
+    keep_apart("page", None if asked.output == "-" else asked.output, None, asked.file)
     is_store, verb = False, "read"
     try:
         if asked.file != "-":

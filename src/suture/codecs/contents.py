@@ -321,7 +321,7 @@ class BlockCodec(Codec):
         content = writer.write_each(message.content_blocks)
         role = self.model_role if message.role == "assistant" else "user"
         written = writer.put_back({"role": role, self.field_of_blocks: content}, message.extra, "extra")
-        return [written] if content or self.field_of_blocks not in written else []
+        return [written] if content or written.keys() != {"role", self.field_of_blocks} else []
 
     def read_message(self, item: Any) -> AgenticMessage:
         """Return what one of this provider's messages says."""

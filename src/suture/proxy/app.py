@@ -24,6 +24,7 @@ from suture.errors import ConfigError
 from suture.providers import Place, find_place
 from suture.proxy.learning import Lessons
 from suture.proxy.requests import Reading, Route, Rules, Unreadable, find_route, look_at, rules_of
+from suture.wires import sendable
 
 Scope = MutableMapping[str, Any]
 
@@ -195,7 +196,7 @@ class Records:
         if self._file is None:
             return
         kept = {name: value for name, value in facts.items() if value not in (None, "", (), [])}
-        line = msgspec.json.encode({"time": round(time.time(), 3), **kept}) + b"\n"
+        line = msgspec.json.encode(sendable({"time": round(time.time(), 3), **kept})) + b"\n"
         try:
             os.write(self._file, line)
         except OSError:
@@ -471,6 +472,9 @@ class Proxy:
                     lessons.keep(lesson, *named)
                 except OSError as error:
                     self.records.failed("learning", error)
+                if reading.body is not None:  # what was repaired at first is in it, too
+                    reports = (*reading.reports, *again.reports)
+                    again = again._replace(reports=reports, reduced=reading.reduced or again.reduced)
                 return reply, again, b""
         return refusal, reading, said
 

@@ -6,7 +6,9 @@ The file holds, for each upstream and model, a whole profile: the one that held,
 import os
 import re
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,9 @@ from suture.proxy.requests import Rules
 from suture.wires import get_wire
 
 _LONGEST = 4000
+_LONGEST_UNPACKED = 1 << 18
+_PACKED = zlib.MAX_WBITS + 32
+"""What `zlib` calls gzip or deflate, whichever it is."""
 _SHARE = 0.8
 """How much of the length that a provider allows is used."""
 
@@ -192,7 +197,9 @@ _LESSONS: Sequence[tuple[str, str, Learn]] = (
 
 
 def _text(said: bytes) -> str:
-    """Return what a refusal says: the texts of its JSON, or all of it."""
+    """Return what a refusal says, which may be compressed: the texts of its JSON, or all of it."""
+    with suppress(zlib.error):
+        said = zlib.decompressobj(_PACKED).decompress(said, _LONGEST_UNPACKED)
     try:
         told: Any = msgspec.json.decode(said)
     except (msgspec.MsgspecError, RecursionError):

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from operator import is_
+from operator import is_, is_not
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -175,18 +175,29 @@ class _Looker:
 
     def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
         """Return the fields of a batch with acceptable histories in all its requests; nothing where all have one."""
-        given: Any = _value(fields["requests"]) if "requests" in fields else None
-        if not is_list(given):
-            return None
+        given = _items(fields.get("requests"))
         made: list[Any] = []
         for request in given:
-            params: Any = request.get("params") if is_map(request) else None
-            model: Any = params.get("model") if is_map(params) else None
-            changed = self.one(dict(params), model if isinstance(model, str) else "") if is_map(params) else None
-            made.append(request if changed is None else {**request, "params": changed})
-        return (
-            {**fields, "requests": made} if any(new is not old for new, old in zip(made, given, strict=True)) else None
-        )
+            split = _fields(request)
+            params = _fields(split.get("params"))
+            model = _value(params.get("model"))
+            changed = self.one(params, model if isinstance(model, str) else "") if params else None
+            made.append(request if changed is None else {**split, "params": changed})
+        return {**fields, "requests": made} if any(map(is_not, made, given)) else None
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """Return the items of a list, unread where it is; nothing of what is no list."""
+    if isinstance(value, msgspec.Raw):
+        return _read_pieces(value) if bytes(memoryview(value)[:1]) == b"[" else ()
+    return value if is_list(value) else ()
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of an object, unread where it is; nothing of what is no object."""
+    if isinstance(value, msgspec.Raw):
+        return _read_fields(value) if bytes(memoryview(value)[:1]) == b"{" else {}
+    return dict(value) if is_map(value) else {}
 
 
 def _length(value: Any) -> int:
