@@ -240,8 +240,8 @@ def sendable(value: Any) -> Any:
     if is_list(value):
         items = [sendable(item) for item in value]
         return value if all(map(is_, items, value)) else items
-    fields: Any = getattr(value, "__dict__", None)
-    if is_map(fields) and hasattr(value, "model_copy"):
+    if hasattr(value, "model_copy"):
+        fields: dict[str, Any] = {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
         changed = {name: sendable(item) for name, item in fields.items()}
         changed = {name: item for name, item in changed.items() if item is not fields[name]}
         return put(value, **changed) if changed else value
