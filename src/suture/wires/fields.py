@@ -217,7 +217,7 @@ class SurrogateError(InputError):
 def check_value(value: Any, index: int | None, path: str) -> None:
     """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
     try:
-        check_plain(value, index=index, path=path, foreign=True)
+        check_plain(outline(value), index=index, path=path, foreign=True)
     except InputError as error:
         if "surrogate" not in error.reason:
             raise
