@@ -145,6 +145,19 @@ def test_chat_gets_each_message_with_its_results_behind_it(name: str) -> None:
     assert all(ours is theirs for ours, theirs in zip(fixed.messages, wanted, strict=True))
 
 
+@pytest.mark.parametrize("profile", ["anthropic", "minimax"])
+def test_a_result_of_one_step_is_the_same_message_where_the_next_step_is_answered(profile: str) -> None:
+    """Pairing puts the result and the placeholder into one message; the split takes them apart again."""
+    calls = [{"type": "tool_use", "id": call_id, "name": "f", "input": {}} for call_id in "xy"]
+    first = {"role": "assistant", "content": [calls[0]]}
+    second = {"role": "assistant", "content": [{"type": "text", "text": "then"}, calls[1]]}
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "42"}]}
+    given = [{"role": "user", "content": "go"}, first, second, answer]
+    fixed = suture.repair(given, wire="anthropic", profile=profile)
+    kept = [message for message in fixed.messages if any(message is each for each in given)]
+    assert kept == [given[0], first, answer, second]
+
+
 def test_chat_keeps_text_between_two_messages_with_calls_where_it_was() -> None:
     given = history("openai-chat", ASK, *WHOLE["text between"])
     ask, one, text, two, first, second = given

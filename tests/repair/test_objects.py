@@ -167,3 +167,12 @@ def test_an_object_that_would_have_to_change_and_cannot_is_an_input_error():
     with pytest.raises(suture.InputError):
         repairer.extend(messages[1:])
     assert list(repairer.messages) == messages[:1]
+
+
+def test_half_a_character_inside_of_an_object_is_replaced() -> None:
+    block = ToolUseBlock(type="tool_use", id="x", name="f", input={"q": "caf\ud83d"})
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "42"}]}
+    given = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [block]}, answer]
+    fixed = suture.repair(given, wire="anthropic")
+    assert fixed.messages[1]["content"][0].input == {"q": "caf\ufffd"}
+    assert block.input == {"q": "caf\ud83d"}

@@ -62,3 +62,15 @@ def test_what_a_turn_that_nothing_can_answer_said_last_does_not_hide_the_next_tu
     fixed = suture.repair([screen, thought, stray, call], wire="openai-responses", orphans="drop")
     assert [finding.problem for finding in fixed.report.findings] == ["dangling", "orphan", "dangling", "missing-id"]
     assert fixed.messages[2]["call_id"] == fixed.messages[3]["call_id"] != ""
+
+
+def test_a_result_behind_the_next_turn_is_late_where_a_provider_wants_results_before_it() -> None:
+    """OpenAI takes an output anywhere behind its call; DeepSeek does not."""
+    first, second, next_turn = [
+        {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"} for call_id in "abc"
+    ]
+    a, b, c = [{"type": "function_call_output", "call_id": call_id, "output": call_id} for call_id in "abc"]
+    items = [first, second, a, next_turn, c, b]
+    assert suture.repair(items, wire="openai-responses").messages is items
+    fixed = suture.repair(items, wire="openai-responses", profile="deepseek")
+    assert fixed.messages == [first, second, a, b, next_turn, c]

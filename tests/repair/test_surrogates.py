@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import suture
 from tests.cli.program import run
@@ -109,6 +110,16 @@ def test_a_growing_history_replaces_it_too() -> None:
     for message in given:
         grown.extend([message])
     assert list(grown.messages) == list(suture.repair(given, wire="openai-chat").messages)
+
+
+def test_half_a_pair_in_a_field_that_an_sdks_object_does_not_declare_is_replaced() -> None:
+    class Part(BaseModel, extra="allow"):
+        type: str
+
+    part = Part.model_validate({"type": "text", "text": "caf\ud83d"})
+    fixed = suture.repair([{"role": "user", "content": [part]}], wire="openai-chat")
+    assert fixed.messages[0]["content"][0].model_dump() == {"type": "text", "text": "caf\ufffd"}
+    assert part.model_dump()["text"] == "caf\ud83d"
 
 
 def test_the_command_replaces_it(tmp_path: Path) -> None:

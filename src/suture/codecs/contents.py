@@ -294,8 +294,9 @@ class BlockWriter:
             if name not in CODECS or not is_map(value):
                 self.lose(Lost.EXTRA, f"extra {name!r}", inside)
                 continue
-            for field in rest_of(value):
-                self.lose(Lost.FIELD, f"{name} {field}", inside)
+            for field, kept in rest_of(value).items():
+                if not is_map(kept) or not kept or rest_of(kept):  # else it says only what was not there
+                    self.lose(Lost.FIELD, f"{name} {field}", inside)
 
 
 # Messages of blocks

@@ -335,17 +335,23 @@ class Fit:
         for pair in group.pairs:
             if pair.answer is not None:
                 answers[id(pair.call)].append(Piece(pair.answer.message, pair.answer_position))
+        wire = self.wire
+        sources = {self._block_ids(each): each for each in group.sources if wire.view(each).role == "user"}
         for segment in segments:
             arranged += self._join(segment)
             pieces = [piece for item in segment for piece in answers[id(item)]]
-            if pieces:
-                for message in self.wire.carry(pieces):
-                    arranged.append(Item(message, segment[-1].index, self.wire.view(message)))
+            for made in wire.carry(pieces) if pieces else ():
+                message = sources.get(self._block_ids(made), made)  # it may be as it was before pairing joined it
+                arranged.append(Item(message, segment[-1].index, wire.view(message)))
         for item in group.results:
             rest = self.wire.rest(item.message, {}) if item.view.loose else None
             if rest is not None:
                 arranged.append(Item(rest, item.index, self.wire.view(rest)))
         return arranged
+
+    def _block_ids(self, message: Any) -> tuple[int, ...]:
+        """Return which objects the blocks of a message are; a message that has none is one itself."""
+        return tuple(map(id, self.wire.blocks(message) if isinstance(self.wire, BlockWire) else (message,)))
 
     def _join(self, segment: list[Item]) -> list[Item]:
         """Return the messages of one step as one, where the provider wants that."""

@@ -69,6 +69,8 @@ class Group(Struct, frozen=True, eq=False):
     begins: int
     """Where it began in what was handed in, with its early results."""
     pending: bool = False
+    sources: Sequence[Any] = ()
+    """The messages that its results came in, where they were put into others."""
 
 
 class Paired(Struct, eq=False):
@@ -278,12 +280,14 @@ class _Rebuilding:
         keeps = turn is self.open_turn
         items = [written[place] for place in range(turn.first, turn.last + 1)]
         where: list[tuple[Item | None, int]]
+        before, sources = _places(turn), ()
         if carriers is None:
-            results = [written[place] for place in sorted(_places(turn))]
+            results = [written[place] for place in sorted(before)]
             answers = [slot.answer for slot in turn.slots]
             where = [(None, 0) if answer is None else (written[answer.place], answer.position) for answer in answers]
         else:
             results = carriers
+            sources = [self.found.records[place].message for place in before]
             places = iter([(item, position) for item in carriers for position in range(len(item.view.results))])
             where = [next(places) if self._has_piece(turn, slot) else (None, 0) for slot in turn.slots]
         pairs: list[Pair] = []
@@ -295,9 +299,8 @@ class _Rebuilding:
                 self.out.pending.append(Pending(index=index, position=slot.position, call_id=call.id, name=call.name))
             elif answer is None:
                 self._find(index, "dangling", call, "")
-        sources = [place for place in _places(turn) if place < turn.first]
-        begins = self.found.records[min([turn.first, *sources])].index
-        return Group(items, results, pairs, begins, keeps)
+        begins = self.found.records[min([turn.first, *before])].index
+        return Group(items, results, pairs, begins, keeps, sources)
 
     def _has_piece(self, turn: Turn, slot: Slot) -> bool:
         return slot.answer is not None or (turn is not self.open_turn and self.wire.can_answer(slot.call))

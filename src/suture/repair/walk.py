@@ -55,6 +55,7 @@ def make_demands(profile: Profile, rules: Collection[str], items: dict[str, None
         problems=frozenset(rules),
         accepts_name=profile.accepts_name,
         field=profile.field if "missing-field" in rules else "",
+        adjacent=profile.adjacent,
         items=items,
         match_id=bool if form is None else form.match,
         limit=sys.maxsize if form is None or form.limit is None else form.limit,

@@ -217,7 +217,7 @@ class SurrogateError(InputError):
 def check_value(value: Any, index: int | None, path: str) -> None:
     """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
     try:
-        check_plain(value, index=index, path=path, foreign=True)
+        check_plain(outline(value), index=index, path=path, foreign=True)
     except InputError as error:
         if "surrogate" not in error.reason:
             raise
@@ -240,8 +240,8 @@ def sendable(value: Any) -> Any:
     if is_list(value):
         items = [sendable(item) for item in value]
         return value if all(map(is_, items, value)) else items
-    fields: Any = getattr(value, "__dict__", None)
-    if is_map(fields) and hasattr(value, "model_copy"):
+    if hasattr(value, "model_copy"):
+        fields: dict[str, Any] = {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
         changed = {name: sendable(item) for name, item in fields.items()}
         changed = {name: item for name, item in changed.items() if item is not fields[name]}
         return put(value, **changed) if changed else value

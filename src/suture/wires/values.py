@@ -124,6 +124,8 @@ class Demands(Struct, eq=False, kw_only=True):
     """The ids that have gone by, where an id is used once in a request; a glance adds those that it accepts."""
     accepts_name: Callable[[str], bool] = bool
     field: str = ""
+    adjacent: bool = False
+    """Whether the results of a turn come before the next turn, also on a wire that does not ask for it."""
     items: dict[str, None] = new(default_factory=dict[str, None])
     """The ids of items that have gone by."""
     names: set[Any] = new(default_factory=set[Any])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import suture
-from suture.codecs import Loss, Lost, Request, convert, decode, get_codec
+from suture.codecs import CODECS, Loss, Lost, Request, convert, decode, get_codec
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -286,6 +286,12 @@ def test_a_message_of_which_nothing_can_be_said_is_left_out(blocks: list[Any]):
     payload, losses = CODEC.encode_messages(history)
     assert payload == [user({"text": "hi"}), user({"text": "there"})]
     assert [loss.index for loss in losses] == [1]
+
+
+@pytest.mark.parametrize("wire", [name for name in CODECS if name != "gemini"])
+def test_a_call_without_arguments_loses_nothing_at_another_provider(wire: str):
+    history = [{"role": "model", "parts": [{"functionCall": {"id": "a", "name": "now"}}]}]
+    assert get_codec(wire).encode_messages(CODEC.decode_messages(history)).losses == ()
 
 
 # The system

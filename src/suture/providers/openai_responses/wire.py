@@ -197,7 +197,7 @@ class OpenAIResponsesWire(ItemWire):
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
-        place, closed, thought = start, start, False
+        place, closed, thought, answered = start, start, False, False
         waiting: dict[str, None] = {}
         used: dict[str, None] = {} if demands.used is None else demands.used
         items, names, limit, match_id = demands.items, demands.names, demands.limit, demands.match_id
@@ -206,7 +206,7 @@ class OpenAIResponsesWire(ItemWire):
                 kind = item.get("type") if item.__class__ is dict else _NO_ITEM
                 if kind == "function_call":
                     call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
-                    if call_id in used or not call_id or len(call_id) > limit or not match_id(call_id):
+                    if answered or call_id in used or not call_id or len(call_id) > limit or not match_id(call_id):
                         break
                     is_text = call_id.__class__ is arguments.__class__ is str
                     if not is_text or (name not in names and not demands.learns(name)):
@@ -223,8 +223,9 @@ class OpenAIResponsesWire(ItemWire):
                         break
                     del waiting[item["call_id"]]
                     place += 1
+                    answered = demands.adjacent
                     if not waiting:
-                        closed = place
+                        closed, answered = place, False
                     continue
                 if waiting:
                     break
