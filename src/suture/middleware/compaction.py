@@ -178,7 +178,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
             try:
                 state = await self.compact(state, context, limit * share // 64, tokens) or state
             except ContextOverflowError as error:
-                raise ContextOverflowError(error.what, error.tokens, limit, index=error.index) from None
+                raise ContextOverflowError(error.what, error.tokens, limit, index=error.index) from error.__context__
         return None if state is before else state
 
     def _limit(self, run: RunContext[Any]) -> int | None:
@@ -220,7 +220,8 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         try:
             plan = await self._plan(wire, history, limits, offload=can_save)
         except ContextOverflowError as error:
-            raise ContextOverflowError(error.what, round(error.tokens / scale), limit, index=error.index) from None
+            size = round(error.tokens / scale)
+            raise ContextOverflowError(error.what, size, limit, index=error.index) from error.__context__
         if not plan.changed:
             return None
         run.cache[self, "stale"] = context.last_usage
