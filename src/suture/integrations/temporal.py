@@ -26,6 +26,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from suture._aio import uncancel
 from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
@@ -98,7 +99,7 @@ class AgentWorkflow:
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
-            _uncancel()
+            uncancel()
             step = await self._do("stop", 0, start.run, kind=Step)
         self._status, self._leaves = step.outcome, True
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -212,12 +213,6 @@ class AgentWorkflow:
 
 class _Renewal(Exception):
     """The history of this execution is long enough."""
-
-
-def _uncancel() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
 
 
 # --- the worker -----------------------------------------------------------------------------------

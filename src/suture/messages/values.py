@@ -77,7 +77,8 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
                 force_setattr(self, name, admitted)
 
 
-# How one field is checked: its default and its exact type pass at once, a function judges the rest; and its name.
+# How one field is checked: its exact type passes at once, a function judges the rest; and its name. Of a class: the
+# defaults of its fields, which pass at once, and these rules.
 _Rule: TypeAlias = tuple[type | None, Callable[[Any], Any], str]
 _Checks: TypeAlias = tuple[tuple[Any, ...], tuple[_Rule, ...]]
 
