@@ -6,63 +6,45 @@ first, and meanwhile others in this process are kept away from the path. Nothing
 """
 
 import re
-from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import ToolMessage
 from langchain_core.stores import BaseStore as KeyValueStore
 from langgraph.config import get_config
 from langgraph.store.base import BaseStore
 
 from suture._aio import settle
 from suture.errors import ConfigError
-from suture.messages import History
+from suture.integrations.langchain.wire import WIRE
 from suture.middleware.offload import BackendOf
 from suture.middleware.record import Outside, Record
 from suture.reduction import Saved, Settings
-from suture.reduction.draft import SAVED, Terms, mark_saved, read_saved
+from suture.reduction.draft import Terms
 from suture.reduction.texts import folded, safe_name
 from suture.stores import FileBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
-from suture.wires import Result, Wire
+from suture.wires import Wire
 
 RUN_STORE = "store"
 """What stands for the store that the agent was made with."""
 _LISTED = 10_000
 """How many files of a conversation are listed."""
+_REMEMBERED = 65_536
+"""How many paths are remembered."""
 
 
-class Memory:
+class Memory(dict[Any, Any]):
     """What one middleware has written of late, in this process: what is at a path, and whose paths are whose."""
 
-    _MOST = 65_536
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[Any, Any] = OrderedDict()
-
-    def note(self, key: Any, value: Any = True) -> Any:  # noqa: FBT002 - most keys say it all
-        """Remember a value, unless there is another; return what there was before."""
-        with self._lock:
-            before = self._known.get(key)
-            if before is None or before == value:
-                self._known[key] = value
-                self._known.move_to_end(key)
-                while len(self._known) > self._MOST:
-                    self._known.popitem(last=False)
-            return before
-
-    def forget(self, key: Any) -> None:
-        """Remember nothing of a key."""
-        with self._lock:
-            self._known.pop(key, None)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._known
+    def note(self, key: Any, value: Any) -> Any:
+        """Remember a value, unless there is another; return the one that is remembered."""
+        known = self.setdefault(key, value)  # in one step, as threads share it
+        while len(self) > _REMEMBERED:
+            with suppress(RuntimeError):  # another thread did it
+                self.pop(next(iter(self)), None)
+        return known
 
 
 class Backends:
@@ -75,12 +57,11 @@ class Backends:
     """
 
     def __init__(self, settings: Settings, backend: Any) -> None:
-        self._settings, self._backend = settings, backend
-        self.memory = Memory()
+        self._settings, self._backend, self.memory = settings, backend, Memory()
         given = [backend, *[config.backend for config in settings.tool_config.values()]]
-        self.all = [each for each in given if each is not None]
-        for each in self.all:
-            check_backend(each)
+        made = [_is_of_run(each) or adapt(each, self.memory) for each in given if each is not None]
+        self.can_read = any(each is True or isinstance(each, FileBackend) for each in made)
+        """Whether output can be read back; where only a run has the backend, that is expected."""
 
     def in_run(self, runtime: Any, *, waits: bool) -> Callable[[str], Any]:
         """Return what gives the backend of a tool in one run; `waits` says that async methods are to be used."""
@@ -88,23 +69,47 @@ class Backends:
 
         def backend_of(name: str) -> Any:
             own = self._settings.config_of(name).backend
-            given = self._backend if own is None else own
+            given: Any = self._backend if own is None else own
             if given is not None and id(given) not in made:
-                made[id(given)] = self._adapt(given, runtime, waits=waits)
+                store = given
+                if _is_of_run(given):
+                    store = given(runtime) if callable(given) else getattr(runtime, "store", None)
+                made[id(given)] = adapt(store, self.memory, waits=waits)
             return made.get(id(given))
 
         return backend_of
 
-    def _adapt(self, given: Any, runtime: Any, *, waits: bool) -> Any:
-        store: Any = given
-        if given == RUN_STORE:
-            store = getattr(runtime, "store", None)
-        elif _is_factory(given):
-            store = given(runtime)
-        check_backend(store)
-        if isinstance(store, FileBackend):
-            return store
-        return (_form_of(store) or _Writer)(store, self.memory, waits=waits)
+
+def _is_of_run(given: Any) -> bool:
+    """Tell whether only a run has the backend: it has a store, or `lambda runtime: …` makes one of it."""
+    return given == RUN_STORE or (callable(given) and not isinstance(given, type) and not hasattr(given, "write"))
+
+
+def adapt(store: Any, memory: Memory, *, waits: bool = False) -> Any:
+    """Return a store in the form of a backend; refuse what cannot keep tool output.
+
+    >>> adapt(7, Memory())
+    Traceback (most recent call last):
+        ...
+    suture.errors.ConfigError: a backend has write(path, content), or is a store; int is neither
+    """
+    if store is None:
+        raise ConfigError(
+            "output goes to the agent's store, and it has none; make the agent with store=…, or pass another backend"
+        )
+    if isinstance(store, type):
+        raise ConfigError(f"a backend is an object, not a class; make one: {store.__name__}(…)")
+    if isinstance(store, FileBackend):
+        return store
+    if isinstance(store, BaseStore):
+        return _GraphStore(store, memory, waits=waits)
+    if isinstance(store, KeyValueStore):
+        return _KeyValues(store, memory, waits=waits)
+    if all(callable(getattr(store, name, None)) for name in ("awrite", "aread", "download_files")):
+        return _AgentFiles(store, memory, waits=waits)
+    if callable(getattr(store, "write", None)):
+        return _Writer(store, memory, waits=waits)
+    raise ConfigError(f"a backend has write(path, content), or is a store; {type(store).__name__} is neither")
 
 
 class _Writer:
@@ -116,20 +121,27 @@ class _Writer:
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a file, unless another is there; the same once more is no error."""
         text = content if isinstance(content, str) else content.decode("utf-8", "surrogatepass")
-        key, digest = folded(path), sha256(encode_text(text)).digest()
-        before = self._memory.note(key, digest)
-        if before not in (None, digest):
+        body = encode_text(text)
+        key, digest = folded(path), sha256(body).digest()
+        known = self._memory.note(key, digest)
+        if known != digest:
             raise PathTakenError(path)
+        done = False
         try:
-            await self.put_new(path, text)
-        except BaseException:
-            if before is None:
-                self._memory.forget(key)
-            raise
+            there = await self.find(path)
+            if there is None:
+                await self.put(path, text)
+            done = there in (None, body)
+        finally:
+            if not done and known is digest:
+                self._memory.pop(key, None)
+        if not done:
+            raise PathTakenError(path)
 
-    async def put_new(self, path: str, text: str) -> None:
-        """Write a file where, as far as is known, none is."""
-        await self.put(path, text)
+    async def find(self, path: str) -> bytes | None:
+        """Return what is at a path, as far as is known."""
+        del path
+        return None
 
     async def put(self, path: str, text: str) -> None:
         """Write a file, whatever is there; raise the error that a backend of deepagents only returns."""
@@ -145,31 +157,20 @@ class _Writer:
         names = (f"a{method}", method) if self._waits else (method, f"a{method}")
         for function in [getattr(self.store, name, None) for name in names]:
             if function is not None:
-                try:
+                with suppress(NotImplementedError):
                     return await settle(function(*arguments, **options))
-                except NotImplementedError:
-                    continue
         raise NotImplementedError(f"a {type(self.store).__name__} cannot {method}")
 
 
 class _Shelf(_Writer, FileBackend):
     """A store that can be read as well: what is there is never overwritten."""
 
-    async def find(self, path: str) -> bytes | None:
-        """Return what is at a path."""
-        raise NotImplementedError
+    deleting = "delete"
+    """The method that deletes."""
 
-    async def drop(self, path: str) -> None:
-        """Delete what is at a path."""
-        raise NotImplementedError
-
-    async def put_new(self, path: str, text: str) -> None:
-        """Write a file, unless another is there."""
-        there = await self.find(path)
-        if there is None:
-            await self.put(path, text)
-        elif there != encode_text(text):
-            raise PathTakenError(path)
+    def place(self, path: str) -> tuple[Any, ...]:
+        """Return what the methods of the store are given for a path."""
+        return (path,)
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
         """Write what comes in pieces, as a whole: these stores take nothing else. The same once more is an error."""
@@ -192,8 +193,8 @@ class _Shelf(_Writer, FileBackend):
 
     async def delete(self, path: str) -> None:
         """Delete a file."""
-        await self.drop(path)
-        self._memory.forget(folded(path))
+        await self.ask(self.deleting, *self.place(path))
+        self._memory.pop(folded(path), None)
 
     async def paths(self, prefix: str = "") -> list[str]:
         """Return the paths below `prefix`, of stores that can be listed; nothing of others."""
@@ -208,18 +209,21 @@ class _Shelf(_Writer, FileBackend):
 class _GraphStore(_Shelf):
     """A store of LangGraph: output is under `("suture", <thread>)`."""
 
+    def place(self, path: str) -> tuple[Any, ...]:
+        """Return namespace and key: `/suture/<thread>/…` is in the thread's own namespace."""
+        first, _, rest = path.strip("/").removeprefix("suture/").partition("/")
+        label = first.replace("%", "%25").replace(".", "%2E")  # a dot would part the namespace
+        return (("suture", label), rest) if rest else (("suture",), first)
+
     async def find(self, path: str) -> bytes | None:
-        item = await self.ask("get", *_place(path))
+        item = await self.ask("get", *self.place(path))
         return None if item is None else encode_text(str(item.value.get("content", "")))
 
     async def put(self, path: str, text: str) -> None:
-        await self.ask("put", *_place(path), {"content": text}, index=False)  # no search is to find it
-
-    async def drop(self, path: str) -> None:
-        await self.ask("delete", *_place(path))
+        await self.ask("put", *self.place(path), {"content": text}, index=False)  # no search is to find it
 
     async def paths(self, prefix: str = "") -> list[str]:
-        namespace, start = _place(f"{prefix}x")
+        namespace, start = self.place(f"{prefix}x")
         found = await self.ask("search", namespace, limit=_LISTED)
         keys = [item.key for item in found if item.key.startswith(start[:-1]) and tuple(item.namespace) == namespace]
         return [prefix + key[len(start) - 1 :] for key in keys]
@@ -228,18 +232,20 @@ class _GraphStore(_Shelf):
 class _KeyValues(_Shelf):
     """A key-value store of LangChain that keeps bytes."""
 
+    deleting = "mdelete"
+
+    def place(self, path: str) -> tuple[Any, ...]:
+        return ([path.lstrip("/")],)
+
     async def find(self, path: str) -> bytes | None:
-        return (await self.ask("mget", [path.lstrip("/")]))[0]
+        return (await self.ask("mget", *self.place(path)))[0]
 
     async def put(self, path: str, text: str) -> None:
         body = encode_text(text)
         await self.ask("mset", [(path.lstrip("/"), body)])
         if await self.find(path) != body:
-            await self.drop(path)
+            await self.delete(path)
             raise StoreError(f"a {type(self.store).__name__} does not give back the bytes that it is given")
-
-    async def drop(self, path: str) -> None:
-        await self.ask("mdelete", [path.lstrip("/")])
 
     async def paths(self, prefix: str = "") -> list[str]:
         start = prefix.lstrip("/")
@@ -258,65 +264,10 @@ class _AgentFiles(_Shelf):
             found = await self.ask("read", path, 0, 2**31 - 1)
         if found.error is None:
             return found.content if hasattr(found, "content") else encode_text(str(found.file_data["content"]))
-        said = str(found.error).lower()
-        if "not_found" in said or "not found" in said or "no such file" in said:
+        said = str(found.error).lower().replace("_", " ")
+        if "not found" in said or "no such file" in said:
             return None
         raise StoreError(f"{path} cannot be read: {found.error}")
-
-    async def drop(self, path: str) -> None:
-        await self.ask("delete", path)
-
-
-def _form_of(store: Any) -> type[_Writer] | None:
-    """Return what gives a store the form of a backend; nothing where it cannot have it."""
-    if isinstance(store, BaseStore):
-        return _GraphStore
-    if isinstance(store, KeyValueStore):
-        return _KeyValues
-    if all(callable(getattr(store, name, None)) for name in ("awrite", "aread", "download_files")):
-        return _AgentFiles
-    return _Writer if callable(getattr(store, "write", None)) else None
-
-
-def _is_factory(given: Any) -> bool:
-    """Tell whether `given` makes a backend of the run: `lambda runtime: …`."""
-    return callable(given) and not isinstance(given, type) and not hasattr(given, "write")
-
-
-def is_readable(given: Any) -> bool:
-    """Tell whether output that is written to `given` can be read back; what a factory makes is expected to be."""
-    if given == RUN_STORE or isinstance(given, FileBackend) or _is_factory(given):
-        return True
-    return _form_of(given) not in (None, _Writer)
-
-
-def check_backend(given: Any) -> None:
-    """Refuse what cannot keep tool output.
-
-    >>> check_backend(7)
-    Traceback (most recent call last):
-        ...
-    suture.errors.ConfigError: a backend has write(path, content), or is a store; int is neither
-    """
-    if isinstance(given, type):
-        raise ConfigError(f"a backend is an object, not a class; make one: {given.__name__}(…)")
-    if given is None:
-        raise ConfigError(
-            "output goes to the agent's store, and it has none; make the agent with store=…, or pass another backend"
-        )
-    if given != RUN_STORE and not _is_factory(given) and _form_of(given) is None:
-        raise ConfigError(f"a backend has write(path, content), or is a store; {type(given).__name__} is neither")
-
-
-def _place(path: str) -> tuple[tuple[str, ...], str]:
-    """Return namespace and key of a path: `/suture/<thread>/…` is in the thread's own namespace.
-
-    >>> _place("/suture/thread-1/trunc/call_1")
-    (('suture', 'thread-1'), 'trunc/call_1')
-    """
-    first, _, rest = path.strip("/").removeprefix("suture/").partition("/")
-    label = first.replace("%", "%25").replace(".", "%2E")  # a dot would part the namespace
-    return (("suture", label), rest) if rest else (("suture",), first)
 
 
 # What a conversation has saved, and what of it may be read
@@ -330,7 +281,8 @@ def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
     It saves to its thread's place, below `root_dir` if that is set; without a thread it goes by its first message,
     whose id is its own. It may read its own, and those of the agents inside of it.
 
-    >>> home_of(Settings(root_dir="/data"), [ToolMessage("42", tool_call_id="a", id="m1")])
+    >>> from types import SimpleNamespace
+    >>> home_of(Settings(root_dir="/data"), [SimpleNamespace(id="m1")])
     ('/data/run+m1', '/data/run+m1/')
     """
     above = "/suture" if settings.root_dir is None else settings.root_dir.rstrip("/")
@@ -352,26 +304,19 @@ def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
 class Conversation(Record):
     """What one request, or the state of an agent, shows of a conversation; it is not kept.
 
-    `held` is what the agent's state holds of it; `counts` knows how many tokens a message has.
+    `held` is what the agent's state holds of it; `means` are its backends, what was written, and what counts tokens.
     """
 
-    is_deep = False
-    """Whether the agent is one of deepagents'."""
-
     def __init__(
-        self,
-        settings: Settings,
-        messages: Sequence[Any],
-        held: Sequence[Any],
-        backends: tuple[BackendOf, Memory],
-        counts: Any,
+        self, settings: Settings, messages: Sequence[Any], held: Sequence[Any], means: tuple[BackendOf, Memory, Any]
     ) -> None:
         outside = Outside()  # an agent of ours may be running around this one; it is none of its business
         super().__init__(settings, lambda: outside)
-        self.history: History[Any] = History(messages)
         self._root, self._fence = home_of(settings, held or messages)
-        self.backend_of, self._memory = backends
-        self._counts, self._found = counts, dict[str, Saved]()
+        outside.conversation_id = self._root
+        self.backend_of, self._memory, self._counts = means
+        self._found: dict[str, Saved] = {}
+        _, self.history = self.see(messages, WIRE.name)
 
     @property
     def root(self) -> str:
@@ -386,12 +331,12 @@ class Conversation(Record):
     def note_saved(self, saved: Saved) -> dict[str, Any]:
         """Remember what was saved; return the mark for its result."""
         self.own(saved.path)
-        return mark_saved(saved)
+        return super().note_saved(saved)
 
     def own(self, path: str) -> None:
         """Remember that this conversation has written to a path, which others may have chosen."""
         if not self._holds(path):
-            self._memory.note((self._fence, path))
+            self._memory.note((self._fence, path), value=True)
 
     def _holds(self, path: str) -> bool:
         """Tell whether a path is behind the fence, and does not climb over it."""
@@ -399,24 +344,24 @@ class Conversation(Record):
 
     def terms(self, backend_of: BackendOf) -> Terms:
         """Return what reducing a result depends on; no path that a mark names is written to, whoever's it is."""
-        terms, marked = super().terms(backend_of), {folded(saved.path) for saved in _marked(self.history)}
+        terms, marked = super().terms(backend_of), super().recorded()
 
         def is_taken(path: str) -> bool:
             return path in marked or terms.is_taken(path)
 
-        return terms._replace(is_taken=is_taken, owner=self.root)
+        return terms._replace(is_taken=is_taken)
 
     def may_read(self, path: str) -> bool:
         """Tell whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
         return self._holds(path) or (self._fence, path) in self._memory
 
-    def recorded(self) -> dict[str, Saved]:
+    def recorded(self) -> Mapping[str, Saved]:
         """Return what was saved, by folded path: as far as marks of results tell, and what `look` has found.
 
         A mark is believed where it names a path that this conversation may read: marks come with the messages, and
         these may come from anybody.
         """
-        marked = {folded(saved.path): saved for saved in _marked(self.history)}
+        marked = super().recorded()
         return self._found | {path: saved for path, saved in marked.items() if self.may_read(saved.path)}
 
     async def look(self, path: object) -> None:
@@ -426,7 +371,7 @@ class Conversation(Record):
             backend = self.backend_of(name)
             if not isinstance(backend, FileBackend):
                 continue
-            paths = [path] if isinstance(path, str) and self._holds(path) else []
+            paths = [path] if isinstance(path, str) else []
             with suppress(Exception):  # a store that cannot be listed
                 paths += await backend.paths(self._fence)
             for each in paths:
@@ -434,12 +379,3 @@ class Conversation(Record):
                     with suppress(Exception):  # nothing is there
                         phase = "clear" if "/clear/" in each else "trunc"
                         self._found[folded(each)] = Saved(each, "", name, phase, await backend.size(each))
-
-
-def _marked(messages: Sequence[Any]) -> Iterator[Saved]:
-    """Yield all that results say was saved, true or not."""
-    for message in messages:
-        if isinstance(message, ToolMessage) and SAVED in message.response_metadata:
-            saved = read_saved(message.response_metadata, Result(message.tool_call_id, message.name or ""))
-            if saved is not None:
-                yield saved

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NoReturn, cast
 from weakref import ref
 
@@ -27,7 +28,7 @@ from langgraph.types import Command
 
 from suture._aio import run_blocking, settle
 from suture.errors import ConfigError, NotInRunError, OffloadError
-from suture.integrations.langchain.backends import RUN_STORE, Backends, Conversation, check_backend, is_readable
+from suture.integrations.langchain.backends import RUN_STORE, Backends, Conversation, adapt
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolInfo, ToolResult
 from suture.middleware.offload import check_saving
@@ -88,10 +89,6 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     """What happens when output that is too long cannot be saved: nothing is changed, and the run stops before the next
     model call, or goes on and a warning is logged. What only a handler of yours wants saved stays, with a warning."""
 
-    _backends: Backends = field(default=cast("Any", None), init=False)
-    _counts: "_Counts" = field(default=cast("Any", None), init=False)
-    _reader: "Reader | None" = field(default=None, init=False)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.add_reading_tools) is not bool:
@@ -101,15 +98,38 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             ": a backend of suture.stores, a store, a backend of deepagents, or "
             '"store" for the one that the agent was made with',
         )
-        backends = Backends(self, self.backend)
-        reads = self.add_reading_tools and any(map(is_readable, backends.all))
-        made = {
-            "_backends": backends,
-            "_counts": _Counts(self),
-            "_reader": Reader(self.read_file_tool_name, self.max_length_for_read) if reads else None,
+        _ = self._backends  # it refuses what is no backend
+
+    @cached_property
+    def _backends(self) -> Backends:
+        return Backends(self, self.backend)
+
+    @cached_property
+    def _counts(self) -> "Counts":
+        return Counts(self)
+
+    @cached_property
+    def _readers(self) -> dict[str, StructuredTool]:
+        """What the model is told of the tools that read what was saved, by name."""
+        if not (self.add_reading_tools and self._backends.can_read):
+            return {}
+        infos = [tool.info for tool in self._reading_tools(_nowhere).values()]
+        return {
+            info.name: StructuredTool(
+                name=info.name, description=info.description, args_schema=dict(info.parameters or {}), func=_nowhere
+            )
+            for info in infos
         }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+
+    def _reading_tools(self, book: Callable[[], Conversation]) -> dict[str, Tool[..., Any]]:
+        name, limit = self.read_file_tool_name, self.max_length_for_read
+        return {tool.name: tool for tool in reading_tools(book, lambda name: book().backend_of(name), name, limit)}
+
+    def _open(self, request: Any, messages: Sequence[Any], *, waits: bool) -> Conversation:
+        """Return the conversation that a request belongs to."""
+        backend_of = self._backends.in_run(request.runtime, waits=waits)
+        held = messages_of(request.state)
+        return Conversation(self, messages, held, (backend_of, self._backends.memory, self._counts))
 
     # Before the model: what is too long is truncated, what is old is cleared
 
@@ -135,33 +155,22 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         request, update = await work
         return with_update(await handler(request), update)
 
-    def _equipped(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """Return a request with the tools that read what was saved, but none whose name is taken."""
-        if self.backend == RUN_STORE and getattr(request.runtime, "store", None) is None:
-            check_backend(None)
-        if self._reader is None:
-            return request
-        taken = {*map(_tool_name, request.tools)}
-        new = [tool for tool in self._reader.tools if tool.name not in taken]
-        if not new:
-            return request
-        made = copy(request)  # `override` would repair the messages again, and warn about each field
-        made.__dict__["tools"] = [*request.tools, *new]
-        return made
-
-    def _open(self, messages: Sequence[Any], state: Any, runtime: Any, *, waits: bool) -> Conversation:
-        """Return a conversation, and its backends."""
-        backends = self._backends.in_run(runtime, waits=waits), self._backends.memory
-        return Conversation(self, messages, messages_of(state), backends, self._counts)
-
     def _look(
         self, request: ModelRequest[Any], *, waits: bool
     ) -> "tuple[ModelRequest[Any], Coroutine[Any, Any, _Ready] | None]":
         """Return a request with the reading tools, and what reduces its history; nothing if that is not too long."""
-        request = self._equipped(request)
+        if self.backend == RUN_STORE:
+            adapt(getattr(request.runtime, "store", None), self._backends.memory)  # it must be there
+        if self._readers:
+            taken = {*map(_tool_name, request.tools)}
+            own, request = request, copy(request)  # `override` would repair the messages again, and warn
+            request.__dict__["tools"] = [
+                *own.tools,
+                *[self._readers[name] for name in self._readers if name not in taken],
+            ]
         if not request.messages or not (self.truncates_any or self.clears_any):
             return request, None
-        book = self._open(request.messages, request.state, request.runtime, waits=waits)
+        book = self._open(request, request.messages, waits=waits)
         infos = self._counts.infos_of(request.tools) if self.clears_any else []
         question = book.judge(Question(WIRE, book.history, infos), None)
         due = question.clears or question.shorten is not None
@@ -197,8 +206,8 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         if reading is not None:
             return run_blocking(reading)
         given = handler(request)
-        long = self._long_in(given, request.tool_call)
-        return run_blocking(self._shortened(given, long, request, waits=False)) if long else given
+        work = self._shortened(given, request, waits=False)
+        return given if work is None else run_blocking(work)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -208,58 +217,61 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         if reading is not None:
             return await reading
         given = await handler(request)
-        long = self._long_in(given, request.tool_call)
-        return await self._shortened(given, long, request, waits=True) if long else given
-
-    def _book(self, request: ToolCallRequest, *, waits: bool) -> Conversation:
-        """Return the conversation that a call belongs to."""
-        runtime: Any = cast("Any", request).runtime
-        book = self._open(messages_of(request.state), request.state, runtime, waits=waits)
-        tools = getattr(runtime, "tools", None) or ()
-        book.is_deep = any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
-        return book
+        work = self._shortened(given, request, waits=True)
+        return given if work is None else await work
 
     def _reading(self, request: ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, ToolMessage] | None":
         """Return what answers a call of our tools; of the agent's own, one that reads what this conversation saved."""
-        call, reader = request.tool_call, self._reader
-        if reader is None or call["name"] not in reader.names:
+        call = request.tool_call
+        if call["name"] not in self._readers:
             return None
-        arguments, book = call["args"], self._book(request, waits=waits)
+        arguments, book = call["args"], self._open(request, messages_of(request.state), waits=waits)
         if request.tool is not None:
             path = arguments.get("path", arguments.get("file_path"))
             if call["name"] != self.read_file_tool_name or not isinstance(path, str) or not book.may_read(path):
                 return None
-            if book.is_deep and folded(path) not in book.recorded():
+            if _is_deep(request) and folded(path) not in book.recorded():
                 return None  # deepagents' own tool reads what is in deepagents' own files
             arguments = {**arguments, "path": path}
-        return reader.answer(call, arguments, book)
+        return self._read(call, arguments, book)
 
-    def _long_in(self, given: Any, call: Mapping[str, Any]) -> list[ToolMessage]:
-        """Return, of what a call gave, the messages that something is to be done to, at a glance."""
-        return [message for message in result_messages(given) if self._is_long(message, call)]
+    async def _read(self, call: Mapping[str, Any], arguments: Mapping[str, Any], book: Conversation) -> ToolMessage:
+        """Return what a call reads from a conversation."""
+        await book.look(arguments.get("path"))
+        tool = self._reading_tools(lambda: book)[call["name"]]
+        schema: Any = tool.info.parameters
+        known = {key: value for key, value in arguments.items() if key in schema["properties"]}
+        try:
+            result = await tool.endpoint(ToolArgument(argument_json(known)))
+            text = "".join([part.text for part in result.parts if isinstance(part, TextPart)])
+        except ToolArgumentsError as error:
+            result, text = None, str(error)
+        status = "error" if result is None or result.is_error else "success"
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
+
+    def _shortened(self, given: Any, request: ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, Any] | None":
+        """Return what replaces all that is too long in what a call gave; nothing where there is none, at a glance."""
+        long = [message for message in result_messages(given) if self._is_long(message, request.tool_call)]
+        if not long:
+            return None
+
+        async def work() -> Any:
+            book = self._open(request, messages_of(request.state), waits=waits)
+            return with_messages(given, {id(message): await self._shorten(message, request, book) for message in long})
+
+        return work()
 
     def _is_long(self, message: ToolMessage, call: Mapping[str, Any]) -> bool:
+        name = _name_of(message, call)
         if SAVED in message.response_metadata:
             return True  # a mark that is not a tool's to give
-        name = _name_of(message, call)
-        if not self.truncates(name):
-            return False
-        if self.config_of(name).trunc_handler is not None:
-            return True
-        if isinstance(message.content, str):
-            return len(message.content) > self.max_length_for_trunc
+        if not self.truncates(name) or self.config_of(name).trunc_handler is not None:
+            return self.truncates(name)
         return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
 
-    async def _shortened(
-        self, given: Any, long: Sequence[ToolMessage], request: ToolCallRequest, *, waits: bool
-    ) -> Any:
-        """Return what a call gave with all that is too long in it replaced; what cannot be saved stays whole."""
-        book = self._book(request, waits=waits)
-        made = {id(message): await self._shorten(message, request.tool_call, book) for message in long}
-        return with_messages(given, made)
-
-    async def _shorten(self, message: ToolMessage, call: Mapping[str, Any], book: Conversation) -> ToolMessage:
-        """Return what takes the place of a message."""
+    async def _shorten(self, message: ToolMessage, request: ToolCallRequest, book: Conversation) -> ToolMessage:
+        """Return what takes the place of a message; what cannot be saved stays whole."""
+        call = request.tool_call
         marks = {key: value for key, value in message.response_metadata.items() if key != SAVED}
         message = message.model_copy(update={"response_metadata": marks})
         name, parts = _name_of(message, call), WIRE.result_parts(WIRE.view(message).results[0])
@@ -271,12 +283,10 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             tool_argument=ToolArgument(argument_json(call.get("args") or {}) if mine else "{}"),
             tool_result=ToolResult(tuple(parts), is_error=message.status == "error"),
         )
-        if book.is_deep and text_length(parts) > _DEEP_LIMIT:
+        if text_length(parts) > _DEEP_LIMIT and _is_deep(request):
             # Of so much deepagents would leave very little: nor do we leave more.
-            own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Settings)}
-            own["max_length_for_trunc"] = min(_DEEP_PREVIEW, self.max_length_for_trunc)
             book = copy(book)
-            book.settings = Settings(**own)
+            book.settings = replace(self, max_length_for_trunc=min(_DEEP_PREVIEW, self.max_length_for_trunc))
         try:
             shorter = await book.truncate(detail, book.backend_of)
         except OffloadError as failure:  # of what is too long the run hears before the next model call
@@ -310,7 +320,7 @@ class _Memo:
         return made
 
 
-class _Counts:
+class Counts:
     """How many tokens messages and tools have: each message is counted once, as long as it lives."""
 
     def __init__(self, settings: Settings) -> None:
@@ -360,47 +370,15 @@ def _tool_name(tool: Any) -> str:
     return str(told.get("name") or cast("dict[str, Any]", told.get("function") or {}).get("name", ""))
 
 
+def _is_deep(request: Any) -> bool:
+    """Tell whether the agent is one of deepagents'."""
+    tools = getattr(request.runtime, "tools", None) or ()
+    return any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
+
+
 def _name_of(message: ToolMessage, call: Mapping[str, Any]) -> str:
     """Return which tool a message is of: of the call at hand, unless it answers another."""
     return str(call["name"]) if message.tool_call_id == call["id"] else message.name or ""
-
-
-class Reader:
-    """The tools that read what a conversation has saved, no more of it at once than `limit` characters.
-
-    >>> [tool.name for tool in Reader("read_file", 20_000).tools]
-    ['read_file', 'ls', 'grep']
-    """
-
-    def __init__(self, read_name: str, limit: int) -> None:
-        self._read_name, self._limit = read_name, limit
-        infos = [tool.info for tool in self._tools_of(_nowhere).values()]
-        self.tools = [
-            StructuredTool(
-                name=info.name, description=info.description, args_schema=dict(info.parameters or {}), func=_nowhere
-            )
-            for info in infos
-        ]
-        """What the model is told of them."""
-        self.names = frozenset(info.name for info in infos)
-
-    async def answer(self, call: Mapping[str, Any], arguments: Mapping[str, Any], book: Conversation) -> ToolMessage:
-        """Return what a call reads from a conversation."""
-        await book.look(arguments.get("path"))
-        tool = self._tools_of(lambda: book)[call["name"]]
-        schema: Any = tool.info.parameters
-        known = {key: value for key, value in arguments.items() if key in schema["properties"]}
-        try:
-            result = await tool.endpoint(ToolArgument(argument_json(known)))
-            text = "".join([part.text for part in result.parts if isinstance(part, TextPart)])
-        except ToolArgumentsError as error:
-            result, text = None, str(error)
-        status = "error" if result is None or result.is_error else "success"
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
-
-    def _tools_of(self, book: Callable[[], Conversation]) -> dict[str, Tool[..., Any]]:
-        tools = reading_tools(book, lambda name: book().backend_of(name), self._read_name, self._limit)
-        return {tool.name: tool for tool in tools}
 
 
 def _nowhere(**_: Any) -> NoReturn:
