@@ -2,52 +2,90 @@
 
 Dicts and pairs that LangChain takes for messages are read, too; one that must change becomes a message object. What
 Suture attaches to a message stands in its `response_metadata`, which no adapter sends.
+
+One call may be written in several places: LangChain's own list (`tool_calls`), its list of those whose arguments could
+not be read (`invalid_tool_calls`), the blocks of the content, and the provider's raw form (`additional_kwargs`).
+Adapters differ in which of these they send. So a message that changes gets all its calls into LangChain's own lists,
+and its blocks say the same. LangChain keeps the blocks of each provider as they came, beside its own form of them: one
+call may be a `tool_use`, a `tool_call` or a `function_call`. What a provider runs itself is no call of ours.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-    convert_to_messages,
-)
+from langchain_core import messages as lc
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from suture import wires
 from suture.errors import InputError
-from suture.integrations.langchain.calls import (
-    COMPUTER,
-    CUSTOM,
-    FORM,
-    OLD,
-    find_calls,
-    gather_calls,
-    is_plain,
-    is_signed,
-    kind_of,
-    plain_calls,
-    write_calls,
-)
-from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View
-from suture.wires.fields import get, given, is_blank, is_list, is_map, put, says_nothing, without, word
-from suture.wires.parts import Telling
-from suture.wires.values import CALL, RESULT, Demands, is_plain_object, is_plain_text, iterate
+from suture.messages import FilePart, ImagePart, Part
+from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View, fields, values
+from suture.wires.fields import get, given, is_list, is_map, put, without, word
+from suture.wires.parts import MEDIA_PARTS, Telling
+from suture.wires.values import CALL, RESULT, TEXT, is_plain_object, is_plain_text
 
 _SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio", "tool_outputs", "function_call")
 _SEALED = "__gemini_function_call_thought_signatures__"
+_SEALS = ("signature", "thought_signature", "encrypted_content")
 _CUSTOM_OUTPUT = "custom_tool_call_output"
 _NOBODY = frozenset(("", "system"))
 """Who has spoken last where nobody has so far."""
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
-_LIKE: Any = (str, tuple, list, dict)
+_CALLS, _INVALID, _CONTENT, _OUTPUTS, _RAW = "tool_calls", "invalid_tool_calls", "content", "tool_outputs", "raw"
+"""The lists that a call may stand in."""
+_CUSTOM, _COMPUTER, _OLD = "custom", "computer", "function"
+"""Kinds of calls: of a custom tool, whose output has a form of its own; one that wants a screenshot; and OpenAI's older
+form, which has no id."""
+
+
+class _Block(NamedTuple):
+    """Where a call block has its id and its arguments, and what kind of call it is."""
+
+    id: str
+    arguments: str
+    kind: str = ""
+    as_text: bool = False
+
+
+_BLOCKS = {
+    "tool_use": _Block("id", "input"),
+    **dict.fromkeys(("tool_call", "tool_call_chunk", "invalid_tool_call"), _Block("id", "args")),
+    "function_call": _Block("call_id", "arguments", as_text=True),
+    "custom_tool_call": _Block("call_id", "input", _CUSTOM),
+    "computer_call": _Block("call_id", "action", _COMPUTER),
+}
+_IDS = {kind: block.id if not block.kind else "" for kind, block in _BLOCKS.items()}
+"""Where a block has its id; those of special kinds nowhere, so that they are looked at twice."""
+_KINDS = {
+    "tool_result": RESULT,
+    **dict.fromkeys(_BLOCKS, CALL),
+    **dict.fromkeys(("text", "input_text", "output_text", "refusal"), TEXT),
+    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "reasoning_content"), values.THINKING),
+    **dict.fromkeys(("image", "image_url", "input_image", "audio", "input_audio", "video"), values.MEDIA),
+    **dict.fromkeys(("file", "input_file", "document", "media"), values.MEDIA),
+}
+_typed = wires.typed_text("text", "input_text", "output_text")
+
+
+def _find_text(block: Any) -> str | None:
+    if isinstance(block, str):
+        return block
+    return word(block, "output") if word(block, "type") == _CUSTOM_OUTPUT else _typed(block)
+
+
+def _media(part: Part) -> dict[str, Any] | None:
+    """Return a native medium as a block of LangChain's own form."""
+    if not isinstance(part, MEDIA_PARTS) or isinstance(part, wires.RawPart):
+        return None
+    name = part.name if isinstance(part, FilePart) else ""
+    detail = part.detail if isinstance(part, ImagePart) else ""
+    extras = given(filename=name or None, detail=detail or None)
+    where = {"url": part.url} if part.url else {"base64": part.base64_data}
+    kind = cast("str", type(part).__struct_config__.tag)
+    return {"type": kind, **where, **given(mime_type=part.mime_type or None, extras=extras or None)}
 
 
 def as_message(message: Any, index: int | None = None) -> BaseMessage:
@@ -57,18 +95,25 @@ def as_message(message: Any, index: int | None = None) -> BaseMessage:
     ('human', 'ai')
     """
     if isinstance(message, BaseMessage):
-        if isinstance(message, RemoveMessage):
+        if isinstance(message, lc.RemoveMessage):
             raise InputError(
                 "a RemoveMessage is an instruction to the state, not a message; apply it first, with add_messages",
                 index=index,
             )
         return message
-    if not isinstance(message, _LIKE):
+    if not isinstance(message, str | tuple | list | dict):
         raise InputError(f"expected a LangChain message, found {type(message).__name__}", index=index)
-    if is_map(message) and is_list(message.get("tool_calls")):
-        return _with_calls(message, index)
+    calls: Any = message.get(_CALLS) if is_map(message) else None
+    if is_list(calls):
+        made = as_message(without(message, _CALLS), index)
+        # LangChain refuses calls whose arguments were cut off; as invalid ones they are not looked at.
+        invalid = [
+            {"name": call.name, "args": call.arguments, "id": call.id, "error": None}
+            for call in map(_read_entry, calls)
+        ]
+        return write_calls(put(made, invalid_tool_calls=invalid), {}) if isinstance(made, AIMessage) else made
     try:
-        made = convert_to_messages([cast("Any", {"content": "", **message} if is_map(message) else message)])[0]
+        made = lc.convert_to_messages([cast("Any", {"content": "", **message} if is_map(message) else message)])[0]
     except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"LangChain does not take this for a message: {reason}", index=index) from None
@@ -78,28 +123,35 @@ def as_message(message: Any, index: int | None = None) -> BaseMessage:
 def role_of(message: BaseMessage) -> str:
     """Return whose a message is: system, user, assistant or tool.
 
-    >>> role_of(ChatMessage(role="model", content="hi")), role_of(SystemMessage("hi"))
+    >>> role_of(lc.ChatMessage(role="model", content="hi")), role_of(SystemMessage("hi"))
     ('assistant', 'system')
     """
     if isinstance(message, AIMessage):
         return "assistant"
-    if isinstance(message, ToolMessage | FunctionMessage):
+    if isinstance(message, ToolMessage | lc.FunctionMessage):
         return "tool"
     if isinstance(message, SystemMessage):
         return "system"
-    return _ROLES.get(message.role, "user") if isinstance(message, ChatMessage) else "user"
+    return _ROLES.get(message.role, "user") if isinstance(message, lc.ChatMessage) else "user"
 
 
-def _with_calls(message: Mapping[str, Any], index: int | None) -> BaseMessage:
-    """Return a dict with calls as a message, whatever their arguments; LangChain refuses those that were cut off."""
-    made = as_message(without(message, "tool_calls"), index)
-    calls: list[Any] = []
-    for entry in message["tool_calls"]:
-        raw = get(entry, "function")
-        known = get(entry, "args") if raw is None else get(raw, "arguments")
-        calls.append({"name": get(raw or entry, "name"), "args": known, "id": get(entry, "id"), "error": None})
-    # As invalid ones they are not looked at; those that are sound are put with the others when they are written.
-    return write_calls(put(made, invalid_tool_calls=calls), {}) if isinstance(made, AIMessage) else made
+def kind_of(block: Any) -> str:
+    """Return what a block is: call, result, text, thinking, media or other.
+
+    >>> kind_of("hi"), kind_of({"type": "tool_use"}), kind_of({"type": "server_tool_use"})
+    ('text', 'call', 'other')
+    """
+    return TEXT if isinstance(block, str) else _KINDS.get(word(block, "type") or "", values.OTHER)
+
+
+def _is_signed(block: Any) -> bool:
+    """Tell whether a block is signed or encrypted by the provider."""
+    if not is_map(block):
+        return False
+    inside: Any = (block, block.get("extras"), block.get("reasoning_content"))
+    return block.get("type") == "redacted_thinking" or any(
+        is_map(holder) and any(holder.get(seal) for seal in _SEALS) for holder in inside
+    )
 
 
 class LangChainWire(ItemWire):
@@ -112,40 +164,40 @@ class LangChainWire(ItemWire):
     name = "langchain"
     marks = True
     glances_at_rules = True
-    form = FORM
+    form = wires.Form(_find_text, wires.text_block("text"), _media)
     arranges = frozenset(("split-turn", "media-in-result"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         problems, names, used, last = demands.problems, demands.names, demands.used, demands.last
         named, begins, bridged = "result-name" in problems, "model-first" not in problems, "tool-then-user" in problems
         longest = demands.limit if demands.identifiers else -1
         place, missing, calls = start, 0, cast("Sequence[Any]", ())
-        for message in iterate(messages, start, demands.stop):
+        for message in values.iterate(messages, start, demands.stop):
             kind = message.__class__
             if missing:
                 if kind is not ToolMessage:
                     break
-                fields, call = message.__dict__, calls[-missing]
-                call_id, name, content = call["id"], call["name"], fields["content"]
-                if fields["tool_call_id"] != call_id or content.__class__ is not str:
+                own, call = message.__dict__, calls[-missing]
+                call_id, name, content = call["id"], call["name"], own["content"]
+                if own["tool_call_id"] != call_id or content.__class__ is not str:
                     break
                 usual = name in names and len(call_id) <= longest and call_id.isidentifier() and call_id.isascii()
                 if not (usual and (used is None or call_id not in used)) and not demands.accepts(call_id, name):
                     break
-                if not (content.isascii() or is_plain_text(content)) or not (content or fields["status"] != "error"):
+                if not (content.isascii() or is_plain_text(content)) or not (content or own["status"] != "error"):
                     break
-                if (named and fields["name"] != name) or not is_plain_object(call["args"]):
+                if (named and own["name"] != name) or not is_plain_object(call["args"]):
                     break
                 if used is not None:
                     used[call_id] = None
                 missing -= 1
             elif kind is AIMessage or kind is AIMessageChunk:
-                fields = message.__dict__
-                calls, content = fields["tool_calls"], fields["content"]
+                own = message.__dict__
+                calls, content = own["tool_calls"], own["content"]
                 if last == "assistant" or not (calls or content) or not (begins or last not in _NOBODY):
                     break
-                if content.__class__ is not str or fields["additional_kwargs"] or fields["invalid_tool_calls"]:
-                    if not is_plain(message) or not _is_sendable(content):
+                if content.__class__ is not str or own["additional_kwargs"] or own["invalid_tool_calls"]:
+                    if not _is_plain(message) or not _is_sendable(content):
                         break
                 elif not (content.isascii() or is_plain_text(content)):
                     break
@@ -174,9 +226,9 @@ class LangChainWire(ItemWire):
         message = as_message(message, index)
         if isinstance(message, AIMessage):
             return _view_reply(message)
-        if isinstance(message, ToolMessage | FunctionMessage):
+        if isinstance(message, ToolMessage | lc.FunctionMessage):
             call_id, status = getattr(message, "tool_call_id", ""), getattr(message, "status", "")
-            kind = OLD if isinstance(message, FunctionMessage) else ""
+            kind = _OLD if isinstance(message, lc.FunctionMessage) else ""
             name, extra = message.name or "", message.response_metadata
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
@@ -189,22 +241,22 @@ class LangChainWire(ItemWire):
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made: a screenshot cannot be."""
-        return call.kind != COMPUTER
+        return call.kind != _COMPUTER
 
     def sound_arguments(self, call: Call) -> Any:
         """Return arguments that are an object: the call's own if they are one, else an empty one."""
         return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
 
     def family(self, thing: Call | Result) -> str:
-        return OLD if thing.kind == OLD else ""
+        return _OLD if thing.kind == _OLD else ""
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        return {"empty-calls": lambda message, _: self.tidy(message)}
+        return {"empty-calls": lambda message, _: _gather_calls(message)}
 
     def has_id(self, call: Call) -> bool:
         """Tell whether the call carries an id: the older form has none."""
-        return call.kind != OLD
+        return call.kind != _OLD
 
     def content_after(self, edit: ResultEdit, content: Any) -> Any:
         """Return what `edit` makes of the content of a result; that of a custom tool keeps its form."""
@@ -215,7 +267,7 @@ class LangChainWire(ItemWire):
 
     def tell(self, message: Any, telling: Telling) -> None:
         message = as_message(message)
-        if isinstance(message, ToolMessage | FunctionMessage):
+        if isinstance(message, ToolMessage | lc.FunctionMessage):
             return
         if isinstance(message, AIMessage):
             thought = message.additional_kwargs.get("reasoning_content")
@@ -255,20 +307,20 @@ class LangChainWire(ItemWire):
             return put(message, content=blocks)
         edit = results[0]
         content: Any = self.content_after(edit, message.content)
-        fields = given(name=edit.name, content=content)
+        changes = given(name=edit.name, content=content)
         if isinstance(message, ToolMessage) and edit.id is not None:
-            fields["tool_call_id"], held = edit.id, message.content if content is None else content
+            changes["tool_call_id"], held = edit.id, message.content if content is None else content
             if is_list(held):  # blocks in it may tell the id as well
                 held = [put(block, tool_use_id=edit.id) if kind_of(block) == RESULT else block for block in held]
-            fields["content"] = held
-        return self.with_extra(message.model_copy(update=fields), edit.extra or {})
+            changes["content"] = held
+        return self.with_extra(message.model_copy(update=changes), edit.extra or {})
 
     def placeholder(self, piece: Piece) -> Any:
         call = piece.call or Call("", "")
         extra = {MARK: piece.cause}
-        if call.kind == OLD:
-            return FunctionMessage(content=piece.text, name=call.name, response_metadata=extra)
-        content: Any = [{"type": _CUSTOM_OUTPUT, "output": piece.text}] if call.kind == CUSTOM else piece.text
+        if call.kind == _OLD:
+            return lc.FunctionMessage(content=piece.text, name=call.name, response_metadata=extra)
+        content: Any = [{"type": _CUSTOM_OUTPUT, "output": piece.text}] if call.kind == _CUSTOM else piece.text
         return ToolMessage(content, name=call.name, tool_call_id=call.id, status="error", response_metadata=extra)
 
     def carry(self, pieces: Sequence[Piece]) -> list[Any]:
@@ -293,7 +345,7 @@ class LangChainWire(ItemWire):
         if not places:
             return super().rest(message, texts)
         kept: dict[int, Any] = {place: block for place, block in enumerate(made.content) if place not in places}
-        kept |= {places[position]: FORM.make(text) for position, text in texts.items()}
+        kept |= {places[position]: self.form.make(text) for position, text in texts.items()}
         return put(made, content=[kept[place] for place in sorted(kept)]) if kept else None
 
     def speak(self, role: str, text: str) -> Any:
@@ -309,16 +361,8 @@ class LangChainWire(ItemWire):
         return made.model_copy(update={"response_metadata": {**made.response_metadata, **extra}})
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        blocks: list[Any] = [block for text, shown in media for block in (FORM.make(text), *shown)]
+        blocks: list[Any] = [block for text, shown in media for block in (self.form.make(text), *shown)]
         return HumanMessage(blocks)
-
-    def tidy(self, message: Any) -> Any:
-        """Return `message` with its calls where all adapters look for them, not in an empty list."""
-        made = as_message(message)
-        if not isinstance(made, AIMessage) or is_plain(made):
-            return message
-        better = gather_calls(made)
-        return message if better is made else better
 
 
 WIRE = LangChainWire()
@@ -342,10 +386,198 @@ def _is_sendable(content: Any) -> bool:
 def _view_reply(message: AIMessage) -> View:
     content: Any = message.content
     extra = message.additional_kwargs
-    calls = plain_calls(message) if is_plain(message) else tuple([found.call for found in find_calls(message)])
-    signed = content.__class__ is not str and any(map(is_signed, content))
+    calls = map(_read_entry, message.tool_calls) if _is_plain(message) else [call for call, _ in find_calls(message)]
+    signed = content.__class__ is not str and any(map(_is_signed, content))
     if extra:
-        signed = signed or bool(extra.get(_SEALED)) or is_signed(extra.get("reasoning"))
-    if calls or any(extra.get(name) for name in _SPOKEN):
-        return View("assistant", calls, signed=signed)
-    return View("assistant", signed=signed, empty=says_nothing(content), blank=is_blank(content))
+        signed = signed or bool(extra.get(_SEALED)) or _is_signed(extra.get("reasoning"))
+    view = View("assistant", tuple(calls), signed=signed)
+    if view.calls or any(extra.get(name) for name in _SPOKEN):
+        return view
+    return view._replace(empty=fields.says_nothing(content), blank=fields.is_blank(content))
+
+
+# The calls of a message, wherever they stand
+
+
+class Found(NamedTuple):
+    """A call, and the places where it stands: the index in each list."""
+
+    call: Call
+    sites: dict[str, int]
+
+
+def find_calls(message: AIMessage) -> list[Found]:
+    """Return the calls of `message`, each once: the first of an id in one list is the first of that id so far.
+
+    >>> block = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    >>> message = AIMessage([block], tool_calls=[{"id": "a", "name": "f", "args": {}}])
+    >>> [found.sites for found in find_calls(message)]
+    [{'tool_calls': 0, 'content': 0}]
+    """
+    found: list[Found] = []
+    known: dict[Any, list[int]] = {}
+    seen: Counter[Any] = Counter()
+    for field, index, call in _entries(message):
+        key = call.id or ("", call.name)
+        same, number = known.setdefault(key, []), seen[field, key]
+        seen[field, key] += 1
+        place = same[number] if number < len(same) else None
+        if field == _INVALID:  # nobody wrote it twice: it is another call, unless all but the arguments is the same
+            twins = (place for place in same if call.id and call.name in {"", found[place].call.name})
+            place = next((place for place in twins if _INVALID not in found[place].sites), None)
+        if place is not None:
+            found[place].sites[field] = index
+            if call.kind:
+                found[place] = found[place]._replace(call=found[place].call._replace(kind=call.kind))
+        elif field != _RAW or not (message.tool_calls or message.invalid_tool_calls):
+            same.append(len(found))
+            found.append(
+                Found(call if field == _CALLS else call._replace(arguments=_decode(call.arguments)), {field: index})
+            )
+    old = message.additional_kwargs.get("function_call")
+    if is_map(old) and not found:
+        found.append(Found(Call("", _text(old.get("name")), _decode(old.get("arguments")), _OLD), {}))
+    return found
+
+
+def _entries(message: AIMessage) -> Iterator[tuple[str, int, Call]]:
+    """Yield the calls of `message`, list by list, each with its index."""
+    extra = message.additional_kwargs
+    for field in (_CALLS, _INVALID):
+        for index, entry in enumerate(getattr(message, field) or ()):
+            yield field, index, _read_entry(entry)
+    for field, blocks in ((_CONTENT, message.content), (_OUTPUTS, extra.get(_OUTPUTS))):
+        for index, block in enumerate(blocks if is_list(blocks) else ()):
+            call = _read_block(block) if kind_of(block) == CALL and is_map(block) else None
+            if call is not None and (field == _CONTENT or call.kind == _COMPUTER):
+                yield field, index, call
+    raw = extra.get(_CALLS)
+    for index, entry in enumerate(raw if is_list(raw) else ()):
+        if is_map(get(entry, "function")):
+            yield _RAW, index, _read_entry(entry)
+
+
+def _read_entry(entry: Any) -> Call:
+    """Return a call as LangChain's own lists have it, or Chat Completions."""
+    raw = get(entry, "function")
+    arguments = get(entry, "args") if raw is None else get(raw, "arguments")
+    return Call(_text(get(entry, "id")), _text(get(raw or entry, "name")), arguments)
+
+
+def _read_block(block: Mapping[str, Any]) -> Call:
+    place = _BLOCKS[block["type"]]
+    name, arguments = block.get("name"), block.get(place.arguments)
+    if place.kind == _COMPUTER:
+        name = _COMPUTER
+    elif place.kind == _CUSTOM:
+        arguments = {"__arg1": arguments}
+    else:
+        arguments = arguments or block.get("partial_json", arguments)
+    return Call(_text(block.get(place.id)), _text(name), arguments, place.kind)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _decode(arguments: Any) -> Any:
+    """Return arguments as the object that they are the text of; all else as it is."""
+    is_text = isinstance(arguments, str) and fields.is_object_text(arguments)
+    return fields.sound_arguments(arguments, as_text=False) if is_text else arguments
+
+
+def _is_plain(message: AIMessage) -> bool:
+    """Tell whether all calls of `message` are in `tool_calls`, at a glance; what else is there needs a closer look."""
+    own = message.__dict__  # read at once: this is the hot path
+    calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
+    if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):
+        return False
+    return not extra or (_OUTPUTS not in extra and bool(calls or not extra.keys() & {_CALLS, "function_call"}))
+
+
+def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
+    """Tell whether the call blocks of `content` are those of `calls`, one by one, as far as there are any."""
+    number = 0
+    for block in content:
+        if block.__class__ is dict:
+            place = _IDS.get(block.get("type"))
+            if place is not None:
+                if not place or number == len(calls) or block.get(place) != calls[number].get("id"):
+                    return False
+                number += 1
+    return True
+
+
+def _gather_calls(message: Any) -> Any:
+    """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if they are there."""
+    made = as_message(message)
+    if isinstance(made, AIMessage) and not _is_plain(made):
+        for call, sites in find_calls(made):
+            if is_map(call.arguments) and call.kind in {"", _CUSTOM} and (_CALLS not in sites or _INVALID in sites):
+                return write_calls(made, {})
+    return message
+
+
+def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
+    """Return `message` with the calls at these positions changed, and all of its calls in LangChain's own lists.
+
+    >>> message = AIMessage("", invalid_tool_calls=[{"id": "a", "name": "f", "args": "{", "error": None}])
+    >>> write_calls(message, {0: CallEdit(arguments={})}).tool_calls
+    [{'name': 'f', 'args': {}, 'id': 'a', 'type': 'tool_call'}]
+    """
+    found, extra = find_calls(message), dict(message.additional_kwargs)
+    valid: list[Any] = [*message.tool_calls]
+    invalid: list[Any] = []
+    blocks: dict[str, list[Any]] = {_OUTPUTS: list(extra.get(_OUTPUTS) or ())}
+    blocks[_CONTENT] = list(message.content) if is_list(message.content) else []
+    for position, (call, sites) in enumerate(found):
+        edit = edits.get(position, CallEdit())
+        changes = given(id=edit.id, name=edit.name, args=edit.arguments)
+        for field in blocks.keys() & sites:
+            blocks[field][sites[field]] = _write_block(blocks[field][sites[field]], edit)
+        if call.kind == _OLD:
+            told = None if edit.arguments is None else wires.argument_json(edit.arguments)
+            extra["function_call"] = put(extra["function_call"], **given(name=edit.name, arguments=told))
+        elif _CALLS in sites:
+            valid[sites[_CALLS]] = put(valid[sites[_CALLS]], **changes)
+        elif call.kind != _COMPUTER:
+            made = {"name": call.name, "args": call.arguments, "id": call.id or None, **changes}
+            if is_map(made["args"]):
+                valid.append({**made, "type": "tool_call"})
+            else:
+                known: Any = message.invalid_tool_calls[sites[_INVALID]] if _INVALID in sites else {"error": None}
+                invalid.append({**known, **made, "type": "invalid_tool_call"})
+    if blocks[_OUTPUTS]:
+        extra[_OUTPUTS] = blocks[_OUTPUTS]
+    extra.pop(_CALLS, None)
+    changed = {_CALLS: valid, _INVALID: invalid, "additional_kwargs": _with_new_ids(extra, found, edits)}
+    if blocks[_CONTENT]:
+        changed[_CONTENT] = blocks[_CONTENT]
+    if isinstance(message, AIMessageChunk):
+        chunk: dict[str, Any] = {"index": None, "type": "tool_call_chunk"}
+        changed["tool_call_chunks"] = [{**call, "args": wires.argument_json(call["args"]), **chunk} for call in valid]
+    return message.model_copy(update=changed)
+
+
+def _write_block(block: Mapping[str, Any], edit: CallEdit) -> dict[str, Any]:
+    """Return a call block with another id, name or arguments."""
+    place, made = _BLOCKS[block["type"]], dict(block)
+    made.update(given(**{place.id: edit.id, "name": edit.name if place.kind != _COMPUTER else None}))
+    if edit.arguments is not None and not place.kind:
+        made[place.arguments] = wires.argument_json(edit.arguments) if place.as_text else edit.arguments
+        made.pop("partial_json", None)
+        if block["type"] in {"tool_call_chunk", "invalid_tool_call"}:
+            made["type"] = "tool_call"
+            made.pop("error", None)
+    return made
+
+
+def _with_new_ids(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[int, CallEdit]) -> dict[str, Any]:
+    """Return what is kept beside a message with the ids changed by which it keeps things, such as signatures."""
+    renamed = {found[place].call.id: edit.id for place, edit in edits.items() if edit.id and found[place].call.id}
+    kept = {one.call.id for place, one in enumerate(found) if place not in edits or not edits[place].id}
+    for name, value in extra.items():
+        if is_map(value) and not renamed.keys().isdisjoint(value) and name != "function_call":
+            held = {key: item for key, item in value.items() if key in kept or key not in renamed}
+            extra[name] = held | {new: value[old] for old, new in renamed.items() if old in value}
+    return extra
