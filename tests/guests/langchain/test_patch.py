@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from suture import set_language
 from suture.errors import ConfigError
 from suture.integrations.langchain import PatchToolCallsMiddleware
-from suture.integrations.langchain.patch import ModelProfiles, is_known_placeholder
+from suture.integrations.langchain.patch import is_known_placeholder, model_profile
 from suture.profiles import profile_of
 from suture.repair import Cause, placeholder_text
 from tests.guests.langchain.recording import asks, call
@@ -268,20 +268,17 @@ def test_the_profile_is_that_of_the_provider():
         "deepseek": ChatOpenAI(model="v3", api_key=KEY, base_url="https://api.deepseek.com/v1"),
         "gemini": ChatGoogleGenerativeAI(model="gemini-2.5-flash", google_api_key=KEY),
     }
-    profiles = ModelProfiles()
-    for _ in range(2):
-        assert [profiles.of(model).name for model in models.values()] == list(models)
-        assert profiles.of(claude).name == "anthropic"
-        assert profiles.of(FakeListChatModel(responses=[])) == profiles.of(object()) == profile_of("somebody else's")
+    assert [model_profile(model).name for model in models.values()] == list(models)
+    assert model_profile(claude).name == "anthropic"
+    assert model_profile(FakeListChatModel(responses=[])) == model_profile(object()) == profile_of("somebody else's")
 
 
 def test_the_profile_of_a_model_that_is_chosen_for_each_run_is_that_of_the_run_at_hand():
     chosen = init_chat_model(temperature=0, configurable_fields=("model", "model_provider"), api_key="none")
     free = init_chat_model(configurable_fields="any")
-    profiles = ModelProfiles()
 
     def of_run(config: Any, model: Any) -> str:
-        return RunnableLambda(lambda _: profiles.of(model).name).invoke(None, config)
+        return RunnableLambda(lambda _: model_profile(model).name).invoke(None, config)
 
     default = init_chat_model("openai:gpt", api_key="none", configurable_fields="any")
     for model in (chosen, chosen.bind_tools([]), default, free):
@@ -289,7 +286,7 @@ def test_the_profile_of_a_model_that_is_chosen_for_each_run_is_that_of_the_run_a
             settings = {"model": "one", "model_provider": provider, "api_key": "none"}
             assert of_run({"configurable": settings}, model) == profile
     for model in (chosen, free):
-        assert profiles.of(model) == profile_of("somebody else's")
+        assert model_profile(model) == profile_of("somebody else's")
 
 
 def guarded(messages: list[Any]) -> Any:

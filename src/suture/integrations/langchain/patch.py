@@ -5,10 +5,10 @@ break on the way is repaired, too.
 """
 
 import logging
-import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Unpack, cast
 
@@ -25,7 +25,7 @@ from suture.integrations.langchain.wire import WIRE
 from suture.profiles import IdForm, Profile, get_profile, profile_of, rules
 from suture.reduction.plan import complete
 from suture.repair import Cause, Finding, is_whole, label, run_repair
-from suture.wires import MARK, Call, ResultEdit
+from suture.wires import MARK, ResultEdit
 
 __all__ = ["PatchToolCallsMiddleware"]
 
@@ -60,12 +60,9 @@ _TEXTS: dict[str, dict[Cause, str]] = {
     "neutral": {**dict.fromkeys(Cause, _NEUTRAL), Cause.MALFORMED: _MALFORMED},
     "cause": {},
 }
-_KNOWN = re.compile(
-    "|".join(map(re.escape, (_CANCELLED, _NEUTRAL, _MALFORMED)))
-    .replace(r"\{name\}", ".*")
-    .replace(r"\{id\}", ".*")
-    .replace("cancelled", "cancell?ed"),
-    re.DOTALL,
+_ENDINGS = tuple(
+    text.partition("{id}")[2]
+    for text in (_CANCELLED, _CANCELLED.replace("cancelled", "canceled"), _NEUTRAL, _MALFORMED)
 )
 _LONGEST = 600
 """How many characters a placeholder has at most: names and ids are short."""
@@ -80,7 +77,8 @@ def is_known_placeholder(text: str) -> bool:
     >>> is_known_placeholder("42")
     False
     """
-    return len(text) <= _LONGEST and _KNOWN.fullmatch(text) is not None
+    is_one = len(text) <= _LONGEST and text.startswith("Tool call ") and text.endswith(_ENDINGS)
+    return is_one and " with id " in text
 
 
 def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
@@ -90,8 +88,7 @@ def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
 
     def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
         said = "" if ask is None else ask(name, call_id, cause, place)
-        shown = {"{name}": label(name or "unknown"), "{id}": label(call_id)}
-        return said or re.sub(r"\{name\}|\{id\}", lambda found: shown[found[0]], fixed.get(cause, ""))
+        return said or fixed.get(cause, "").format(name=label(name or "unknown"), id=label(call_id))
 
     return replace(options, choices=replace(options.choices, generator=say))
 
@@ -139,7 +136,8 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
             raise ConfigError(f"unknown text {text!r}; known: {', '.join(_TEXTS)}")
         checked = GuestOptions.of(__name__, infers_cause=True, **options).treating(is_known_placeholder)
         self._options = replace(_with_text(checked, text), trace=_trace)
-        self._profiles = ModelProfiles()
+        self._known: tuple[Any, Profile] = None, profile_of("")
+        """The last model, and whose rules hold for it."""
         self._guarded = _guarded(self._repaired)
 
     # For good
@@ -175,24 +173,23 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _repaired(self, messages: Any, model: Any, system: Any) -> Any:
         """Return what `model` may be sent in the place of `messages`; the system message stands before them."""
-        profile = self._options.profile or self._profiles.of(model)
+        if self._known[0] is not model:
+            self._known = None if _is_chosen_in_run(model) else model, model_profile(model)
+        profile = self._options.profile or self._known[1]
         kept = () if system is None or not isinstance(messages[0], AIMessage) else (system,)
         return repair_request(messages, WIRE, self._options, profile=profile, kept=kept)
 
-
-# Requests whose messages are acceptable whenever they are read, whatever the middlewares further in do to them.
-# A middleware that changes a request makes another one of its class. So a request of this class stays one until the
-# model is called, and what a middleware trims, adds or edits on the way is repaired before anyone sees it.
-
-Repair = Callable[[Any, Any, Any], Any]
-"""Messages, model and system message to what that model may be sent."""
 
 _SEEN = "_suture_seen"
 """Where a request keeps what was found acceptable: the list, its model, its length and its last message."""
 
 
-def _guarded(repair: Repair) -> Any:
-    """Return a class of requests whose messages are repaired when they are read."""
+def _guarded(repair: Callable[[Any, Any, Any], Any]) -> Any:
+    """Return a class of requests whose messages are repaired when they are read: `repair` is given the model, too.
+
+    A middleware that changes a request makes another one of its class. So a request of this class stays one until the
+    model is called, and what a middleware trims, adds or edits on the way is repaired before anyone sees it.
+    """
 
     def read(request: Any) -> Any:
         own: dict[str, Any] = request.__dict__
@@ -216,43 +213,29 @@ def _guarded(repair: Repair) -> Any:
 
 # Whose rules hold
 
-_OF_CONFIGURABLE = {"_default_config", "_queued_declarative_operations"}
-"""What a model has that is chosen anew for each run."""
 
-
-class ModelProfiles:
-    """Tells the profile of a model, and remembers the last one.
+def model_profile(model: Any) -> Profile:
+    """Return the profile by what a model says of its provider, else by the name of its class.
 
     >>> class ChatMistralAI:
     ...     pass
-    >>> ModelProfiles().of(ChatMistralAI()).name
+    >>> model_profile(ChatMistralAI()).name
     'mistral'
     """
-
-    def __init__(self) -> None:
-        self._known: tuple[Any, Profile] = None, profile_of("")
-
-    def of(self, model: Any) -> Profile:
-        """Return the profile for `model`; for one that is chosen for each run, that of the run at hand."""
-        known, profile = self._known
-        if known is model:
-            return profile
-        if getattr(model, "__dict__", {}).keys() >= _OF_CONFIGURABLE:
-            return _profile(_ask(model, "_model") or model)
-        self._known = model, _profile(model)
-        return self._known[1]
-
-
-def _profile(model: Any) -> Profile:
-    """Return the profile by what the model says of its provider, else by the name of its class."""
-    provider = _ask(model, "_get_ls_params")
-    named: Any = provider.get("ls_provider") if isinstance(provider, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if _is_chosen_in_run(model):
+        model = _ask(model, "_model") or model
+    provider: Any = _ask(model, "_get_ls_params")
+    named = provider.get("ls_provider") if isinstance(provider, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     # A server that speaks OpenAI's language goes by its own rules.
-    server = _ask(model, "openai_api_base") or ""
-    profile = profile_of(f"{server} {named or type(model).__name__}")
+    profile = profile_of(f"{_ask(model, 'openai_api_base') or ''} {named or type(model).__name__}")
     if profile.name == "openai-chat" and _ask(model, "_use_responses_api", {}) is True:
         return get_profile("openai-responses")
     return profile
+
+
+def _is_chosen_in_run(model: Any) -> bool:
+    """Tell whether a model stands for one that is chosen anew for each run."""
+    return getattr(model, "__dict__", {}).keys() >= {"_default_config", "_queued_declarative_operations"}
 
 
 def _ask(model: Any, name: str, *arguments: Any) -> Any:
@@ -282,13 +265,11 @@ class Lost(NamedTuple):
 
 
 class LostTurn(NamedTuple):
-    """A turn at which a run broke off, as it was then."""
+    """A turn at which a run broke off, as it was then; what tools gave, by call; and whether a person was asked."""
 
     message: AIMessage
     results: Mapping[str, Lost]
-    """What tools gave, by the id of the call."""
     is_interrupt: bool
-    """Whether the run waited for a person."""
 
 
 async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool) -> dict[str, Any] | None:
@@ -296,7 +277,7 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
 
     The checkpointer is asked in its async way if `waits`; else nothing is waited for.
     """
-    messages = state[_MESSAGES]
+    messages, lost = state[_MESSAGES], dict[str, LostTurn]()
     try:
         if not messages or is_whole(WIRE, messages):
             return None
@@ -306,7 +287,12 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
     if not found.changed:
         return None
     open_calls = _open_calls(messages, found.report.findings)
-    lost = await _search({messages[index].id for index in open_calls}, waits=waits)
+    try:
+        lost = await _search({messages[index].id for index in open_calls}, waits=waits)
+    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
+        _LOG.warning(
+            "a checkpointer cannot be read; what tools gave before a run broke off is not known", exc_info=True
+        )
     messages, update, causes = _recover(messages, open_calls, lost, options)
     old = {id(message) for message in messages}
     whole = repair_history(messages, WIRE, options, profile=_THREAD, causes=causes, generator=None)
@@ -319,55 +305,14 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
 
 def _worded(message: Any, options: GuestOptions) -> Any:
     """Return a new message as it is; a placeholder with its text, now that its call has an id, and a name."""
-    if not isinstance(message, ToolMessage) or MARK not in message.response_metadata:
-        return message
     say = options.choices.generator
+    if say is None or not isinstance(message, ToolMessage) or MARK not in message.response_metadata:
+        return message
     cause, name = Cause(message.response_metadata[MARK]), message.name or ""
-    text: Any = "" if say is None else say(name, message.tool_call_id, cause, (0, 0))
+    text: Any = say(name, message.tool_call_id, cause, (0, 0))
     if not isinstance(text, str):
         raise ConfigError(f"generator returned {type(text).__name__}; it must return text")
-    return WIRE.edit(message, {}, {0: ResultEdit(name=None if name else "unknown", text=text or None)})
-
-
-def _recover(
-    messages: Sequence[Any],
-    open_calls: Mapping[int, Sequence[str]],
-    lost: Mapping[str, LostTurn],
-    options: GuestOptions,
-) -> tuple[list[Any], dict[str, Any], dict[tuple[int, int], Cause]]:
-    """Return `messages` with those results put in that tools gave, but LangGraph threw away, and what else was.
-
-    A result whose tool wrote into the state, too, counts only with what it wrote. And return why the other calls have
-    no result, where the checkpointer shows that no person came between.
-    """
-    turns = {index: lost[messages[index].id] for index in open_calls if messages[index].id in lost}
-    found = {index: _certain(messages[index], open_calls[index], turn, options) for index, turn in turns.items()}
-    last = max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
-    tasks = {id(each.writes): each.writes for each in found.get(last, ()) if each.writes}
-    update = combined([write for writes in tasks.values() for write in writes])
-    made: list[Any] = []
-    causes: dict[tuple[int, int], Cause] = {}
-    for index, message in enumerate(messages):
-        fit = [each for each in found.get(index, ()) if not each.writes or (index == last and update is not None)]
-        if index in turns and not turns[index].is_interrupt and options.choices.cause is None:
-            missing = {*open_calls[index]} - {each.result.tool_call_id for each in fit}
-            for place, call in enumerate(WIRE.view(message).calls):
-                if call.id in missing and not WIRE.is_malformed(call):
-                    causes[len(made), place] = Cause.UNKNOWN
-        made += [message, *[each.result for each in fit]]
-    return made, update or {}, causes
-
-
-def _certain(turn: AIMessage, wanted: Sequence[str], then: LostTurn, options: GuestOptions) -> list[Lost]:
-    """Return the lost results of those of the calls `wanted` that are what they were when the tools ran."""
-    now, ran = _single_calls(turn), _single_calls(then.message)
-    same = [call_id for call_id in wanted if call_id in then.results and now[call_id] == ran.get(call_id)]
-    test, found = options.choices.is_placeholder, list[Lost]()
-    for lost in [then.results[call_id] for call_id in same]:
-        text, is_all = WIRE.result_text(WIRE.view(lost.result).results[0])
-        if not (is_all and test is not None and test(text)):
-            found.append(lost)
-    return found
+    return WIRE.edit(message, {}, {0: ResultEdit(name=name or "unknown", text=text or None)})
 
 
 def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[int, list[str]]:
@@ -383,33 +328,52 @@ def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[in
 
 def _single_calls(turn: AIMessage) -> dict[str, tuple[str, Any]]:
     """Return name and arguments of the calls of `turn` by id; nothing of those that share an id."""
-    calls: Sequence[Call] = WIRE.view(turn).calls
+    calls = WIRE.view(turn).calls
     counts = Counter(call.id for call in calls)
     return {call.id: (call.name, call.arguments) for call in calls if call.id and counts[call.id] == 1}
 
 
-def _moved_summary(state: Mapping[str, Any], made: Sequence[Any]) -> dict[str, Any]:
-    """Return what the state says of a summary, with its places in the list of messages moved to where they are now."""
-    event: Any = state.get(_SUMMARY)
-    if not isinstance(event, dict):
-        return {}
-    old = state[_MESSAGES]
-    known = {*map(_identity, old)}
-    places = {_identity(message): place for place, message in enumerate(made)}
-    moved: dict[str, Any] = {**event}
-    for name in _PLACES:
-        place = moved.get(name)
-        if isinstance(place, int) and not isinstance(place, bool):
-            before = [places[key] for message in old[:place] if (key := _identity(message)) in places]
-            now = max(before, default=-1) + 1
-            while now < len(made) and isinstance(made[now], ToolMessage) and _identity(made[now]) not in known:
-                now += 1  # a placeholder stays with its call
-            moved[name] = now if place <= len(old) else len(made) + place - len(old)
-    return {_SUMMARY: moved} if moved != event else {}
+def _recover(
+    messages: Sequence[Any], open_calls: Mapping[int, list[str]], lost: Mapping[str, LostTurn], options: GuestOptions
+) -> tuple[list[Any], dict[str, Any], dict[tuple[int, int], Cause]]:
+    """Return `messages` with those results put in that tools gave, but LangGraph threw away, and what else was.
+
+    A result whose tool wrote into the state, too, counts only with what it wrote. And return why the other calls have
+    no result, where the checkpointer shows that no person came between.
+    """
+    last = max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
+    made: list[Any] = []
+    update: dict[str, Any] | None = None
+    causes: dict[tuple[int, int], Cause] = {}
+    for index, message in enumerate(messages):
+        made.append(message)
+        turn = lost.get(message.id) if index in open_calls else None
+        if turn is None:
+            continue
+        place, found = len(made) - 1, _certain(message, open_calls[index], turn, options)
+        if index == last:
+            tasks = {id(each.writes): each.writes for each in found if each.writes}
+            update = combined([write for writes in tasks.values() for write in writes])
+        fit = [each.result for each in found if not each.writes or (index == last and update is not None)]
+        made += fit
+        if not turn.is_interrupt and options.choices.cause is None:
+            missing = {*open_calls[index]} - {result.tool_call_id for result in fit}
+            for position, call in enumerate(WIRE.view(message).calls):
+                if call.id in missing and not WIRE.is_malformed(call):
+                    causes[place, position] = Cause.UNKNOWN
+    return made, update or {}, causes
 
 
-def _identity(message: Any) -> Any:
-    return getattr(message, "id", None) or id(message)
+def _certain(turn: AIMessage, wanted: Sequence[str], then: LostTurn, options: GuestOptions) -> list[Lost]:
+    """Return the lost results of those of the calls `wanted` that are what they were when the tools ran."""
+    now, ran = _single_calls(turn), _single_calls(then.message)
+    same = [call_id for call_id in wanted if call_id in then.results and now[call_id] == ran.get(call_id)]
+    test, found = options.choices.is_placeholder, list[Lost]()
+    for lost in [then.results[call_id] for call_id in same]:
+        text, is_all = WIRE.result_text(WIRE.view(lost.result).results[0])
+        if not (is_all and test is not None and test(text)):
+            found.append(lost)
+    return found
 
 
 def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
@@ -420,11 +384,11 @@ def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
     """
     update: dict[str, Any] = {}
     for channel, value in writes:
-        held = update.get(channel, value)
+        held: Any = update.get(channel)
         if channel not in update:
             update[channel] = value
         elif isinstance(held, list) and isinstance(value, list):
-            update[channel] = [*cast("list[Any]", held), *cast("list[Any]", value)]
+            update[channel] = held + value
         elif isinstance(held, dict) and isinstance(value, dict) and not {*held} & {*value}:
             update[channel] = {**held, **value}
         else:
@@ -432,113 +396,127 @@ def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
     return update
 
 
-async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
-    """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
+def _moved_summary(state: Mapping[str, Any], made: Sequence[Any]) -> dict[str, Any]:
+    """Return what the state says of a summary, with its places in the list of messages moved to where they are now."""
+    event: Any = state.get(_SUMMARY)
+    if not isinstance(event, dict):
+        return {}
+    old = [*map(_identity, state[_MESSAGES])]
+    new = [*map(_identity, made)]
+    known, places = {*old}, {key: place for place, key in enumerate(new)}
+    moved: dict[str, Any] = {**event}
+    for name in _PLACES:
+        place = moved.get(name)
+        if isinstance(place, int) and not isinstance(place, bool):
+            now = max([places[key] for key in old[:place] if key in places], default=-1) + 1
+            while now < len(made) and isinstance(made[now], ToolMessage) and new[now] not in known:
+                now += 1  # a placeholder stays with its call
+            moved[name] = now if place <= len(old) else len(made) + place - len(old)
+    return {_SUMMARY: moved} if moved != event else {}
+
+
+def _identity(message: Any) -> Any:
+    return getattr(message, "id", None) or id(message)
+
+
+# What the checkpointer has
+
+
+async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
+    """Yield the checkpoints of the run at hand, from the newest back."""
     try:
-        settings = _mapping(get_config().get("configurable"))
+        settings: Mapping[str, Any] = get_config().get("configurable") or {}
     except RuntimeError:  # no run
-        return {}
+        return
     checkpointer: Any = settings.get("__pregel_checkpointer")
-    if not turns or not hasattr(checkpointer, "get_tuple") or "thread_id" not in settings:
-        return {}
+    if not hasattr(checkpointer, "get_tuple") or "thread_id" not in settings:
+        return
     graph = str(settings.get("checkpoint_ns") or "").rpartition("|")[0]  # without the node in it
     place = {"thread_id": settings["thread_id"], "checkpoint_ns": graph}
-    newest = _mapping(settings.get("checkpoint_map")).get(graph)
+    newest: Any = dict(settings.get("checkpoint_map") or {}).get(graph)
 
     async def read(place: Mapping[str, Any]) -> Any:
         config = {"configurable": place}
         return await checkpointer.aget_tuple(config) if waits else checkpointer.get_tuple(config)
 
-    trail = _Trail(turns)
-    try:
-        saved = await read({**place, "checkpoint_id": newest}) if newest else None
-        if saved is None:  # it is not stored yet: begin with the newest that is
-            saved = await read(place)
-        for _ in range(_FARTHEST):
-            if saved is None or not trail.go_back(saved) or not saved.parent_config:
+    saved = await read({**place, "checkpoint_id": newest}) if newest else None
+    if saved is None:  # it is not stored yet: begin with the newest that is
+        saved = await read(place)
+    for _ in range(_FARTHEST):
+        if saved is not None:
+            yield saved
+            saved = await read(saved.parent_config["configurable"]) if saved.parent_config else None
+
+
+async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
+    """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
+    found: dict[str, LostTurn] = {}
+    wanted, loose, asked = set(turns), dict[str, Lost](), False
+    # What was thrown away behind a turn that is not known yet, and whether a person was asked there.
+    left = True  # Whether the checkpoint was left behind: what was written there never came into the state.
+    if not wanted:
+        return found
+    async with aclosing(_checkpoints(waits=waits)) as trail:
+        async for saved in trail:
+            tasks, state = _tasks(saved.pending_writes or ()), _state(saved)
+            applied = [] if left else [message for task in tasks for message in _messages(task)]
+            if left:
+                loose, asked = {**_results(tasks), **loose}, asked or _is_question(tasks)
+            turn = _last_turn(applied) or _last_turn(state)
+            is_step = dict(saved.metadata or {}).get("source") == "loop"
+            broke_off = left and is_step and _last_turn(state, at_end=True) is not None
+            if turn is not None and (loose or broke_off):
+                if turn.id in wanted:
+                    asked = asked or (turn.id in found and found[turn.id].is_interrupt)
+                    found[turn.id] = LostTurn(turn, loose, asked)
+                    if loose:  # else there may be some farther back, from before a program updated the state
+                        wanted.discard(turn.id)
+                loose, asked = {}, False
+            if not any(isinstance(message, RemoveMessage) for message in applied):
+                wanted.difference_update(message.id for message in applied if isinstance(message, AIMessage))
+            left = not is_step
+            if not wanted:
                 break
-            saved = await read(saved.parent_config["configurable"])
-    except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        _LOG.warning(
-            "a checkpointer cannot be read; what tools gave before a run broke off is not known", exc_info=True
-        )
-        return {}
-    return trail.found
+    return found
 
 
-class _Trail:
-    """What is known on the way back through the checkpoints of a thread."""
-
-    def __init__(self, turns: Collection[str]) -> None:
-        self.found: dict[str, LostTurn] = {}
-        self._wanted = set(turns)
-        self._thrown_away: bool = True
-        """Whether the next checkpoint back was left behind: what was written there never came into the state."""
-        self._loose: dict[str, Lost] = {}
-        """What was thrown away behind a turn that is not known yet."""
-        self._asked = False
-        """Whether a person was asked there."""
-
-    def go_back(self, saved: Any) -> bool:
-        """Take in one checkpoint; tell whether it is worth going further back."""
-        writes: Sequence[Any] = saved.pending_writes or ()
-        left, applied = self._thrown_away, list[Any]()
-        if left:
-            self._loose = {**dict(_results(writes)), **self._loose}
-            self._asked = self._asked or _is_question(writes)
-        else:
-            applied = [message for _, channel, value in writes if channel == _MESSAGES for message in _listed(value)]
-        state = _state(saved)
-        turn = _last_turn(applied) or _last_turn(state)
-        loop = _mapping(saved.metadata).get("source") == "loop"
-        broke_off = left and loop and _last_turn(state, at_end=True) is not None
-        if turn is not None and (self._loose or broke_off):
-            if turn.id in self._wanted:
-                known = self.found.get(turn.id)
-                asked = self._asked or (known is not None and known.is_interrupt)
-                self.found[turn.id] = LostTurn(turn, self._loose, asked)
-                if self._loose:  # else there may be some farther back, from before a program updated the state
-                    self._wanted.discard(turn.id)
-            self._loose, self._asked = {}, False
-        if not any(isinstance(message, RemoveMessage) for message in applied):
-            self._wanted.difference_update(message.id for message in applied if isinstance(message, AIMessage))
-        self._thrown_away = not loop
-        return bool(self._wanted)
+_Task = list[tuple[str, Any]]
+"""What one task wrote: channel and value."""
 
 
-def _tasks(writes: Sequence[Any]) -> Iterable[list[tuple[str, Any]]]:
-    """Return what each task wrote: channel and value."""
-    tasks: dict[Any, list[tuple[str, Any]]] = {}
+def _tasks(writes: Sequence[Any]) -> list[_Task]:
+    tasks: dict[Any, _Task] = {}
     for task, channel, value in writes:
         tasks.setdefault(task, []).append((channel, value))
-    return tasks.values()
+    return [*tasks.values()]
 
 
-def _is_question(writes: Sequence[Any]) -> bool:
+def _messages(task: _Task) -> list[Any]:
+    return [message for channel, value in task if channel == _MESSAGES for message in _listed(value)]
+
+
+def _is_question(tasks: Sequence[_Task]) -> bool:
     """Tell whether a run waited for a person; not where a tool failed meanwhile, or went on after an answer."""
-    channels = [{channel for channel, _ in written} for written in _tasks(writes)]
+    channels = [{channel for channel, _ in task} for task in tasks]
     asking = [each for each in channels if _INTERRUPT in each and _MESSAGES not in each]
     return bool(asking) and not any(_RESUME in each for each in asking) and not any(_ERROR in each for each in channels)
 
 
-def _results(writes: Sequence[Any]) -> Iterator[tuple[str, Lost]]:
-    """Return the results among pending writes, by the id of the call."""
-    for written in _tasks(writes):
-        messages = [message for channel, value in written if channel == _MESSAGES for message in _listed(value)]
-        others = tuple([(channel, value) for channel, value in written if not channel.startswith(_OF_THE_GRAPH)])
-        for message in messages:
+def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
+    """Return the results among what tasks wrote, by the id of the call."""
+    found: dict[str, Lost] = {}
+    for task in tasks:
+        others = tuple([write for write in task if not write[0].startswith(_OF_THE_GRAPH)])
+        for message in _messages(task):
             if isinstance(message, ToolMessage) and MARK not in message.response_metadata:
-                yield message.tool_call_id, Lost(message, others)
+                found[message.tool_call_id] = Lost(message, others)
+    return found
 
 
 def _state(saved: Any) -> list[Any]:
     """Return the messages of a checkpoint; nothing where it keeps only what is new."""
-    held = _mapping(saved.checkpoint.get("channel_values")).get(_MESSAGES)
+    held: Any = dict(saved.checkpoint.get("channel_values") or {}).get(_MESSAGES)
     return _listed(getattr(held, "value", held))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return {} if value is None else value
 
 
 def _listed(value: Any) -> list[Any]:
