@@ -290,15 +290,14 @@ def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
         configurable: dict[str, Any] = dict(get_config().get("configurable", {}))
     except RuntimeError:
         configurable = {}
-    thread = configurable.get("thread_id")
+    thread, outer = configurable.get("thread_id"), ""
     if thread is None:
         first = getattr(messages[0], "id", None) if messages else None
         own = f"{above}/run+{safe_name(str(first or uuid4().hex))}"  # no thread's name has a plus
-        return own, own + "/"
-    own = f"{above}/{safe_name(str(thread))}"
-    outer = str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]  # the last part is the node's
-    inner = f"/{sha256(outer.encode()).hexdigest()[:12]}" if outer else ""
-    return own + inner, own + "/"
+    else:
+        own = f"{above}/{safe_name(str(thread))}"
+        outer = str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]  # the last part is the node's
+    return f"{own}/{sha256(outer.encode()).hexdigest()[:12]}" if outer else own, f"{own}/"
 
 
 class Conversation(Record):

@@ -6,7 +6,7 @@ The ladder is that of `suture.Compaction`; here is where LangChain asks for it, 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
 from langchain_core.exceptions import ContextOverflowError
@@ -15,16 +15,10 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from suture._aio import run_blocking, settle
 from suture.integrations.compaction import GuestRequest
-from suture.integrations.langchain.backends import home_of
-from suture.integrations.langchain.reduction import (
-    ToolReductionMiddleware,
-    messages_of,
-    replacements,
-    with_update,
-)
+from suture.integrations.langchain.reduction import ToolReductionMiddleware, messages_of, replacements, with_update
 from suture.middleware import Compaction
 from suture.models.windows import context_window
-from suture.reduction import Settings
+from suture.wires.fields import get
 
 __all__ = ["CompactionMiddleware"]
 
@@ -64,10 +58,9 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self._compaction = Compaction(max_tokens, target_tokens, **settings)
-        self._summarizer, self._name, self._saves = summarizer, name, backend is not None
+        self._summarizer, self._name = summarizer, name
         reader, root = self._compaction.read_file_tool_name, self._compaction.root_dir
-        self._settings = Settings(root_dir=root)
-        self._files = ToolReductionMiddleware(
+        self._files: Any = ToolReductionMiddleware(
             backend, skip_truncation=True, skip_clear=True, root_dir=root, read_file_tool_name=reader
         )
         self._values: dict[str, dict[str, Any]] = {}
@@ -118,24 +111,21 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _ask(self, request: ModelRequest[Any], *, waits: bool) -> GuestRequest:
         """Return a request with all that its compaction depends on."""
-        files, model = cast("Any", self._files), request.model
-        system = request.system_message
-        name, told = (
-            str(getattr(model, "model_name", "") or getattr(model, "model", "")),
-            getattr(model, "profile", None),
-        )
-        window: Any = cast("dict[str, Any]", told).get("max_input_tokens") if isinstance(told, dict) else None
+        model, system = request.model, request.system_message
+        book = self._files._open(request, request.messages, waits=waits)  # noqa: SLF001 - its other half
+        name = str(getattr(model, "model_name", "") or getattr(model, "model", ""))
+        window: Any = get(getattr(model, "profile", None), "max_input_tokens")
         return GuestRequest(
             self._compaction,
             "langchain",
             request.messages,
             system="" if system is None else str(system.text),
-            tool_infos=files._counts.infos_of(request.tools),  # noqa: SLF001 - its other half
+            tool_infos=book.tally(None).infos_of(request.tools),
             values=self._values.setdefault(name, {}),
             window=window if isinstance(window, int) and window else context_window(name),
             summarize=self._summarize_with(model, waits=waits),
-            backend=files._backends.in_run(request.runtime, waits=waits)("") if self._saves else None,  # noqa: SLF001
-            root=home_of(self._settings, messages_of(request.state) or request.messages)[0],
+            backend=book.backend_of(""),
+            root=book.root,
         )
 
     def _summarize_with(self, model: BaseChatModel, *, waits: bool) -> Callable[[str], Awaitable[str]]:

@@ -14,13 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, cast
 from weakref import ref
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-    ToolCallRequest,
-)
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, types
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -41,6 +35,7 @@ from suture.reduction.truncate import text_length
 from suture.tokens import CharacterCounter, Tally, UsageCounter, is_incremental
 from suture.tools import Tool, ToolArgumentsError
 from suture.wires import ResultEdit, argument_json
+from suture.wires.fields import get
 
 __all__ = ["ToolReductionMiddleware"]
 
@@ -111,9 +106,8 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     @cached_property
     def _readers(self) -> dict[str, StructuredTool]:
         """What the model is told of the tools that read what was saved, by name."""
-        if not (self.add_reading_tools and self._backends.can_read):
-            return {}
-        infos = [tool.info for tool in self._reading_tools(_nowhere).values()]
+        can_read = self.add_reading_tools and self._backends.can_read
+        infos = [tool.info for tool in self._reading_tools(_nowhere).values()] if can_read else []
         return {
             info.name: StructuredTool(
                 name=info.name, description=info.description, args_schema=dict(info.parameters or {}), func=_nowhere
@@ -162,12 +156,10 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         if self.backend == RUN_STORE:
             adapt(getattr(request.runtime, "store", None), self._backends.memory)  # it must be there
         if self._readers:
-            taken = {*map(_tool_name, request.tools)}
+            taken = {get(tool, "name") or get(get(tool, "function"), "name") for tool in request.tools}
+            new = [tool for name, tool in self._readers.items() if name not in taken]
             own, request = request, copy(request)  # `override` would repair the messages again, and warn
-            request.__dict__["tools"] = [
-                *own.tools,
-                *[self._readers[name] for name in self._readers if name not in taken],
-            ]
+            request.__dict__["tools"] = [*own.tools, *new]
         if not request.messages or not (self.truncates_any or self.clears_any):
             return request, None
         book = self._open(request, request.messages, waits=waits)
@@ -200,7 +192,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     # When a tool returns: what is too long is truncated
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+    def wrap_tool_call(self, request: types.ToolCallRequest, handler: Callable[[types.ToolCallRequest], Any]) -> Any:
         """Give what a tool gave, not too long."""
         reading = self._reading(request, waits=False)
         if reading is not None:
@@ -210,7 +202,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return given if work is None else run_blocking(work)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+        self, request: types.ToolCallRequest, handler: Callable[[types.ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """Give what a tool gave, not too long."""
         reading = self._reading(request, waits=True)
@@ -220,7 +212,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         work = self._shortened(given, request, waits=True)
         return given if work is None else await work
 
-    def _reading(self, request: ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, ToolMessage] | None":
+    def _reading(self, request: types.ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, ToolMessage] | None":
         """Return what answers a call of our tools; of the agent's own, one that reads what this conversation saved."""
         call = request.tool_call
         if call["name"] not in self._readers:
@@ -249,7 +241,9 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         status = "error" if result is None or result.is_error else "success"
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
 
-    def _shortened(self, given: Any, request: ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, Any] | None":
+    def _shortened(
+        self, given: Any, request: types.ToolCallRequest, *, waits: bool
+    ) -> "Coroutine[Any, Any, Any] | None":
         """Return what replaces all that is too long in what a call gave; nothing where there is none, at a glance."""
         long = [message for message in result_messages(given) if self._is_long(message, request.tool_call)]
         if not long:
@@ -269,7 +263,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return self.truncates(name)
         return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
 
-    async def _shorten(self, message: ToolMessage, request: ToolCallRequest, book: Conversation) -> ToolMessage:
+    async def _shorten(self, message: ToolMessage, request: types.ToolCallRequest, book: Conversation) -> ToolMessage:
         """Return what takes the place of a message; what cannot be saved stays whole."""
         call = request.tool_call
         marks = {key: value for key, value in message.response_metadata.items() if key != SAVED}
@@ -325,9 +319,8 @@ class Counts:
 
     def __init__(self, settings: Settings) -> None:
         counter = settings.token_counter
+        known: Any = counter if counter is not None and is_incremental(counter) else CharacterCounter()
         self._reports = isinstance(counter, UsageCounter)
-        found = counter.estimate if isinstance(counter, UsageCounter) else counter
-        known: Any = found if found is not None and is_incremental(found) else CharacterCounter()
         self._tools = Tally(WIRE, known)
         self.of = _Memo(lambda message: Tally(WIRE, known).of(message))
         self._info_of = _Memo(_read_info)
@@ -338,10 +331,13 @@ class Counts:
 
     def total(self, messages: Sequence[Any], infos: Sequence[Any], _: None = None) -> int:
         """Return how many tokens a request has, by what the provider last reported if that is to be taken."""
-        usage, behind = _last_usage(messages) if self._reports else (0, 0)
-        if usage:
-            return usage + sum(map(self.of, messages[behind:]))
-        return sum(map(self.of, messages)) + self._tools.total((), infos)
+        places = range(len(messages) - 1, -1, -1) if self._reports else ()
+        last = next((place for place in places if isinstance(messages[place], AIMessage)), None)
+        usage = None if last is None else messages[last].usage_metadata
+        reported = 0 if usage is None else usage["input_tokens"] + usage["output_tokens"]
+        if last is not None and reported:
+            return reported + sum(map(self.of, messages[last + 1 :]))
+        return sum(map(self.of, messages)) + self._tools.of_rest(infos)
 
 
 def _read_info(tool: Any) -> Any:
@@ -352,22 +348,6 @@ def _read_info(tool: Any) -> Any:
     except Exception:  # noqa: BLE001 - a tool that cannot be described counts by its name
         return ToolInfo(str(getattr(tool, "name", "")), str(getattr(tool, "description", "")))
     return ToolInfo(told["name"], told.get("description", ""), told.get("parameters", {}))
-
-
-def _last_usage(messages: Sequence[Any]) -> tuple[int, int]:
-    """Return what the provider reported with its last reply, and how many messages that covers."""
-    for place in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[place], AIMessage):
-            usage = messages[place].usage_metadata
-            return (0, 0) if usage is None else (usage["input_tokens"] + usage["output_tokens"], place + 1)
-    return 0, 0
-
-
-def _tool_name(tool: Any) -> str:
-    if not isinstance(tool, dict):
-        return str(getattr(tool, "name", ""))
-    told = cast("dict[str, Any]", tool)
-    return str(told.get("name") or cast("dict[str, Any]", told.get("function") or {}).get("name", ""))
 
 
 def _is_deep(request: Any) -> bool:
@@ -455,8 +435,8 @@ def with_update(response: Any, update: list[BaseMessage]) -> Any:
     """Return what the model gave, together with what is to change in the state."""
     if not update:
         return response
-    whole: Any = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
-    return ExtendedModelResponse(model_response=whole, command=Command(update={_KEY: update}))
+    whole: Any = types.ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return types.ExtendedModelResponse(model_response=whole, command=Command(update={_KEY: update}))
 
 
 def replacements(old: Sequence[Any], new: Sequence[Any]) -> list[BaseMessage]:
