@@ -315,6 +315,13 @@ def _worded(message: Any, options: GuestOptions) -> Any:
     return WIRE.edit(message, {}, {0: ResultEdit(name=name or "unknown", text=text or None)})
 
 
+def _single_calls(turn: AIMessage) -> dict[str, tuple[str, Any]]:
+    """Return name and arguments of the calls of `turn` by id; nothing of those that share an id."""
+    calls = WIRE.view(turn).calls
+    counts = Counter(call.id for call in calls)
+    return {call.id: (call.name, call.arguments) for call in calls if call.id and counts[call.id] == 1}
+
+
 def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[int, list[str]]:
     """Return the ids of the calls without a result, by the place of their turn; only those that are told apart."""
     found: dict[int, list[str]] = {}
@@ -326,20 +333,13 @@ def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[in
     return found
 
 
-def _single_calls(turn: AIMessage) -> dict[str, tuple[str, Any]]:
-    """Return name and arguments of the calls of `turn` by id; nothing of those that share an id."""
-    calls = WIRE.view(turn).calls
-    counts = Counter(call.id for call in calls)
-    return {call.id: (call.name, call.arguments) for call in calls if call.id and counts[call.id] == 1}
-
-
 def _recover(
     messages: Sequence[Any], open_calls: Mapping[int, list[str]], lost: Mapping[str, LostTurn], options: GuestOptions
 ) -> tuple[list[Any], dict[str, Any], dict[tuple[int, int], Cause]]:
     """Return `messages` with those results put in that tools gave, but LangGraph threw away, and what else was.
 
-    A result whose tool wrote into the state, too, counts only with what it wrote. And return why the other calls have
-    no result, where the checkpointer shows that no person came between.
+    A call must be what it was when the tools ran. A result whose tool wrote into the state, too, counts only with what
+    it wrote. And return why the other calls have no result, where the checkpointer shows that no person came between.
     """
     last = max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
     made: list[Any] = []
@@ -350,7 +350,9 @@ def _recover(
         turn = lost.get(message.id) if index in open_calls else None
         if turn is None:
             continue
-        place, found = len(made) - 1, _certain(message, open_calls[index], turn, options)
+        place, now, then = len(made) - 1, _single_calls(message), _single_calls(turn.message)
+        same = [call_id for call_id in open_calls[index] if now[call_id] == then.get(call_id)]
+        found = [turn.results[call_id] for call_id in same if call_id in turn.results]
         if index == last:
             tasks = {id(each.writes): each.writes for each in found if each.writes}
             update = combined([write for writes in tasks.values() for write in writes])
@@ -362,18 +364,6 @@ def _recover(
                 if call.id in missing and not WIRE.is_malformed(call):
                     causes[place, position] = Cause.UNKNOWN
     return made, update or {}, causes
-
-
-def _certain(turn: AIMessage, wanted: Sequence[str], then: LostTurn, options: GuestOptions) -> list[Lost]:
-    """Return the lost results of those of the calls `wanted` that are what they were when the tools ran."""
-    now, ran = _single_calls(turn), _single_calls(then.message)
-    same = [call_id for call_id in wanted if call_id in then.results and now[call_id] == ran.get(call_id)]
-    test, found = options.choices.is_placeholder, list[Lost]()
-    for lost in [then.results[call_id] for call_id in same]:
-        text, is_all = WIRE.result_text(WIRE.view(lost.result).results[0])
-        if not (is_all and test is not None and test(text)):
-            found.append(lost)
-    return found
 
 
 def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
