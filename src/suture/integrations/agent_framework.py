@@ -6,7 +6,7 @@ stands in `additional_properties`, which no client sends.
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from inspect import isawaitable
@@ -31,6 +31,8 @@ __all__ = ["wrap"]
 ClientT = TypeVar("ClientT", bound=BaseChatClient[Any])
 
 _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
+_Asked = tuple[Any, Sequence[Message]]
+"""A request: what it goes on with, and what is new in it."""
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -71,17 +73,10 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         repaired: Any = repair_request(messages, wire, chosen, profile=rules, kept=kept)
         reply = kind._inner_get_response(dressed, messages=repaired, options=options, **named)  # noqa: SLF001
         # What runs in the background goes on, whoever reads it.
-        return service.hear(reply, None if options.get("background") else _Asked(known, messages))
+        return service.hear(reply, None if options.get("background") else (known, messages))
 
     dressed._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
     return dressed
-
-
-class _Asked(NamedTuple):
-    """A request: what it goes on with, and what is new in it."""
-
-    known: Any
-    messages: Sequence[Message]
 
 
 class _Service:
@@ -107,20 +102,22 @@ class _Service:
         left = self._left.get(known) if key and not options.get("continuation_token") else None
         if left is None:
             return messages, options, known
+        before, said = left
         others = {name: value for name, value in options.items() if name != key}
-        return [*left.messages, *messages], {**others, **given(**{key: left.known})}, left.known
+        return [*said, *messages], {**others, **given(**{key: before})}, before
 
     def hear(self, reply: Any, asked: _Asked | None) -> Any:
         """Return what a client gave, of which all is noted as it comes."""
+
+        async def later() -> Any:
+            return self.hear(await reply, asked)
+
         if hasattr(reply, "with_transform_hook"):
             return self._watch(reply, asked)
         if isawaitable(reply):
-            return self._hear_later(reply, asked)
+            return later()
         self._note(reply)
         return reply
-
-    async def _hear_later(self, reply: Awaitable[Any], asked: _Asked | None) -> Any:
-        return self.hear(await reply, asked)
 
     def _note(self, response: Any) -> None:
         """Remember what calls a response leaves open, if the service keeps it."""
@@ -136,10 +133,8 @@ class _Service:
         known: dict[str, Message] = {}
 
         def hear(update: ChatResponseUpdate) -> None:
-            known.update(
-                {str(call.contents[0].call_id): call for call in _calls(update.contents) if call.contents[0].name}
-            )
-            kept = update.conversation_id
+            kept, named = update.conversation_id, [call for call in _calls(update.contents) if call.contents[0].name]
+            known.update({str(call.contents[0].call_id): call for call in named})
             self.calls.note(kept, [*known.values()], complete=False)
             if update.finish_reason or word(update.raw_representation, "type") in _ENDS:
                 self._left.pop(kept or "", None)
