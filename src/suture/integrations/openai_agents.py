@@ -196,7 +196,7 @@ class PatchedSession(Session):
             session.underlying_session = store if is_patched else PatchedSession(store, **options)
         self.session = session
         """The session that keeps the items."""
-        self._passes_wrapper = all(_takes_wrapper(getattr(session, name)) for name in _METHODS)
+        self._passes_wrapper = all("wrapper" in signature(getattr(session, name)).parameters for name in _METHODS)
         self._repair = _make_repair(options)
 
     session_id: str = _of_inner("session_id", "The id of the session.")
@@ -241,13 +241,6 @@ class PatchedSession(Session):
 
     def __repr__(self) -> str:
         return f"PatchedSession({self.session!r})"
-
-
-def _takes_wrapper(method: Any) -> bool:
-    try:
-        return "wrapper" in signature(method).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def _is_under_way(wrapper: RunContextWrapper[Any] | None) -> bool:

@@ -98,22 +98,21 @@ class PatchToolCalls(AbstractCapability[Any]):
 
     def _begin(self, messages: list[ModelMessage], node: UserPromptNode[Any, Any]) -> Sequence[ModelMessage]:
         """Return `messages` made whole; calls stay open that this run may go on with."""
-        last, open_end = messages[-1], len(messages)
+        last, end = messages[-1], len(messages)
         waits = isinstance(last, ModelResponse) and (node.user_prompt is None or _is_suspended(last))
         if node.deferred_tool_results is not None or waits:
-            places = [place for place, message in enumerate(messages) if isinstance(message, ModelResponse)]
-            open_end = max(places, default=0)
-        settled = messages[:open_end]
-        paired = repair_request(settled, WIRE, self._options, profile="pairing")
-        return messages if paired is settled else [*paired, *messages[open_end:]]
+            end = max([at for at, message in enumerate(messages) if isinstance(message, ModelResponse)], default=0)
+        return self._repair(messages, end, "pairing")
 
     def _fit(self, messages: Sequence[ModelMessage], profile: Profile) -> Sequence[ModelMessage]:
         """Return what `profile` accepts; a turn that its provider paused goes back as it came."""
-        if not messages or not _is_suspended(messages[-1]):
-            return repair_request(messages, WIRE, self._options, profile=profile)
-        before = messages[:-1]
+        paused = bool(messages) and _is_suspended(messages[-1])
+        return self._repair(messages, len(messages) - paused, profile)
+
+    def _repair(self, messages: Sequence[ModelMessage], end: int, profile: str | Profile) -> Sequence[ModelMessage]:
+        before = messages[:end]
         repaired = repair_request(before, WIRE, self._options, profile=profile)
-        return messages if repaired is before else [*repaired, messages[-1]]
+        return messages if repaired is before else [*repaired, *messages[end:]]
 
 
 def _is_suspended(message: ModelMessage) -> bool:
