@@ -170,15 +170,8 @@ HELD = Message("system", [])
 """Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
 
 _HOSTED = "hosted"
-_KINDS = {
-    "function_call": CALL,
-    "function_result": RESULT,
-    "text": TEXT,
-    "text_reasoning": THINKING,
-    "data": MEDIA,
-    "uri": MEDIA,
-    "hosted_file": MEDIA,
-}
+_MEDIA = dict.fromkeys(("data", "uri", "hosted_file"), MEDIA)
+_KINDS = {"function_call": CALL, "function_result": RESULT, "text": TEXT, "text_reasoning": THINKING, **_MEDIA}
 
 
 class _Settled(NamedTuple):
@@ -308,9 +301,7 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
 class _TextWire(AgentFrameworkWire):
     """The same for a client that sends arguments as they are, to a provider that takes text."""
 
-    def takes(self, arguments: Any, is_object: Callable[[Any], bool]) -> bool:
-        """Tell whether the arguments are the text of an object."""
-        return isinstance(arguments, str) and super().takes(arguments, is_object)
+    takes_objects = False
 
 
 WIRE, TEXT_WIRE = AgentFrameworkWire(), _TextWire()

@@ -1,6 +1,6 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -26,6 +26,8 @@ class ObjectWire(BlockWire):
     system = ""
     """The word for a block of the system's in a message of the user's."""
     text_field, id_field, name_field, arguments_field = "text", "call_id", "name", "arguments"
+    takes_objects, takes_none = True, False
+    """Whether arguments may be an object, or nothing at all, beside the text of an object."""
     service_field = ""
     """Where a call says that the service runs it."""
     status_field: str
@@ -70,11 +72,10 @@ class ObjectWire(BlockWire):
         return with_fields(block, **given(**edits))
 
     def arguments_ok(self, call: Call) -> bool:
-        return self.takes(call.arguments, is_map)
-
-    def takes(self, arguments: Any, is_object: Callable[[Any], bool]) -> bool:
-        """Tell whether arguments are an object or the text of one: a framework makes of both what a provider takes."""
-        return is_object_text(arguments) if isinstance(arguments, str) else is_object(arguments)
+        arguments = call.arguments
+        if self.takes_none and not arguments:
+            return True
+        return is_object_text(arguments) if isinstance(arguments, str) else self.takes_objects and is_map(arguments)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         extra = getattr(message, self.extra_field, None)
@@ -110,7 +111,11 @@ class ObjectWire(BlockWire):
             if kind == CALL:
                 if not demands.accepts(fields[call_id], fields[name]) or fields.get(service):
                     return None
-                if not self.takes(fields[arguments], is_plain_object):
+                held = fields[arguments]
+                if held.__class__ is dict:
+                    if not self.takes_objects or not is_plain_object(held):
+                        return None
+                elif (held or not self.takes_none) and not (held.__class__ is str and is_object_text(held)):
                     return None
                 calls.append(fields)
             elif calls or (kind != THINKING and (kind != TEXT or not says_something(fields[text]))):

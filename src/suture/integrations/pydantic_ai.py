@@ -28,7 +28,7 @@ from suture.middleware import Compaction as _Compaction
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile, profile_of
 from suture.wires import MARK, Call, Form, Piece, Result, ResultEdit, View
-from suture.wires.fields import given, is_map, is_object_text, json_text, text_of
+from suture.wires.fields import given, is_map, json_text, text_of
 from suture.wires.parts import Telling
 from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
@@ -228,16 +228,9 @@ def _keep(ctx: RunContext[Any], request: ModelRequestContext, made: list[ModelMe
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 """When something was said that nobody said: the clock would give another history each time."""
-_KINDS = {
-    "tool-call": CALL,
-    "tool-return": RESULT,
-    "retry-prompt": RESULT,
-    "user-prompt": TEXT,
-    "text": TEXT,
-    "retry-feedback": TEXT,
-    "thinking": THINKING,
-    "file": MEDIA,
-}
+_TEXTS = dict.fromkeys(("user-prompt", "text", "retry-feedback"), TEXT)
+_RESULTS = dict.fromkeys(("tool-return", "retry-prompt"), RESULT)
+_KINDS = {"tool-call": CALL, "thinking": THINKING, "file": MEDIA, **_RESULTS, **_TEXTS}
 _SILENT = ("instruction-baseline", "model-settings-delta", "capability-load-delta", "cache-point")
 """What no model is sent."""
 
@@ -270,6 +263,7 @@ class PydanticAIWire(ObjectWire):
     speaker, model, user, tools = "kind", "response", "request", "request"
     text_field, id_field, name_field, arguments_field = "content", "tool_call_id", "tool_name", "args"
     status_field, success, extra_field = "outcome", "success", "metadata"
+    takes_none = True
 
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`: a request is the system's where it holds nothing else."""
@@ -317,10 +311,6 @@ class PydanticAIWire(ObjectWire):
         failed = getattr(block, "outcome", "retried") in parts.ERROR_OUTCOMES
         call_id, name = text_of(block, "tool_call_id", index), text_of(block, "tool_name", index)
         return Result(call_id, name, block.content, "", synthetic, failed, extra)
-
-    def takes(self, arguments: Any, is_object: Callable[[Any], bool]) -> bool:
-        """Tell whether arguments are an object, as such or as text; none at all are an empty one."""
-        return not arguments or (is_object_text(arguments) if isinstance(arguments, str) else is_object(arguments))
 
     def result_text(self, result: Result) -> tuple[str, bool]:
         if isinstance(result.content, str):
