@@ -168,9 +168,9 @@ class ObjectWire(BlockWire):
 def with_fields(thing: Any, **fields: Any) -> Any:
     """Return a shallow copy of `thing` with `fields` set; what is made of it is not checked, nor warned of, anew.
 
-    >>> from types import SimpleNamespace
-    >>> with_fields(SimpleNamespace(role="user"), role="tool").role
-    'tool'
+    >>> from argparse import Namespace
+    >>> with_fields(Namespace(role="user", content="hi"), role="tool")
+    Namespace(role='tool', content='hi')
     """
     twin: Any = object.__new__(cast("type[Any]", type(thing)))
     twin.__dict__.update(thing.__dict__, **fields)
