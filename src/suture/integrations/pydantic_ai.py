@@ -191,13 +191,13 @@ class Compaction(AbstractCapability[Any]):
     def _ask(self, ctx: RunContext[Any], request: ModelRequestContext) -> GuestRequest:
         """Return a request with all that its compaction depends on."""
         told, model = request.model_request_parameters, request.model
-        parts = getattr(told, "instruction_parts", None) or ()
+        instructions = getattr(told, "instruction_parts", None) or ()
         tools = [*told.function_tools, *told.output_tools]
         return GuestRequest(
             self._compaction,
             "pydantic-ai",
             request.messages,
-            system="\n".join(str(part.content) for part in parts),
+            system="\n".join(str(part.content) for part in instructions),
             tool_infos=[ToolInfo(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools],
             values=self._values.setdefault(model.model_name, {}),
             window=context_window(model.model_name),
