@@ -98,7 +98,7 @@ class _Turn:
     event: Event
     last: int
     """Where the last of the answers stands; where the event itself does, if there is none."""
-    calls: dict[str | None, FunctionCall]
+    calls: dict[str, FunctionCall]
     """By their ids. One without is for ADK to place."""
     answers: dict[str | None, FunctionResponse] = field(default_factory=dict[str | None, FunctionResponse])
     """By the id of the call, in the order of their coming; of several to a call the last."""

@@ -1,7 +1,6 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 from suture.wires import BlockWire, Call, CallEdit, Demands, values
@@ -35,6 +34,12 @@ class ObjectWire(BlockWire):
     success: Any = None
     extra_field: str
     """Where something can be attached to a message, and to a result."""
+
+    def __init__(self) -> None:
+        # What a glance looks up for each message: attributes of the class are slow.
+        fields = (self.id_field, self.name_field, self.arguments_field, self.service_field)
+        self._of_blocks = (self.kind_field, self.kinds, self.text_field, *fields)
+        self._of_results = (self.speaker, self.tools, self.field, self.status_field, self.success)
 
     def claims(self, message: Any) -> bool | None:
         return isinstance(message, self.types)
@@ -89,12 +94,6 @@ class ObjectWire(BlockWire):
 
     # What a glance accepts
 
-    @cached_property
-    def _names(self) -> tuple[Any, ...]:
-        """What is looked up for each message: once, as attributes are slow."""
-        blocks = (self.kind_field, self.kinds, self.text_field, self.id_field, self.name_field)
-        return *blocks, self.arguments_field, self.service_field
-
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         readers = (self._plain_calls, self._are_answered, self._are_texts)
         turns = values.Turns(self.model, self.user, self.speaker, self.field, *readers)
@@ -102,7 +101,7 @@ class ObjectWire(BlockWire):
 
     def _plain_calls(self, blocks: Sequence[Any], demands: Demands) -> list[Any] | None:
         """Return the fields of the calls in a plain message of the model's; `None` where it needs a second look."""
-        kind_field, kinds, text, call_id, name, arguments, service = self._names
+        kind_field, kinds, text, call_id, name, arguments, service = self._of_blocks
         calls: list[Any] = []
         said = False
         for block in blocks:
@@ -126,11 +125,11 @@ class ObjectWire(BlockWire):
 
     def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
         """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
-        kind, kinds, _, call_id, name, _, _ = self._names
-        status, success = self.status_field, self.success
+        kind, kinds, _, call_id, name, _, _ = self._of_blocks
+        speaker, tools, field, status, success = self._of_results
         fields, ids = message.__dict__, [call[call_id] for call in calls]
-        blocks, count = fields[self.field], len(ids)
-        if fields[self.speaker] != self.tools or len(blocks) < count or (count > 1 and len(set(ids)) < count):
+        blocks, count = fields[field], len(ids)
+        if fields[speaker] != tools or len(blocks) < count or (count > 1 and len(set(ids)) < count):
             return False
         for call, block in zip(calls, blocks, strict=False):
             fields = block.__dict__
@@ -152,7 +151,8 @@ class ObjectWire(BlockWire):
 
     def _are_texts(self, blocks: Sequence[Any]) -> bool:
         """Tell whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
-        kind_field, kinds, text, said = self.kind_field, self.kinds, self.text_field, False
+        kind_field, kinds, text, _, _, _, _ = self._of_blocks
+        said = False
         for block in blocks:
             fields = block.__dict__
             kind = fields[kind_field]
