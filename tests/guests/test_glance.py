@@ -11,7 +11,7 @@ import suture
 from suture.integrations.agent_framework import TEXT_WIRE as AGENT_FRAMEWORK_TEXT
 from suture.integrations.agent_framework import WIRE as AGENT_FRAMEWORK
 from suture.integrations.langchain.wire import WIRE as LANGCHAIN
-from suture.integrations.pydantic_ai.wire import WIRE as PYDANTIC_AI
+from suture.integrations.pydantic_ai import WIRE as PYDANTIC_AI
 from suture.profiles import PROFILES, get_profile
 from suture.wires import Demands, Wire
 from tests.guests.agent_framework.talking import write as write_agent_framework

@@ -6,7 +6,7 @@ stands in `additional_properties`, which no client sends.
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from inspect import isawaitable
@@ -18,30 +18,21 @@ from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Co
 from suture.errors import ConfigError
 from suture.integrations.clients import OpenCalls, id_of
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
+from suture.integrations.objects import ObjectWire, with_fields
 from suture.profiles import Profile, get_profile, profile_of
 from suture.repair import Finding, Report
-from suture.wires import MARK, BlockWire, Call, CallEdit, Form, Piece, Result, ResultEdit, View
-from suture.wires.fields import given, is_list, is_map, is_object_text, json_text, put, text_of, word
+from suture.wires import MARK, Call, Form, Piece, Result, ResultEdit, View
+from suture.wires.fields import given, is_list, json_text, text_of, word
 from suture.wires.parts import Telling
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Demands,
-    Turns,
-    glance_at_turns,
-    is_plain_object,
-    says_something,
-)
+from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
 __all__ = ["wrap"]
 
 ClientT = TypeVar("ClientT", bound=BaseChatClient[Any])
 
 _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
+_Asked = tuple[Any, Sequence[Message]]
+"""A request: what it goes on with, and what is new in it."""
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -82,17 +73,10 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         repaired: Any = repair_request(messages, wire, chosen, profile=rules, kept=kept)
         reply = kind._inner_get_response(dressed, messages=repaired, options=options, **named)  # noqa: SLF001
         # What runs in the background goes on, whoever reads it.
-        return service.hear(reply, None if options.get("background") else _Asked(known, messages))
+        return service.hear(reply, None if options.get("background") else (known, messages))
 
     dressed._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
     return dressed
-
-
-class _Asked(NamedTuple):
-    """A request: what it goes on with, and what is new in it."""
-
-    known: Any
-    messages: Sequence[Message]
 
 
 class _Service:
@@ -118,20 +102,22 @@ class _Service:
         left = self._left.get(known) if key and not options.get("continuation_token") else None
         if left is None:
             return messages, options, known
+        before, said = left
         others = {name: value for name, value in options.items() if name != key}
-        return [*left.messages, *messages], {**others, **given(**{key: left.known})}, left.known
+        return [*said, *messages], {**others, **given(**{key: before})}, before
 
     def hear(self, reply: Any, asked: _Asked | None) -> Any:
         """Return what a client gave, of which all is noted as it comes."""
+
+        async def later() -> Any:
+            return self.hear(await reply, asked)
+
         if hasattr(reply, "with_transform_hook"):
             return self._watch(reply, asked)
         if isawaitable(reply):
-            return self._hear_later(reply, asked)
+            return later()
         self._note(reply)
         return reply
-
-    async def _hear_later(self, reply: Awaitable[Any], asked: _Asked | None) -> Any:
-        return self.hear(await reply, asked)
 
     def _note(self, response: Any) -> None:
         """Remember what calls a response leaves open, if the service keeps it."""
@@ -147,10 +133,8 @@ class _Service:
         known: dict[str, Message] = {}
 
         def hear(update: ChatResponseUpdate) -> None:
-            known.update(
-                {str(call.contents[0].call_id): call for call in _calls(update.contents) if call.contents[0].name}
-            )
-            kept = update.conversation_id
+            kept, named = update.conversation_id, [call for call in _calls(update.contents) if call.contents[0].name]
+            known.update({str(call.contents[0].call_id): call for call in named})
             self.calls.note(kept, [*known.values()], complete=False)
             if update.finish_reason or word(update.raw_representation, "type") in _ENDS:
                 self._left.pop(kept or "", None)
@@ -186,16 +170,8 @@ HELD = Message("system", [])
 """Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
 
 _HOSTED = "hosted"
-_ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
-_KINDS = {
-    "function_call": CALL,
-    "function_result": RESULT,
-    "text": TEXT,
-    "text_reasoning": THINKING,
-    "data": MEDIA,
-    "uri": MEDIA,
-    "hosted_file": MEDIA,
-}
+_MEDIA = dict.fromkeys(("data", "uri", "hosted_file"), MEDIA)
+_KINDS = {"function_call": CALL, "function_result": RESULT, "text": TEXT, "text_reasoning": THINKING, **_MEDIA}
 
 
 class _Settled(NamedTuple):
@@ -205,10 +181,10 @@ class _Settled(NamedTuple):
 
 
 def _find_text(content: Any) -> str | None:
-    return content.text if _type(content) == "text" else None
+    return content.text if getattr(content, "type", "") == "text" else None
 
 
-class AgentFrameworkWire(BlockWire):
+class AgentFrameworkWire(ObjectWire):
     """Histories of Agent Framework's message objects.
 
     >>> from agent_framework import Content, Message
@@ -217,76 +193,28 @@ class AgentFrameworkWire(BlockWire):
     """
 
     name = "agent-framework"
-    marks = True
-    glances_at_rules = True
     text_arguments = True
     form = Form(_find_text, cast("Any", Content.from_text))
-
     arranges = frozenset(("split-results", "split-turn"))
+    types = (Message,)
+    field, kinds, service_field, status_field = "contents", _KINDS, _HOSTED, "exception"
+    extra_field = "additional_properties"
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
         """What mends a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, self._turns)
-
-    @cached_property
-    def _turns(self) -> Turns:
-        return Turns("assistant", "user", "role", "contents", self._read_calls, self._are_answered, _are_texts)
-
-    def _read_calls(self, contents: Sequence[Any], demands: Demands) -> list[Any] | None:
-        """Return the calls among the contents of a plain message; `None` where it needs a second look."""
-        calls: list[Any] = []
-        for content in contents:
-            if content.type == "function_call":
-                arguments = content.arguments
-                if content.hosted or not self.takes_arguments(arguments):
-                    return None
-                if not (arguments.__class__ is str or is_plain_object(arguments)):
-                    return None
-                if not demands.accepts(content.call_id, content.name):
-                    return None
-                calls.append(content)
-            elif calls or content.type != "text" or not says_something(content.text):
-                return None
-        return calls if contents else None
-
-    def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
-        """Tell whether `message` answers `calls` one by one, and says nothing else."""
-        if message.__class__ is not Message or message.role != "tool" or len(message.contents) != len(calls):
-            return False
-        for call, content in zip(calls, message.contents, strict=True):
-            if content.type != "function_result" or content.call_id != call.call_id:
-                return False
-            if "result-name" in demands.problems and content.name != call.name:
-                return False
-            if content.exception is not None and self.is_empty_error(self.read_result(content)):
-                return False
-        ids = [call.call_id for call in calls]
-        if len(set(ids)) < len(ids):
-            return False
-        demands.use(ids)
-        return True
-
     def refers(self, message: Any) -> bool:
         return message is HELD
 
-    def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is one: its type says so."""
-        return isinstance(message, Message)
-
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`; who brings results is a user, and so is whoever a program makes up."""
-        if not isinstance(message, Message):
-            raise self.fault(index, "", f"expected a Message, found {type(message).__name__}")
-        return _ROLES.get(message.role, "user")
+        role = super().role(message, index)
+        return "system" if message.role in {"system", "developer"} else role
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        contents = message.contents
-        if not is_list(contents):
-            raise self.fault(index, "contents", "expected a list of contents")
+        contents = super().blocks(message, index)
         has_results = False
         for content in contents:
             if not isinstance(content, Content):
@@ -294,18 +222,11 @@ class AgentFrameworkWire(BlockWire):
             has_results = has_results or content.type == "function_result"
         return _with_settled(contents) if has_results and message.role == "assistant" else contents
 
-    def kind(self, block: Any) -> str:
-        return _KINDS.get(_type(block), OTHER)
-
-    def block_text(self, block: Any) -> str:
-        return block.text or ""
-
     def is_signed(self, block: Any) -> bool:
-        return _type(block) == "text_reasoning" and bool(block.protected_data)
+        return self.kind(block) == THINKING and bool(block.protected_data)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        kind = _HOSTED if _is_hosted(block) else ""
-        return Call(text_of(block, "call_id", index), text_of(block, "name", index), block.arguments, kind)
+        return super().read_call(block, index)._replace(kind=_HOSTED if getattr(block, "hosted", False) else "")
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result that `block` holds: its items, or what older ones have in their place."""
@@ -320,14 +241,6 @@ class AgentFrameworkWire(BlockWire):
         """Tell whether a placeholder can be made: what the service runs, the service answers."""
         return call.kind != _HOSTED
 
-    def arguments_ok(self, call: Call) -> bool:
-        """Tell whether the arguments are an object or the text of one; clients take both."""
-        return self.takes_arguments(call.arguments)
-
-    def takes_arguments(self, arguments: Any) -> bool:
-        """Tell whether a client sends these arguments as an object."""
-        return is_object_text(arguments) if isinstance(arguments, str) else is_map(arguments)
-
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell one content: its words, that it is a medium, or its fields."""
         content = block.content if isinstance(block, _Settled) else block
@@ -336,18 +249,14 @@ class AgentFrameworkWire(BlockWire):
         else:
             telling.show(content.to_dict())
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
-        return put(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
-
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        fields: dict[str, Any] = {}
+        fields = given(call_id=edit.id, name=edit.name)
         content = self.content_after(edit, self.read_result(block).content)
         if content is not None:
             items = [Content.from_text(content)] if isinstance(content, str) else content
             texts = [text for text in map(_find_text, items) if text]
-            fields = {"items": items, "result": "\n".join(texts)}
-        extra = {**block.additional_properties, **edit.extra} if edit.extra else None
-        return put(block, **given(call_id=edit.id, name=edit.name, additional_properties=extra), **fields)
+            fields |= {"items": items, "result": "\n".join(texts)}
+        return self.with_extra(with_fields(block, **fields), edit.extra)
 
     def make_result(self, piece: Piece) -> Any:
         return Content.from_function_result(
@@ -356,10 +265,6 @@ class AgentFrameworkWire(BlockWire):
             exception=piece.cause or "unanswered",
             additional_properties={MARK: piece.cause},
         )
-
-    def make_text(self, role: str, text: str) -> Any:
-        del role
-        return Content.from_text(text)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
         return self.with_blocks(Message(role, []), blocks)
@@ -373,31 +278,11 @@ class AgentFrameworkWire(BlockWire):
             role = "tool"
         elif role == "tool" and not results:
             role = "user"
-        return put(message, role=role, contents=contents)
+        return with_fields(message, role=role, contents=contents)
 
     def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
         made = self.with_blocks(message, blocks)  # a settled block is another one each time; its content is not
         return message if all(map(is_, made.contents, message.contents)) else made
-
-    def extra_of(self, message: Any) -> Mapping[str, Any]:
-        return message.additional_properties
-
-    def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        return put(message, additional_properties={**message.additional_properties, **extra}) if extra else message
-
-
-def _are_texts(contents: Sequence[Any]) -> bool:
-    """Tell whether `contents` are texts that say something and can be sent."""
-    return bool(contents) and all(content.type == "text" and says_something(content.text) for content in contents)
-
-
-def _type(block: Any) -> str:
-    return getattr(block, "type", "")
-
-
-def _is_hosted(content: Any) -> bool:
-    """Tell whether the service runs the tool itself."""
-    return bool(getattr(content, "hosted", False))
 
 
 def _with_settled(contents: Sequence[Any]) -> list[Any]:
@@ -416,9 +301,7 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
 class _TextWire(AgentFrameworkWire):
     """The same for a client that sends arguments as they are, to a provider that takes text."""
 
-    def takes_arguments(self, arguments: Any) -> bool:
-        """Tell whether the arguments are the text of an object."""
-        return isinstance(arguments, str) and is_object_text(arguments)
+    takes_objects = False
 
 
 WIRE, TEXT_WIRE = AgentFrameworkWire(), _TextWire()

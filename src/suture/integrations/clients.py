@@ -13,7 +13,7 @@ from functools import partial
 from inspect import isawaitable
 from operator import is_
 from threading import Lock
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from suture._extras import check_version
 from suture.errors import ConfigError
@@ -21,40 +21,28 @@ from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, default_profile, get_profile
 from suture.providers import BATCHES, KEPT, PLACES, continues
 from suture.wires import get_wire
-from suture.wires.fields import get, is_list, is_map, word
+from suture.wires.fields import get, given, is_list, is_map, word
 
 __all__ = ["ClientT", "OpenCalls", "id_of", "wrap_client"]
 
 _Body = Mapping[str, Any]
 _Hear = Callable[[Any], None]
 """Takes a response as it goes by, or an event of its stream."""
+ClientT = TypeVar("ClientT")
 _RESPONSES = PLACES["responses"]
-
-
-class _Client(Protocol):
-    """What a client of an SDK can do, whatever class it is of."""
-
-    def copy(self) -> Any: ...
-    def with_options(self) -> Any: ...
-
-
-ClientT = TypeVar("ClientT", bound=_Client)
 
 
 class _Requests:
     """Repairs the histories in the bodies of requests, of any of `wires`. What has another shape is left as it is."""
 
     def __init__(self, options: GuestOptions, wires: Sequence[str]) -> None:
-        self._options, profile = options, options.profile
-        self._profiles = {wire: default_profile(wire) for wire in wires}
-        self.calls = OpenCalls()
-        if profile is not None:
-            spoken = [wire for wire in wires if profile.speaks_of(wire)]
-            fit = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
-            if not spoken:
-                known = f"these do: {', '.join(fit)}"
-                raise ConfigError(f"the profile {profile.name!r} has no rules for what this client sends; {known}")
-            self._profiles |= dict.fromkeys(spoken, profile)
+        self._options, self.calls, profile = options, OpenCalls(), options.profile
+        spoken = [wire for wire in wires if profile is not None and profile.speaks_of(wire)]
+        if profile is not None and not spoken:
+            known = [name for name in PROFILES if any(map(get_profile(name).speaks_of, wires))]
+            reason = f"the profile {profile.name!r} has no rules for what this client sends"
+            raise ConfigError(f"{reason}; these do: {', '.join(known)}")
+        self._profiles = {wire: profile if wire in spoken else default_profile(wire) for wire in wires}
 
     def repair(self, path: str, body: _Body, added: _Body) -> _Body:
         """Return the body to send: `body` itself where that is acceptable; the SDK will merge `added` into it."""
@@ -70,14 +58,14 @@ class _Requests:
             kept = self.calls.before(KEPT, sent.get("previous_response_id"), id_of(sent.get("conversation")))
         elif place.wire == "anthropic" and continues(sent):
             return body
-        given = body.get(place.field)
-        messages: Any = list(cast("Iterator[Any]", given)) if isinstance(given, Iterator) else given
-        if kept and kept[-1] is not KEPT and (given is None or isinstance(given, str)):
-            messages = [{"role": "user", "content": given}] if given else []
+        history = body.get(place.field)
+        messages: Any = list(cast("Iterator[Any]", history)) if isinstance(history, Iterator) else history
+        if kept and kept[-1] is not KEPT and (history is None or isinstance(history, str)):
+            messages = [{"role": "user", "content": history}] if history else []
         if not is_list(messages):
             return body
         messages = repair_request(messages, place.wire, self._options, profile=self._profiles[place.wire], kept=kept)
-        return body if messages is given else {**body, place.field: messages}
+        return body if messages is history else {**body, place.field: messages}
 
     def _repair_params(self, request: Any) -> Any:
         """Return one request of a batch."""
@@ -145,13 +133,13 @@ class OpenCalls:
         return hear
 
 
-def id_of(given: Any) -> Any:
-    """Return the id of a conversation, which may be given as an object that has it.
+def id_of(conversation: Any) -> Any:
+    """Return the id of a conversation, which may be an object that has it.
 
     >>> id_of({"id": "conv_1"}), id_of("conv_1"), id_of(None)
     ('conv_1', 'conv_1', None)
     """
-    return given if given is None or isinstance(given, str) else get(given, "id")
+    return conversation if isinstance(conversation, str) else get(conversation, "id")
 
 
 def _open_call(item: Any) -> Any:
@@ -160,8 +148,7 @@ def _open_call(item: Any) -> Any:
     calls = wire.view(item).calls if str(word(item, "type") or "").endswith(("_call", "_request")) else ()
     if not calls or not wire.can_answer(calls[0]):
         return None
-    call: dict[str, Any] = {name: get(item, name) for name in ("type", "call_id", "id", "name", "server_label")}
-    call = {name: value for name, value in call.items() if value is not None}
+    call = given(**{name: get(item, name) for name in ("type", "call_id", "id", "name", "server_label")})
     if call["type"] == "function_call":
         call.pop("id", None)
         call["arguments"] = "{}"
@@ -170,12 +157,13 @@ def _open_call(item: Any) -> Any:
 
 def wrap_client(client: ClientT, requirement: str, wires: Sequence[str], options: GuestOptions) -> ClientT:
     """Return a copy of a client of the SDK `requirement`, whose POST requests carry histories that are acceptable."""
-    kind, package = cast("type", client.__class__), requirement.partition(">")[0]
+    original: Any = client
+    kind, package = cast("type", original.__class__), requirement.partition(">")[0]
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
     check_version(requirement)
-    return _dress(client.copy(), _Requests(options, wires))
+    return _dress(original.copy(), _Requests(options, wires))
 
 
 def _dress(client: Any, requests: _Requests) -> Any:
@@ -190,8 +178,8 @@ def _dress(client: Any, requests: _Requests) -> Any:
             if repaired is not body:
                 options = copy(options)
                 options.json_data = repaired
-        given = kind.request(client, cast_to, options, *rest, **named)
-        return _heard(given, requests.calls.hear()) if path.startswith("responses") else given
+        reply = kind.request(client, cast_to, options, *rest, **named)
+        return _heard(reply, requests.calls.hear()) if path.startswith("responses") else reply
 
     def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
         return _dress(how(client, *rest, **named), requests)
@@ -201,25 +189,25 @@ def _dress(client: Any, requests: _Requests) -> Any:
     return client
 
 
-def _heard(given: Any, hear: _Hear) -> Any:
+def _heard(reply: Any, hear: _Hear) -> Any:
     """Return what a request gave, of which `hear` will hear: now, when it is awaited or parsed, or as it streams."""
-    if isawaitable(given):
-        return _heard_later(given, hear)
-    events: Any = getattr(given, "_iterator", None)
+
+    async def later() -> Any:
+        return _heard(await reply, hear)
+
+    if isawaitable(reply):
+        return later()
+    events: Any = getattr(reply, "_iterator", None)
     if hasattr(events, "__anext__"):
-        given._iterator = _watched_later(events, hear)  # noqa: SLF001 - the one place that all events pass
+        reply._iterator = _watched_later(events, hear)  # noqa: SLF001 - the one place that all events pass
     elif events is not None:
-        given._iterator = _watched(events, hear)  # noqa: SLF001
-    elif hasattr(given, "http_response") and callable(getattr(given, "parse", None)):
-        parse = given.parse
-        given.parse = lambda *rest, **named: _heard(parse(*rest, **named), hear)  # pyright: ignore[reportUnknownLambdaType]
+        reply._iterator = _watched(events, hear)  # noqa: SLF001
+    elif hasattr(reply, "http_response") and callable(getattr(reply, "parse", None)):
+        parse = reply.parse
+        reply.parse = lambda *rest, **named: _heard(parse(*rest, **named), hear)  # pyright: ignore[reportUnknownLambdaType]
     else:
-        hear(given)
-    return given
-
-
-async def _heard_later(given: Any, hear: _Hear) -> Any:
-    return _heard(await given, hear)
+        hear(reply)
+    return reply
 
 
 def _watched(events: Iterator[Any], hear: _Hear) -> Iterator[Any]:

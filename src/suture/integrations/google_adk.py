@@ -8,8 +8,9 @@ belongs, and an answer without a call is text. ADK goes by the rest itself: whic
 behind which call. Nothing is written into the session: that a call was broken off is only inferred.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any, Unpack
 
 from google.adk.agents.callback_context import CallbackContext
@@ -22,13 +23,15 @@ from msgspec.structs import replace
 
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
-from suture.repair import Displaced, Finding, Report, run_repair
+from suture.repair import Report, run_repair
 
 __all__ = ["PatchToolCallsPlugin"]
 
 _WIRE = "gemini"
 _REQUESTS = frozenset(("adk_request_confirmation", "adk_request_credential", "adk_request_input"))
 """What ADK asks of people. It looks for their answers in the session itself."""
+_OF_TURN = ("invocation_id", "author", "branch", "isolation_scope", "timestamp")
+"""What an answer has of the event with the call."""
 
 
 class PatchToolCallsPlugin(BasePlugin):
@@ -59,12 +62,13 @@ class PatchToolCallsPlugin(BasePlugin):
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Let the run see its session whole. What is stored stays as it is."""
-        session = invocation_context.session
-        view = _View(self._options, invocation_context)
-        session.events = view.complete(session.events)
-        if view.findings:
-            found, displaced = tuple(view.findings), tuple(view.displaced)
-            announce(Report(wire=_WIRE, profile="pairing", findings=found, displaced=displaced), self._options)
+        session, reader = invocation_context.session, _Reader(self._options, invocation_context)
+        session.events = reader.complete(session.events)
+        found = [replace(each, index=place) for place, report in reader.reports for each in report.findings]
+        if found:
+            displaced = [replace(each, index=place) for place, report in reader.reports for each in report.displaced]
+            whole = Report(wire=_WIRE, profile="pairing", findings=tuple(found), displaced=tuple(displaced))
+            announce(whole, self._options)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Repair the contents of a request, unless they only go on with what the service keeps."""
@@ -75,31 +79,35 @@ class PatchToolCallsPlugin(BasePlugin):
         contents: Sequence[Any] = llm_request.contents
         repaired = repair_request(contents, _WIRE, self._options, profile=profile)
         if repaired is not contents:
-            made = [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired]
-            llm_request.contents = made
+            llm_request.contents = _as_contents(repaired)
 
 
-# A session as a run should see it
+def _as_contents(repaired: Sequence[Any]) -> list[Content]:
+    return [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired]
+
+
+def _parts(event: Event) -> Sequence[Part]:
+    return (event.content.parts or ()) if event.content else ()
 
 
 @dataclass(slots=True)
 class _Turn:
-    """An event with calls, where it stands, and what its calls were answered."""
+    """An event with calls, and what they were answered."""
 
     place: int
     event: Event
-    calls: list[FunctionCall]
-    """Those with an id. One without is for ADK to place."""
     last: int
     """Where the last of the answers stands; where the event itself does, if there is none."""
+    calls: dict[str, FunctionCall]
+    """By their ids. One without is for ADK to place."""
     answers: dict[str | None, FunctionResponse] = field(default_factory=dict[str | None, FunctionResponse])
     """By the id of the call, in the order of their coming; of several to a call the last."""
     beside: list[Part] = field(default_factory=list[Part])
     """What else stands in the events with the answers."""
 
 
-class _View:
-    """The events of a session as one run should see them.
+class _Reader:
+    """Reads the events of a session, once, and completes them for one run.
 
     A call was broken off if it has no answer, and the user said something after it. In the run itself, which may be one
     that is taken up again, that must have been said to this run: else ADK runs the call now.
@@ -108,129 +116,94 @@ class _View:
     def __init__(self, options: GuestOptions, run: InvocationContext) -> None:
         self._options, self._run_id = options, run.invocation_id
         self._agents: Any = getattr(run.agent, "root_agent", None)
-        self.findings: list[Finding] = []
-        """What was found, and what was done about it."""
-        self.displaced: list[Displaced] = []
-        """Answers that the run sees in part, or not at all."""
+        self._turns: list[_Turn] = []
+        self._latest: dict[str | None, _Turn] = {}
+        """By the id of a call: the last turn that has it. There an answer belongs, as ADK has it."""
+        self._called: set[object] = set()
+        """The ids of all calls, and the names of those without one, as ADK goes by these."""
+        self._waiting: set[str] = set()
+        """The ids of calls that somebody may still answer: a tool that takes long, a person, an agent with a task."""
+        self._branches: set[str] = set()
+        """Where such a call came up: the calls after which a branch is named are waited for as well."""
+        self._said = self._said_here = -1
+        """Where the user last said something at all, and to this run."""
+        self.reports: list[tuple[int, Report]] = []
+        """What was found at which event, and what was done about it."""
 
     def complete(self, events: list[Event]) -> list[Event]:
         """Return the events as the run should see them: the very list, if they are like that."""
-        events = self._retell(events)
-        is_waited_for = _waiting(events)
-        said = [place for place, event in enumerate(events) if _is_message(event)]
-        said_here = [place for place in said if events[place].invocation_id == self._run_id]
+        seen = [self._read(place, event) for place, event in enumerate(events)]
         added: dict[int, list[Event]] = {}
-        for turn in _turns(events):
-            said_to_it = said_here if turn.event.invocation_id == self._run_id else said
-            if said_to_it and turn.last < said_to_it[-1]:
-                turn.calls = [
-                    call
-                    for call in {call.id: call for call in turn.calls}.values()
-                    if call.id in turn.answers or not (is_waited_for(call.id or "") or self._is_task(call.name or ""))
-                ]
-                if [*turn.answers] != [call.id for call in turn.calls]:
-                    added.setdefault(turn.last, []).append(self._answer(turn))
-        if not added:
+        for turn in self._turns:
+            said = self._said_here if turn.event.invocation_id == self._run_id else self._said
+            asked = [call for call in turn.calls.values() if call.id in turn.answers or not self._is_awaited(call)]
+            if turn.last < said and [*turn.answers] != [call.id for call in asked]:
+                added.setdefault(turn.last, []).append(self._answer(turn, asked))
+        if not added and all(map(is_, seen, events)):
             return events
-        return [each for place, event in enumerate(events) for each in (event, *added.get(place, ()))]
+        return [each for place, event in enumerate(seen) for each in (event, *added.get(place, ()))]
 
-    def _is_task(self, name: str) -> bool:
-        """Tell whether `name` is that of an agent that ADK goes on with, however long that takes."""
-        found = self._agents.find_agent(name) if self._agents is not None else None
-        return getattr(found, "mode", None) == "task"
+    def _read(self, place: int, event: Event) -> Event:
+        """Note what happens in an event, and return it with the answers without a call as text."""
+        event = self._retell(place, event)
+        calls, answers = event.get_function_calls(), event.get_function_responses()
+        if event.author == "user" and _parts(event) and not answers:
+            self._said = place
+            self._said_here = place if event.invocation_id == self._run_id else self._said_here
+        owned = [(self._latest[answer.id], answer) for answer in answers if answer.id in self._latest]
+        for owner, answer in owned:
+            owner.answers.pop(answer.id, None)
+            owner.answers[answer.id], owner.last = answer, place
+        if owned:
+            owned[0][0].beside += [part for part in _parts(event) if part.function_response is None]
+        own = {call.id: call for call in calls if call.id}
+        if own:
+            self._turns.append(_Turn(place, event, place, own))
+            self._latest.update(dict.fromkeys(own, self._turns[-1]))
+        asked = {call.id for call in calls if call.id and call.name in _REQUESTS} | (
+            event.long_running_tool_ids or set()
+        )
+        self._waiting |= asked | ({event.isolation_scope} if event.isolation_scope else set())
+        self._branches |= {f"{event.branch}."} if asked else set()
+        return event
 
-    def _answer(self, turn: _Turn) -> Event:
+    def _retell(self, place: int, event: Event) -> Event:
+        """Return an event with its answers without a call as text; the very event if there are none, or they are left.
+
+        One that is not to be kept, or says that there is none, is left to ADK, which drops it.
+        """
+        parts = list(_parts(event))
+        for position, part in enumerate(parts):
+            call, answer = part.function_call, part.function_response
+            if call is not None:
+                self._called.add(call.id or (call.name,))
+            if answer and (answer.id or (answer.name,)) not in self._called and answer.name not in _REQUESTS:
+                parts[position : position + 1] = self._repair(place, Content(role="user", parts=[part])) or [part]
+        if event.content is None or parts == [*_parts(event)]:
+            return event
+        return event.model_copy(update={"content": event.content.model_copy(update={"parts": parts})})
+
+    def _is_awaited(self, call: FunctionCall) -> bool:
+        """Tell whether somebody may still answer a call; ADK goes on with an agent's task, however long that takes."""
+        agent = self._agents.find_agent(call.name or "") if self._agents is not None else None
+        is_task = getattr(agent, "mode", None) == "task"
+        return is_task or call.id in self._waiting or any(f"@{call.id}." in branch for branch in self._branches)
+
+    def _answer(self, turn: _Turn, calls: Sequence[FunctionCall]) -> Event:
         """Return an event with all answers to a turn, in the order of its calls.
 
         ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets no
         ids: there the order says which is whose. So the real ones are given once more, with what stands beside them.
         """
-        asked = Content(role="model", parts=[Part(function_call=call) for call in turn.calls])
-        known = [turn.answers[call.id] for call in turn.calls if call.id in turn.answers]
-        answered = Content(role="user", parts=[Part(function_response=answer) for answer in known])
-        parts = self._repair([asked, answered] if known else [asked], turn.place)[len(turn.calls) :]
-        event = turn.event
-        return Event(
-            invocation_id=event.invocation_id,
-            author=event.author,
-            branch=event.branch,
-            isolation_scope=event.isolation_scope,
-            timestamp=event.timestamp,
-            content=Content(role="user", parts=[*parts, *turn.beside]),
-        )
+        asked = Content(role="model", parts=[Part(function_call=call) for call in calls])
+        known = [Part(function_response=turn.answers[call.id]) for call in calls if call.id in turn.answers]
+        answered = [Content(role="user", parts=known)] if known else []
+        parts = self._repair(turn.place, asked, *answered)[len(calls) :]
+        kept = {name: getattr(turn.event, name) for name in _OF_TURN}
+        return Event(**kept, content=Content(role="user", parts=[*parts, *turn.beside]))
 
-    def _retell(self, events: list[Event]) -> list[Event]:
-        """Return `events` with the answers without a call as text; the very list if there are none, or they are left.
-
-        What has no id goes by its name, as with ADK. One that is not to be kept, or says that there is none, is left to
-        ADK, which drops it.
-        """
-        called: set[object] = set()
-        changed: dict[int, Event] = {}
-        for place, event in enumerate(events):
-            parts = list(_parts(event))
-            for position, part in enumerate(parts):
-                call, answer = part.function_call, part.function_response
-                if call is not None:
-                    called.add(call.id or (call.name,))
-                if answer is not None and (answer.id or (answer.name,)) not in called and answer.name not in _REQUESTS:
-                    parts[position : position + 1] = self._repair([Content(role="user", parts=[part])], place) or [part]
-            if event.content is not None and parts != [*_parts(event)]:
-                content = event.content.model_copy(update={"parts": parts})
-                changed[place] = event.model_copy(update={"content": content})
-        return [changed.get(place, event) for place, event in enumerate(events)] if changed else events
-
-    def _repair(self, contents: Sequence[Content], place: int) -> list[Part]:
+    def _repair(self, place: int, *contents: Content) -> list[Part]:
         """Return the parts of contents that are in order, and note what was found at this place."""
         repaired = run_repair(contents, _WIRE, "pairing", self._options.choices)
-        self.findings += [replace(finding, index=place) for finding in repaired.report.findings]
-        self.displaced += [replace(each, index=place) for each in repaired.report.displaced]
-        made = [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired.messages]
-        return [part for content in made for part in content.parts or ()]
-
-
-def _parts(event: Event) -> Sequence[Part]:
-    return (event.content.parts or ()) if event.content else ()
-
-
-def _turns(events: Sequence[Event]) -> list[_Turn]:
-    """Return the events with calls. An answer belongs to the last call before it that has its id, as ADK has it."""
-    turns: list[_Turn] = []
-    latest: dict[str | None, _Turn] = {}
-    for place, event in enumerate(events):
-        answers = event.get_function_responses()
-        owners = [latest[answer.id] for answer in answers if answer.id in latest]
-        for owner, answer in zip(owners, [each for each in answers if each.id in latest], strict=True):
-            owner.answers.pop(answer.id, None)
-            owner.answers[answer.id], owner.last = answer, place
-        if owners:
-            owners[0].beside += [part for part in _parts(event) if part.function_response is None]
-        calls = [call for call in event.get_function_calls() if call.id]
-        if calls:
-            turns.append(_Turn(place, event, calls, place))
-            latest.update({call.id: turns[-1] for call in calls})
-    return turns
-
-
-def _waiting(events: Sequence[Event]) -> Callable[[str], bool]:
-    """Return what tells whether somebody may still answer the call with this id.
-
-    That is a tool that takes long, a person who was asked, an agent that has a task; and a call during which one of
-    these came up, on a branch that is called after it.
-    """
-    waited_for: set[str] = set()
-    branches: set[str] = set()
-    for event in events:
-        if event.isolation_scope:
-            waited_for.add(event.isolation_scope)
-        asked = {call.id for call in event.get_function_calls() if call.id and call.name in _REQUESTS}
-        asked |= event.long_running_tool_ids or set()
-        if asked:
-            waited_for |= asked
-            branches.add(f"{event.branch}.")
-    return lambda call_id: call_id in waited_for or any(f"@{call_id}." in branch for branch in branches)
-
-
-def _is_message(event: Event) -> bool:
-    """Tell whether the user says something in `event`, and does not only answer a call."""
-    return event.author == "user" and bool(_parts(event)) and not event.get_function_responses()
+        self.reports.append((place, repaired.report))
+        return [part for content in _as_contents(repaired.messages) for part in content.parts or ()]

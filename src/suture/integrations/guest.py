@@ -78,14 +78,13 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
         if unknown:
             raise TypeError(f"{guest} got an unexpected keyword argument {min(unknown)!r}")
         for name in ("generator", "is_placeholder", "on_repair"):
-            function = options.get(name)
-            if function is not None and not callable(function):
-                raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
-            if iscoroutinefunction(function):
+            if iscoroutinefunction(options.get(name)):
                 raise ConfigError(f"{name} must be a plain function: a request may be made without an event loop")
-        chosen: dict[str, Any] = dict(options)
+        chosen: dict[str, Any] = {"cause": None, **options}
         profile, on_repair = chosen.pop("profile", None), chosen.pop("on_repair", None)
-        if chosen.get("cause") is None and not infers_cause:
+        if on_repair is not None and not callable(on_repair):
+            raise ConfigError(f"on_repair must be a function, found {type(on_repair).__name__}")
+        if chosen["cause"] is None and not infers_cause:
             chosen["cause"] = Cause.UNKNOWN
         profile = None if profile is None else get_profile(profile)
         return cls(guest=guest, profile=profile, choices=make_options(**chosen), on_repair=on_repair)

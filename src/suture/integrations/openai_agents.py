@@ -8,26 +8,21 @@ them as they are, and for Chat Completions the SDK makes messages of them, where
 calls. And no two calls have one id, for the SDK itself would keep only one of them.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import replace as with_fields
 from functools import partialmethod
-from inspect import isawaitable, signature
+from inspect import signature
 from typing import Any, Unpack, cast
 
-from agents import (
-    OpenAIConversationsSession,
-    RunContextWrapper,
-    Session,
-    SessionABC,
-    SessionSettings,
-    TResponseInputItem,
-)
+import agents
+from agents import RunContextWrapper, Session, TResponseInputItem
 from agents.memory import OpenAIResponsesCompactionSession
 from agents.run import CallModelData, CallModelInputFilter, ModelInputData
 from agents.tracing import custom_span, get_current_trace
 from msgspec.structs import replace
 
+from suture._aio import settle
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, get_profile, profile_for, profile_of
@@ -54,8 +49,6 @@ class _ItemWire(OpenAIResponsesWire):
 
 
 _WIRE, _CHAT_WIRE = _ItemWire(), OpenAIResponsesWire()
-
-
 _ANY = profile_for(_WIRE.name, get_profile(_WIRE.name), profile_of(""))
 _PROFILE = replace(
     _ANY, adjacent=True, rules=tuple([rule for rule in _ANY.rules if not _OF_ITEMS.intersection(rule.problems)])
@@ -78,34 +71,26 @@ def _trace(name: str, attributes: Mapping[str, Any]) -> None:
             pass
 
 
-class _Items:
-    """Repairs lists of items. One that needs nothing, or that cannot be read, comes back as the same list.
+def _make_repair(options: Options) -> Callable[..., list[Any]]:
+    """Return what repairs lists of items; one that needs nothing, or that cannot be read, comes back as the same list.
 
-    >>> call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
-    >>> [item.get("type", "message") for item in _Items("doctest").repair([call, {"role": "user", "content": "hi"}])]
-    ['function_call', 'function_call_output', 'message']
+    `kept`: the service keeps what came before, so results may speak of calls that are not in the list; `None` takes it
+    so where the list holds nothing that a model made. `chat`: Chat Completions will be made of the items.
     """
+    chosen = replace(GuestOptions.of(__name__, **options), trace=_trace)
+    profile = _PROFILE if chosen.profile is None else _wanted(chosen.profile)
 
-    def __init__(self, guest: str, **options: Unpack[Options]) -> None:
-        self._options = replace(GuestOptions.of(guest, **options), trace=_trace)
-        wanted = self._options.profile
-        self._profile = _PROFILE if wanted is None else _wanted(wanted)
-
-    def repair(self, items: list[Any], *, kept: bool | None = False, chat: bool = False) -> list[Any]:
-        """Return what is acceptable in the place of `items`; `chat` says that Chat Completions will be made of them.
-
-        `kept`: the service keeps what came before, so results may speak of calls that are not in the list. `None` takes
-        it so where the list holds nothing that a model made.
-        """
+    def repair(items: list[Any], *, kept: bool | None = False, chat: bool = False) -> list[Any]:
         if kept is None:
             kept = not any(map(_is_made_by_model, items))
         known = items
         if any(word(item, "type") == _LOCAL_SHELL for item in items):  # its `id` is what the SDK calls `call_id`
             known = [_with_other(item, "id", "call_id") for item in items]
-        before = (KEPT,) if kept else ()
-        wire = _CHAT_WIRE if chat else _WIRE
-        repaired = repair_request(known, wire, self._options, profile=self._profile, kept=before)
+        wire, before = _CHAT_WIRE if chat else _WIRE, (KEPT,) if kept else ()
+        repaired = repair_request(known, wire, chosen, profile=profile, kept=before)
         return items if repaired is known else [_with_other(item, "call_id", "id") for item in repaired]
+
+    return repair
 
 
 def _is_made_by_model(item: Any) -> bool:
@@ -145,7 +130,7 @@ class PatchToolCalls:
         if after is not None and not callable(after):
             raise ConfigError(f"after must be a model input filter, found {type(after).__name__}")
         self._after, self._stateful = after, stateful
-        self._items = _Items(__name__, **options)
+        self._repair = _make_repair(options)
 
     def __call__(self, data: CallModelData[Any]) -> ModelInputData | Awaitable[ModelInputData]:
         """Return what to send in the place of `data.model_data`; the very same where that is acceptable."""
@@ -154,13 +139,12 @@ class PatchToolCalls:
         return self._repaired(data.model_data, data)
 
     async def _repaired_after(self, after: CallModelInputFilter, data: CallModelData[Any]) -> ModelInputData:
-        left = after(data)
-        return self._repaired(await left if isawaitable(left) else left, data)
+        return self._repaired(await settle(after(data)), data)
 
     def _repaired(self, sent: ModelInputData, data: CallModelData[Any]) -> ModelInputData:
         if not isinstance(sent, ModelInputData) or not isinstance(sent.input, list):  # pyright: ignore[reportUnnecessaryIsInstance] - of another filter
             return sent  # the SDK says what is wrong with it
-        repaired = self._items.repair(sent.input, kept=self._stateful, chat=_speaks_chat(data.agent.model))
+        repaired = self._repair(sent.input, kept=self._stateful, chat=_speaks_chat(data.agent.model))
         return sent if repaired is sent.input else with_fields(sent, input=repaired)
 
 
@@ -197,8 +181,8 @@ class PatchedSession(Session):
     'conversation'
     """
 
-    def __init__(self, session: Session | SessionABC, **options: Unpack[Options]) -> None:
-        if isinstance(session, OpenAIConversationsSession):
+    def __init__(self, session: Session | agents.SessionABC, **options: Unpack[Options]) -> None:
+        if isinstance(session, agents.OpenAIConversationsSession):
             raise ConfigError(
                 "OpenAIConversationsSession cannot be patched: the SDK treats it by its class; "
                 "give it to the run as it is, and PatchToolCalls() as call_model_input_filter"
@@ -208,16 +192,15 @@ class PatchedSession(Session):
             raise ConfigError(f"expected a session, found {type(session).__name__}, which has no {missing[0]}")
         if isinstance(session, OpenAIResponsesCompactionSession):
             session, store = copy(session), session.underlying_session
-            session.underlying_session = (
-                store if isinstance(store, PatchedSession) else PatchedSession(store, **options)
-            )
+            is_patched = isinstance(store, PatchedSession)
+            session.underlying_session = store if is_patched else PatchedSession(store, **options)
         self.session = session
         """The session that keeps the items."""
-        self._passes_wrapper = all(_takes_wrapper(getattr(session, name)) for name in _METHODS)
-        self._items = _Items(__name__, **options)
+        self._passes_wrapper = all("wrapper" in signature(getattr(session, name)).parameters for name in _METHODS)
+        self._repair = _make_repair(options)
 
     session_id: str = _of_inner("session_id", "The id of the session.")
-    session_settings: SessionSettings | None = _of_inner("session_settings", "The settings of the session.")
+    session_settings: agents.SessionSettings | None = _of_inner("session_settings", "The settings of the session.")
 
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
@@ -227,16 +210,13 @@ class PatchedSession(Session):
         stored: list[TResponseInputItem] = await self._call("get_items", wrapper=wrapper, **asked)
         if limit is not None and _is_under_way(wrapper):
             return stored  # the SDK compares the end of the store with what it wrote there
-        repaired = self._items.repair(stored)
-        if limit is not None and 0 < limit < len(repaired):
-            repaired = self._items.repair(repaired[-limit:])
-        return repaired
+        repaired = self._repair(stored)
+        return self._repair(repaired[-limit:]) if limit is not None and 0 < limit < len(repaired) else repaired
 
     async def _call(self, name: str, *arguments: Any, wrapper: Any = None, **named: Any) -> Any:
         if wrapper is not None and self._passes_wrapper:
             named["wrapper"] = wrapper
-        given = getattr(self.session, name)(*arguments, **named)
-        return await given if isawaitable(given) else given
+        return await settle(getattr(self.session, name)(*arguments, **named))
 
     add_items: Any = partialmethod(_call, "add_items")
     pop_item: Any = partialmethod(_call, "pop_item")
@@ -255,19 +235,12 @@ class PatchedSession(Session):
         async def read_snapshot(*arguments: Any, **named: Any) -> Any:
             snapshot = await read(*arguments, **named)
             stored = None if snapshot is None else list(snapshot.items)
-            return snapshot if stored is None or self._items.repair(stored) is stored else None
+            return snapshot if stored is None or self._repair(stored) is stored else None
 
         return read_snapshot
 
     def __repr__(self) -> str:
         return f"PatchedSession({self.session!r})"
-
-
-def _takes_wrapper(method: Any) -> bool:
-    try:
-        return "wrapper" in signature(method).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def _is_under_way(wrapper: RunContextWrapper[Any] | None) -> bool:

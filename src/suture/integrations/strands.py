@@ -6,7 +6,7 @@ Needs `pip install 'strands-agents>=1.62'`.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from operator import is_
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
 from strands import Agent, Plugin
@@ -79,16 +79,13 @@ class PatchToolCalls(Plugin):
         """Make the request with messages that are in order, unless they only go on with what the service keeps."""
         self._ended.pop(context.agent, None)  # they are among the messages, or of calls that are not there any more
         if not context.model.stateful:
-            context = self._repaired(context)
+            model = " ".join([kind.__name__ for kind in type(context.model).__mro__])
+            profile = profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
+            repaired: Any = repair_request(_without_fillers(context.messages), _WIRE, self._options, profile=profile)
+            context = context if repaired is context.messages else context.replace(messages=repaired)
         async with aclosing(next_fn(context)) as events:
             async for event in events:
                 yield event
-
-    def _repaired(self, context: InvokeModelContext) -> InvokeModelContext:
-        model = " ".join([kind.__name__ for kind in type(context.model).__mro__])
-        profile = profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
-        repaired = repair_request(_without_fillers(context.messages), _WIRE, self._options, profile=profile)
-        return context if repaired is context.messages else context.replace(messages=cast("list[Message]", repaired))
 
     def _note(self, event: AfterToolCallEvent) -> None:
         """Remember what a tool gave."""

@@ -28,7 +28,7 @@ class _Guest(Struct, frozen=True):
 
 _GUESTS = {
     "langchain": _Guest("langchain_core", "suture.integrations.langchain.wire", "langchain>=1.4.4"),
-    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations.pydantic_ai.wire", "pydantic-ai-slim>=2.60"),
+    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations.pydantic_ai", "pydantic-ai-slim>=2.60"),
     "agent-framework": _Guest("agent_framework", "suture.integrations.agent_framework", "agent-framework-core>=1.13"),
 }
 

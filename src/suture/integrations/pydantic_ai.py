@@ -7,12 +7,14 @@ kept.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Unpack
+from datetime import UTC, datetime
+from typing import Any, Unpack, cast
 
 from pydantic_ai import ModelRequestContext, RunContext, UserPromptNode, exceptions
+from pydantic_ai import messages as parts
 from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
@@ -20,11 +22,15 @@ from pydantic_ai.models.wrapper import WrapperModel
 from suture._aio import settle
 from suture.integrations.compaction import GuestRequest
 from suture.integrations.guest import GuestOptions, Options, repair_request
-from suture.integrations.pydantic_ai.wire import WIRE
+from suture.integrations.objects import ObjectWire, with_fields
 from suture.messages import ToolInfo
 from suture.middleware import Compaction as _Compaction
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile, profile_of
+from suture.wires import MARK, Call, Form, Piece, Result, ResultEdit, View
+from suture.wires.fields import given, is_map, json_text, text_of
+from suture.wires.parts import Telling
+from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
 __all__ = ["Compaction", "PatchToolCalls"]
 
@@ -92,22 +98,21 @@ class PatchToolCalls(AbstractCapability[Any]):
 
     def _begin(self, messages: list[ModelMessage], node: UserPromptNode[Any, Any]) -> Sequence[ModelMessage]:
         """Return `messages` made whole; calls stay open that this run may go on with."""
-        last, open_end = messages[-1], len(messages)
+        last, end = messages[-1], len(messages)
         waits = isinstance(last, ModelResponse) and (node.user_prompt is None or _is_suspended(last))
         if node.deferred_tool_results is not None or waits:
-            places = [place for place, message in enumerate(messages) if isinstance(message, ModelResponse)]
-            open_end = max(places, default=0)
-        settled = messages[:open_end]
-        paired = repair_request(settled, WIRE, self._options, profile="pairing")
-        return messages if paired is settled else [*paired, *messages[open_end:]]
+            end = max([at for at, message in enumerate(messages) if isinstance(message, ModelResponse)], default=0)
+        return self._repair(messages, end, "pairing")
 
     def _fit(self, messages: Sequence[ModelMessage], profile: Profile) -> Sequence[ModelMessage]:
         """Return what `profile` accepts; a turn that its provider paused goes back as it came."""
-        if not messages or not _is_suspended(messages[-1]):
-            return repair_request(messages, WIRE, self._options, profile=profile)
-        before = messages[:-1]
+        paused = bool(messages) and _is_suspended(messages[-1])
+        return self._repair(messages, len(messages) - paused, profile)
+
+    def _repair(self, messages: Sequence[ModelMessage], end: int, profile: str | Profile) -> Sequence[ModelMessage]:
+        before = messages[:end]
         repaired = repair_request(before, WIRE, self._options, profile=profile)
-        return messages if repaired is before else [*repaired, messages[-1]]
+        return messages if repaired is before else [*repaired, *messages[end:]]
 
 
 def _is_suspended(message: ModelMessage) -> bool:
@@ -186,13 +191,13 @@ class Compaction(AbstractCapability[Any]):
     def _ask(self, ctx: RunContext[Any], request: ModelRequestContext) -> GuestRequest:
         """Return a request with all that its compaction depends on."""
         told, model = request.model_request_parameters, request.model
-        parts = getattr(told, "instruction_parts", None) or ()
+        instructions = getattr(told, "instruction_parts", None) or ()
         tools = [*told.function_tools, *told.output_tools]
         return GuestRequest(
             self._compaction,
             "pydantic-ai",
             request.messages,
-            system="\n".join(str(part.content) for part in parts),
+            system="\n".join(str(part.content) for part in instructions),
             tool_infos=[ToolInfo(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools],
             values=self._values.setdefault(model.model_name, {}),
             window=context_window(model.model_name),
@@ -217,3 +222,146 @@ def _keep(ctx: RunContext[Any], request: ModelRequestContext, made: list[ModelMe
     if len(before) == len(ctx.messages) and all(one is other for one, other in zip(before, ctx.messages, strict=True)):
         ctx.messages[:] = made
     request.messages = made
+
+
+# --- its messages --------------------------------------------------------------------------------
+
+_NO_TIME = datetime.fromtimestamp(0, UTC)
+"""When something was said that nobody said: the clock would give another history each time."""
+_TEXTS = dict.fromkeys(("user-prompt", "text", "retry-feedback"), TEXT)
+_RESULTS = dict.fromkeys(("tool-return", "retry-prompt"), RESULT)
+_KINDS = {"tool-call": CALL, "thinking": THINKING, "file": MEDIA, **_RESULTS, **_TEXTS}
+_SILENT = ("instruction-baseline", "model-settings-delta", "capability-load-delta", "cache-point")
+"""What no model is sent."""
+
+
+class _OwnCall(Call):
+    """A call that knows when it was made, and what kind of tool it is for."""
+
+    made: datetime
+    tool_kind: Any
+
+
+def _text(item: Any) -> str | None:
+    """Return what an item of a content says, `None` of one that is no text."""
+    return item.content if isinstance(item, parts.TextContent) else item if isinstance(item, str) else None
+
+
+class PydanticAIWire(ObjectWire):
+    """Histories of `ModelRequest` and `ModelResponse`: results stand in the request that follows, beside prompts.
+
+    >>> from pydantic_ai.messages import ModelResponse, ToolCallPart
+    >>> WIRE.view(ModelResponse([ToolCallPart("search", {"q": "x"}, "call_1")])).calls
+    (_OwnCall(id='call_1', name='search', arguments={'q': 'x'}, kind='', alias=''),)
+    """
+
+    name = "pydantic-ai"
+    form = Form(_text, cast("Any", str))
+    arranges = frozenset(("trailing-text", "split-turn"))
+    types = (ModelRequest, ModelResponse)
+    field, kind_field, kinds, system = "parts", "part_kind", _KINDS, "system-prompt"
+    speaker, model, user, tools = "kind", "response", "request", "request"
+    text_field, id_field, name_field, arguments_field = "content", "tool_call_id", "tool_name", "args"
+    status_field, success, extra_field = "outcome", "success", "metadata"
+    takes_none = True
+
+    def role(self, message: Any, index: int | None) -> str:
+        """Return the role of `message`: a request is the system's where it holds nothing else."""
+        role = super().role(message, index)
+        held = {getattr(part, "part_kind", "") for part in self.blocks(message, index)} if role == "user" else ()
+        return "system" if held == {"system-prompt"} else role
+
+    def view(self, message: Any, index: int | None = None) -> View:
+        """Return what the engines need to know of `message`; a request is never empty, as instructions go with it."""
+        view = super().view(message, index)
+        for call in view.calls:
+            cast("_OwnCall", call).made = message.timestamp
+        return view if view.role == "assistant" else view._replace(empty=False)
+
+    def kind(self, block: Any) -> str:
+        """Return what `block` is; a request to try again may speak of no call, and a prompt may show something."""
+        kind = super().kind(block)
+        if kind == RESULT and block.tool_name is None and block.part_kind == "retry-prompt":
+            return TEXT
+        if kind == TEXT and isinstance(block, UserPromptPart) and not isinstance(block.content, str):
+            return TEXT if all(_text(item) is not None for item in block.content) else MEDIA
+        return kind
+
+    def block_words(self, block: Any) -> Any:
+        if isinstance(block, UserPromptPart) and not isinstance(block.content, str):
+            return "\n".join([text for item in block.content if (text := _text(item)) is not None])
+        retry = getattr(block, "model_response", None)
+        return block.content if retry is None else retry()
+
+    def is_signed(self, block: Any) -> bool:
+        if getattr(block, "signature", None):
+            return True
+        details = getattr(block, "provider_details", None)
+        return is_map(details) and any(seal in name for name in details for seal in ("signature", "encrypted"))
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        call = _OwnCall(*super().read_call(block, index))
+        call.tool_kind = block.tool_kind
+        return call
+
+    def read_result(self, block: Any, index: int | None = None) -> Result:
+        """Return the result of a part: what a tool returned, or what was wrong with a call."""
+        extra = self.extra_of(block)
+        synthetic = MARK in extra or parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY in extra
+        failed = getattr(block, "outcome", "retried") in parts.ERROR_OUTCOMES
+        call_id, name = text_of(block, "tool_call_id", index), text_of(block, "tool_name", index)
+        return Result(call_id, name, block.content, "", synthetic, failed, extra)
+
+    def result_text(self, result: Result) -> tuple[str, bool]:
+        if isinstance(result.content, str):
+            return result.content, True
+        part = ToolReturnPart(result.name, result.content, result.id, timestamp=_NO_TIME)
+        try:
+            return part.model_response_str(), not part.files
+        except ValueError:  # an object of the program's, a cycle: what pydantic cannot write
+            return json_text(result.content), False
+
+    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+        content = self.content_after(edit, block.content)
+        made = with_fields(block, **given(tool_call_id=edit.id, tool_name=edit.name, content=content))
+        return self.with_extra(made, edit.extra)
+
+    def make_result(self, piece: Piece) -> Any:
+        call = piece.call or Call("", "")
+        return ToolReturnPart(
+            call.name,
+            piece.text,
+            call.id,
+            tool_kind=getattr(call, "tool_kind", None),
+            metadata={parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY: True, MARK: piece.cause},
+            timestamp=getattr(call, "made", _NO_TIME),
+            outcome="denied" if piece.cause == "rejected" else "interrupted",
+        )
+
+    def make_text(self, role: str, text: str) -> Any:
+        return parts.TextPart(text) if role == "assistant" else UserPromptPart(text, timestamp=_NO_TIME)
+
+    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
+        return ModelResponse(list(blocks), timestamp=_NO_TIME) if role == "assistant" else ModelRequest(list(blocks))
+
+    def tell_block(self, block: Any, telling: Telling) -> None:
+        """Tell a part, or an item of a content, as a model reads it; what no model is sent is not told."""
+        content, name = getattr(block, "content", block), getattr(block, "tool_name", None)
+        if isinstance(block, parts.BaseToolCallPart):
+            telling.say(name)
+            telling.write(block.args)
+        elif isinstance(block, UserPromptPart | parts.BaseToolReturnPart):
+            telling.say(name)
+            self.tell_content(content, telling)
+        elif self.kind(block) != OTHER:
+            super().tell_block(block, telling)
+        elif isinstance(content, str):
+            telling.say(content)
+        elif getattr(block, "media_type", None) is not None:
+            telling.media += 1
+        elif block is not None and getattr(block, "part_kind", getattr(block, "kind", "")) not in _SILENT:
+            telling.show(block)
+
+
+WIRE = PydanticAIWire()
+"""The wire of pydantic-ai's messages."""

@@ -1,0 +1,177 @@
+"""Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from suture.wires import BlockWire, Call, CallEdit, Demands, values
+from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
+from suture.wires.values import CALL, OTHER, RESULT, TEXT, THINKING, is_plain_object, says_something
+
+
+class ObjectWire(BlockWire):
+    """A wire of a framework's own objects. Whatever must change is a copy; nothing in it is checked anew."""
+
+    marks = True
+    glances_at_rules = True
+    types: tuple[type, ...]
+    """The classes of messages."""
+    speaker = "role"
+    """Where a message says whose it is; then what it says for the model, the user, and who brings results."""
+    model, user, tools = "assistant", "user", "tool"
+    kind_field = "type"
+    """Where a block says what it is."""
+    kinds: Mapping[str, str]
+    """What it is by the word there."""
+    system = ""
+    """The word for a block of the system's in a message of the user's."""
+    text_field, id_field, name_field, arguments_field = "text", "call_id", "name", "arguments"
+    takes_objects, takes_none = True, False
+    """Whether arguments may be an object, or nothing at all, beside the text of an object."""
+    service_field = ""
+    """Where a call says that the service runs it."""
+    status_field: str
+    """Where a result says how it went, and `success` what it says there of one that is none but a result."""
+    success: Any = None
+    extra_field: str
+    """Where something can be attached to a message, and to a result."""
+
+    def __init__(self) -> None:
+        # What a glance looks up for each message: attributes of the class are slow.
+        fields = (self.id_field, self.name_field, self.arguments_field, self.service_field)
+        self._of_blocks = (self.kind_field, self.kinds, self.text_field, *fields)
+        self._of_results = (self.speaker, self.tools, self.field, self.status_field, self.success)
+
+    def claims(self, message: Any) -> bool | None:
+        return isinstance(message, self.types)
+
+    def role(self, message: Any, index: int | None) -> str:
+        if not isinstance(message, self.types):
+            wanted = " or a ".join([kind.__name__ for kind in self.types])
+            raise self.fault(index, "", f"expected a {wanted}, found {type(message).__name__}")
+        return "assistant" if getattr(message, self.speaker) == self.model else "user"
+
+    def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
+        blocks = getattr(message, self.field)
+        if not is_list(blocks):
+            raise self.fault(index, self.field, f"expected a list of {self.field}, found {type(blocks).__name__}")
+        return blocks
+
+    def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
+        return with_fields(message, **{self.field: list(blocks)})
+
+    def kind(self, block: Any) -> str:
+        return self.kinds.get(getattr(block, self.kind_field, ""), OTHER)
+
+    def block_text(self, block: Any) -> str:
+        return self.block_words(block) or ""
+
+    def block_words(self, block: Any) -> Any:
+        return getattr(block, self.text_field)
+
+    def read_call(self, block: Any, index: int | None = None) -> Call:
+        call_id, name = text_of(block, self.id_field, index), text_of(block, self.name_field, index)
+        return Call(call_id, name, getattr(block, self.arguments_field))
+
+    def write_call(self, block: Any, edit: CallEdit) -> Any:
+        edits = {self.id_field: edit.id, self.name_field: edit.name, self.arguments_field: edit.arguments}
+        return with_fields(block, **given(**edits))
+
+    def arguments_ok(self, call: Call) -> bool:
+        arguments = call.arguments
+        if self.takes_none and not arguments:
+            return True
+        return is_object_text(arguments) if isinstance(arguments, str) else self.takes_objects and is_map(arguments)
+
+    def extra_of(self, message: Any) -> Mapping[str, Any]:
+        extra = getattr(message, self.extra_field, None)
+        return extra if is_map(extra) else values.NO_EXTRA
+
+    def with_extra(self, message: Any, extra: Mapping[str, Any] | None) -> Any:
+        held = getattr(message, self.extra_field, "")
+        if not extra or not (held is None or is_map(held)):
+            return message
+        return with_fields(message, **{self.extra_field: {**(held or {}), **extra}})
+
+    # What a glance accepts
+
+    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+        readers = (self._plain_calls, self._are_answered, self._are_texts)
+        turns = values.Turns(self.model, self.user, self.speaker, self.field, *readers)
+        return values.glance_at_turns(messages, start, demands, turns)
+
+    def _plain_calls(self, blocks: Sequence[Any], demands: Demands) -> list[Any] | None:
+        """Return the fields of the calls in a plain message of the model's; `None` where it needs a second look."""
+        kind_field, kinds, text, call_id, name, arguments, service = self._of_blocks
+        calls: list[Any] = []
+        said = False
+        for block in blocks:
+            fields = block.__dict__
+            kind = kinds.get(fields[kind_field])
+            if kind == CALL:
+                if not demands.accepts(fields[call_id], fields[name]) or fields.get(service):
+                    return None
+                held = fields[arguments]
+                if held.__class__ is dict:
+                    if not self.takes_objects or not is_plain_object(held):
+                        return None
+                elif (held or not self.takes_none) and not (held.__class__ is str and is_object_text(held)):
+                    return None
+                calls.append(fields)
+            elif calls or (kind != THINKING and (kind != TEXT or not says_something(fields[text]))):
+                return None
+            elif kind == TEXT:
+                said = True
+        return calls if calls or said else None
+
+    def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
+        """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
+        kind, kinds, _, call_id, name, _, _ = self._of_blocks
+        speaker, tools, field, status, success = self._of_results
+        fields, ids = message.__dict__, [call[call_id] for call in calls]
+        blocks, count = fields[field], len(ids)
+        if fields[speaker] != tools or len(blocks) < count or (count > 1 and len(set(ids)) < count):
+            return False
+        for call, block in zip(calls, blocks, strict=False):
+            fields = block.__dict__
+            if fields[call_id] != call[call_id] or kinds.get(fields[kind]) != RESULT:
+                return False
+            if fields[name] != call[name] and (fields[name] or "result-name" in demands.problems):
+                return False
+            if fields.get(status, "") != success and not self._says_why(block):
+                return False
+        if len(blocks) != count:
+            may_speak = self.tools == self.user and "trailing-text" not in demands.problems
+            if not may_speak or not self._are_texts(blocks[count:]):
+                return False
+        demands.use(ids)
+        return True
+
+    def _says_why(self, block: Any) -> bool:
+        return self.kind(block) == RESULT and not self.is_empty_error(self.read_result(block))
+
+    def _are_texts(self, blocks: Sequence[Any]) -> bool:
+        """Tell whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
+        kind_field, kinds, text, _, _, _, _ = self._of_blocks
+        said = False
+        for block in blocks:
+            fields = block.__dict__
+            kind = fields[kind_field]
+            if kinds.get(kind) == TEXT:
+                said = True
+            elif kind != self.system:
+                return False
+            if not says_something(fields[text]):
+                return False
+        return said
+
+
+def with_fields(thing: Any, **fields: Any) -> Any:
+    """Return a shallow copy of `thing` with `fields` set; what is made of it is not checked, nor warned of, anew.
+
+    >>> from argparse import Namespace
+    >>> with_fields(Namespace(role="user", content="hi"), role="tool")
+    Namespace(role='tool', content='hi')
+    """
+    twin: Any = object.__new__(cast("type[Any]", type(thing)))
+    twin.__dict__.update(thing.__dict__, **fields)
+    return twin
