@@ -16,7 +16,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, NamedTuple, Self, TextIO, TypedDict, Unpack
+from typing import Annotated, Any, Self, TextIO, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import msgspec
@@ -30,9 +30,8 @@ from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, Tool
 from suture.tools import Tool, tool
 
 try:
-    import anyio
     import httpx2
-    from anyio.abc import ObjectReceiveStream
+    from anyio import CancelScope
     from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
     from mcp.client.streamable_http import streamable_http_client
 except ImportError:
@@ -90,17 +89,6 @@ def _check(**given: Any) -> _Settings:
         raise ConfigError(f"a setting of an MCPServer is wrong: {str(error).replace('$.', '')}") from None
 
 
-class _Target(NamedTuple):
-    """Where a server is."""
-
-    label: str
-    """What it is called, without what may be secret: a model may be told."""
-    secrets: Sequence[str]
-    """What no error may hold, the longest first."""
-    connect: "Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]"
-    """Opens its two streams, given how to open a file for what a process writes to its stderr."""
-
-
 class MCPServer:
     """An MCP server, connected from entering its `async with` block to leaving it. Its tools are in `tools`.
 
@@ -122,8 +110,9 @@ class MCPServer:
     <MCPServer 'python server.py'>
     """
 
-    def __init__(self, target: _Target, settings: _Settings) -> None:
-        self._target, self._settings = target, settings
+    def __init__(self, label: str, settings: _Settings, connect: "_Connect", secrets: Sequence[str] = ()) -> None:
+        self._label, self._settings = label, settings
+        self._make_link = partial(_Link, label, connect, secrets)
         self._tools: tuple[Tool[..., Any], ...] = ()
         self._link: _Link | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -161,7 +150,7 @@ class MCPServer:
         def connect(keep: Callable[[], TextIO]) -> Any:
             return stdio_client(about, errlog=stderr or keep())
 
-        return cls(_Target(f"{Path(command).name} {Path(first).name}".strip(), (), connect), settings)
+        return cls(f"{Path(command).name} {Path(first).name}".strip(), settings, connect)
 
     @classmethod
     def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **choices: Unpack[_Choices]) -> "MCPServer":
@@ -181,7 +170,7 @@ class MCPServer:
         said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
         secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # shorter is a setting
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return cls(_Target(label, secrets, partial(_open_http, url, sent)), settings)
+        return cls(label, settings, partial(_open_http, url, sent), secrets)
 
     @property
     def tools(self) -> tuple[Tool[..., Any], ...]:
@@ -193,7 +182,7 @@ class MCPServer:
         return self._tools
 
     def __repr__(self) -> str:
-        return f"<MCPServer {self._target.label!r}>"
+        return f"<MCPServer {self._label!r}>"
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
@@ -218,7 +207,7 @@ class MCPServer:
         if self._link is not None:
             await self._link.close()
         self._check_entered()
-        self._link = link = _Link(self._target, self._context)
+        self._link = link = self._make_link(self._context)
         await link.open(self._settings.timeout)
         return link
 
@@ -318,6 +307,10 @@ async def _note_status(response: httpx2.Response) -> None:
         _STATUS.get().append(response.status_code)
 
 
+_Connect = Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]
+"""Opens the two streams of a server, given how to open a file for what a process writes to its stderr."""
+
+
 @asynccontextmanager
 async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGenerator[tuple[Any, Any], None]:
     timeout, hooks = httpx2.Timeout(_CONNECT, read=None), {"response": [_note_status]}
@@ -328,71 +321,40 @@ async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGener
         yield streams
 
 
-class _Errors:
-    """The end of what a process writes to its stderr: often it says why the process ended."""
+class _Watched:
+    """The messages of a server; `ended` is called once there will be no more."""
 
-    def __init__(self) -> None:
-        self._kept = b""
-        self._thread: Thread | None = None
-
-    def open(self) -> TextIO:
-        """Return a file to write to; what is written there is kept."""
-        read, write = os.pipe()
-        self._thread = Thread(target=self._drain, args=(read,), name="suture-mcp-stderr", daemon=True)
-        self._thread.start()
-        return os.fdopen(write, "w")
-
-    def _drain(self, read: int) -> None:
-        with os.fdopen(read, "rb", buffering=0) as pipe:
-            while piece := pipe.read(65_536):
-                self._kept = (self._kept + piece)[-_KEPT:]
-
-    async def text(self) -> str:
-        """Return what was kept, once the process has ended or said nothing for a while."""
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, 0.5)
-        return self._kept.decode(errors="replace").strip()
-
-
-class _Watched(ObjectReceiveStream[Any]):
-    """The messages of a server, and an event that is set once there will be no more."""
-
-    def __init__(self, inner: Any, ended: anyio.Event) -> None:
+    def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner, self._ended = inner, ended
 
-    @property
-    def last_context(self) -> Context | None:
-        """The context in which the last message was sent, where the SDK has it."""
-        return getattr(self._inner, "last_context", None)
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def receive(self) -> Any:
-        try:
-            return await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended.set()
-            raise
-
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        self._ended()
         await self._inner.aclose()
+
+    def __aiter__(self) -> Any:
+        return self._inner
 
 
 class _Link:
     """A connection, and the task that holds it."""
 
-    def __init__(self, target: _Target, context: Context) -> None:
-        self._target, self._name = target, f"the MCP server {target.label!r}"
+    def __init__(self, label: str, connect: _Connect, secrets: Sequence[str], context: Context) -> None:
+        self._name, self._connect, self._secrets = f"the MCP server {label!r}", connect, secrets
         self.listed: tuple[types.Tool, ...] = ()
         """The tools that the server has."""
         self._client: Any = None
-        self._ready, self._opened, self._ended = asyncio.Event(), asyncio.Event(), anyio.Event()
-        self._scope = anyio.CancelScope()
+        self._opened, self._ready, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._scope = CancelScope()
         self._failure: Any = None
-        self._errors = _Errors()
+        self._stderr, self._drain = b"", Thread()
         self._noise = ""
         """What the server last wrote that is no message."""
         self._statuses: list[int] = []
         self._task = asyncio.get_running_loop().create_task(
-            self._hold(), context=context.copy(), name=f"suture-mcp:{target.label}"
+            self._hold(), context=context.copy(), name=f"suture-mcp:{label}"
         )
 
     @property
@@ -411,11 +373,9 @@ class _Link:
         finally:
             if self.is_over:
                 await self.close()
-        if not self.is_over:
-            return
-        refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
-        told = f"{self._name} cannot be used: {self._why(why)}{''.join(refused[-1:])}"
-        raise await self._error(told) from self._failure
+        if self.is_over:
+            refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
+            raise await self._error("cannot be used", why, "".join(refused[-1:])) from self._failure
 
     async def close(self) -> None:
         """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
@@ -460,40 +420,51 @@ class _Link:
             while inside := getattr(self._failure, "exceptions", ()):  # a group of them
                 self._failure = inside[0]
         finally:
-            self._opened.set()
-            self._ended.set()
-            self._ready.set()
+            for stage in (self._opened, self._ended, self._ready):
+                stage.set()
 
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
         async with AsyncExitStack() as stack:
-            streams = self._target.connect(lambda: stack.enter_context(self._errors.open()))
+            streams = self._connect(lambda: stack.enter_context(self._keep_stderr()))
             read, write = await stack.enter_async_context(streams)
             self._opened.set()
-            yield _Watched(read, self._ended), write
+            yield _Watched(read, self._ended.set), write
+
+    def _keep_stderr(self) -> TextIO:
+        """Return a file for what a process writes to its stderr: the end of it often says why the process ended."""
+        read, write = os.pipe()
+
+        def drain() -> None:
+            with os.fdopen(read, "rb", buffering=0) as pipe:
+                while piece := pipe.read(65_536):
+                    self._stderr = (self._stderr + piece)[-_KEPT:]
+
+        self._drain = Thread(target=drain, name="suture-mcp-stderr", daemon=True)
+        self._drain.start()
+        return os.fdopen(write, "w")
 
     async def _hear(self, message: Any) -> None:
         """Note what is no message; progress and logs are nobody's business here."""
         if isinstance(message, Exception):
             self._noise = self._clip(message)
 
-    def _why(self, otherwise: str) -> str:
-        """Say what ended the connection."""
-        failure = self._failure
-        if failure is None or (isinstance(failure, MCPError) and _is_lost(failure)):
-            return otherwise
-        return f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
-
     def _clip(self, error: object) -> str:
         """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
         text = str(error) or type(error).__name__
-        for secret in self._target.secrets:
+        for secret in self._secrets:
             text = text.replace(secret, "***")
         return shorten(text, _LONGEST)
 
-    async def _error(self, text: str) -> MCPServerError:
-        """Return an error that also tells what a server wrote at the end: one line, and more of it as a note."""
-        said = await self._errors.text()
+    async def _error(self, what: str, why: str, more: str) -> MCPServerError:
+        """Return an error that says why a connection ended, and what the server wrote at the end."""
+        failure = self._failure
+        if failure is not None and not _is_lost(failure):
+            why = f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
+        text = f"{self._name} {what}: {why}{more}"
+        if self._drain.is_alive():
+            await asyncio.to_thread(self._drain.join, 0.5)
+        said = self._stderr.decode(errors="replace").strip()
         if self._noise:
             text += f"; it wrote what is no message: {self._noise}"
         if said:
@@ -505,21 +476,21 @@ class _Link:
 
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
         """Say what went wrong with a call, and whether it may have been carried out."""
+        status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
         if not isinstance(error, MCPError):
-            return MCPServerError(f"{self._name} answered {name} with what cannot be used: {self._clip(error)}")
-        status = statuses[-1] if statuses else 0
-        if status == 404 and error.message == _FORGOTTEN:
+            what = f"answered {name} with what cannot be used: {self._clip(error)}"
+        elif status == 404 and error.message == _FORGOTTEN:
             self._ended.set()
-            return MCPServerError(f"{self._name} has ended the session, and {name} was not called; call it once more")
-        if not _is_lost(error):
+            what = f"has ended the session, and {name} was not called; call it once more"
+        elif not _is_lost(error):
             shown = f" (HTTP status {status})" if status >= 400 else ""
-            return MCPServerError(f"{self._name} refused {name}: {self._clip(error)}{shown}")
-        await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
-        unknown = f"whether {name} was carried out is not known"
-        if not self.is_over:
-            return MCPServerError(f"{self._name} broke off {name}: {self._clip(error)}; {unknown}")
-        why = self._why("the connection was closed")
-        return await self._error(f"{self._name} went away during {name}: {why}; {unknown}")
+            what = f"refused {name}: {self._clip(error)}{shown}"
+        else:
+            await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
+            if self.is_over:
+                return await self._error(f"went away during {name}", "the connection was closed", unknown)
+            what = f"broke off {name}: {self._clip(error)}{unknown}"
+        return MCPServerError(f"{self._name} {what}")
 
 
 async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
@@ -534,9 +505,10 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
     return tuple([each for page in pages for each in page.tools])
 
 
-def _is_lost(error: MCPError) -> bool:
+def _is_lost(error: Exception) -> bool:
     """Tell whether an error means that no answer comes, and not that the server refused."""
-    return error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+    is_code = isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
+    return is_code and str(error).startswith(_LOST)
 
 
 # --- results --------------------------------------------------------------------------------------
