@@ -75,8 +75,8 @@ class AgentWorkflow:
         self._start = Start("", 0.0)
         self._standing = Standing()
         """Where this execution could be left."""
-        self._step: Step | None = None
-        """What the last step left; none before the first one."""
+        self._step = Step(Standing())
+        """What the last step left."""
         self._status: str = "running"
         self._answers: list[int] = []
         self._replies: dict[int, str] = {}
@@ -90,7 +90,7 @@ class AgentWorkflow:
         self._start = start = msgspec.convert(given, Start)
         self._standing, self._answers[:0] = start.standing, start.answers
         try:
-            step = await self._drive(start.standing)
+            await drive(msgspec.structs.replace(start.standing, phase="model"), self)
         except _Renewal:
             self._leaves = True
             await workflow.wait_condition(workflow.all_handlers_finished)
@@ -100,8 +100,8 @@ class AgentWorkflow:
             if not is_cancelled_exception(error):
                 raise
             uncancel()
-            step = await self._do("stop", 0, kind=Step)
-        self._status, self._leaves = step.outcome, True
+            self._step = await self._do("stop", 0, kind=Step)
+        self._status, self._leaves = self._step.outcome, True
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self._status
 
@@ -124,47 +124,41 @@ class AgentWorkflow:
         await workflow.wait_condition(lambda: self._leaves or (self._status != "running" and not self._answers))
         return self._status
 
-    async def _drive(self, at: Standing) -> Step:
-        while True:
-            at = await drive(at, self)
-            step = self._step if self._step is not None and self._step.outcome else await self._advance()
-            if step.outcome:
-                return step
-            at = step.standing
-
     async def model_turn(self, at: Standing, /) -> Standing:
-        """Do the step that asks the model, unless this execution is long enough."""
-        self._standing = at
-        info = workflow.info()
+        """Do the next step, unless this execution is long enough; the store says what there is to do."""
+        self._standing, info = at, workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
-        return Standing("after", at.turn + 1, (await self._advance()).standing.is_last)
+        self._step = await self._advance()
+        return msgspec.structs.replace(self._step.standing, phase="after")
 
     async def after_model(self, at: Standing, /) -> Standing:
         """Go on by what the step says that asked the model."""
-        step = self._step or await self._advance()
-        return Standing("end" if step.outcome else step.standing.phase, at.turn, at.is_last)
+        return msgspec.structs.replace(at, phase="end" if self._step.outcome else self._step.standing.phase)
 
     async def tool_calls(self, at: Standing, /) -> Standing:
-        """Make the calls of a turn, again after an answer or a failure."""
-        step, ends = self._step or await self._advance(), at.is_last
-        while step.calls and not step.outcome:
-            done = await self._call_all(step)
-            ends = ends or any(each.ends for each in done)
-            if not any(each.waits or each.fails for each in done):
-                return Standing("gathered", at.turn, at.is_last, ends)
-            step = await self._advance()
-        return Standing("gathered", at.turn, at.is_last, bool(ends or step.outcome))
+        """Make the calls that are left; what came of them is in the store."""
+        todo = self._step.calls
+        calls = [partial(self._do, "call", plan.seconds, at.turn, plan.index, kind=CallEnd) for plan in todo]
+        if self._step.in_order:
+            for call in calls:
+                if (await call()).stops:
+                    break
+        else:
+            for end in await asyncio.gather(*[call() for call in calls], return_exceptions=True):
+                if isinstance(end, BaseException):
+                    raise end  # all of them are over
+        return msgspec.structs.replace(at, phase="gathered")
 
     async def after_tools(self, at: Standing, /) -> Standing:
         """Do nothing: the next step does it with what it does first."""
-        return Standing("end" if at.ends else "model", at.turn, at.is_last, at.ends)
+        return msgspec.structs.replace(at, phase="model")
 
     async def _advance(self) -> Step:
         """Do the next step; where it waits for an answer, wait for it and go on."""
         answers: list[int] = []
         while True:
-            self._step = step = await self._do("advance", 0, *answers, kind=Step)
+            step: Step = await self._do("advance", 0, *answers, kind=Step)
             for number in answers:
                 self._replies[number] = step.refused
             if step.outcome != "interrupted":
@@ -172,20 +166,6 @@ class AgentWorkflow:
             self._status = "waiting"
             await workflow.wait_condition(lambda: bool(self._answers))
             self._status, answers = "running", [self._answers.pop(0)]
-
-    async def _call_all(self, step: Step) -> list[CallEnd]:
-        done: list[Any] = []
-        calls = [partial(self._do, "call", plan.seconds, step.standing.turn, plan.index) for plan in step.calls]
-        if step.in_order:
-            for call in calls:
-                if not done or not (done[-1].waits or done[-1].fails):
-                    done.append(await call(kind=CallEnd))
-            return done
-        done = await asyncio.gather(*[call(kind=CallEnd) for call in calls], return_exceptions=True)
-        for error in done:  # all of them are over, also when one fails
-            if isinstance(error, BaseException):
-                raise error
-        return done
 
     async def _do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
         """Do one activity, however often it must be repeated; stop it before the run is stopped.

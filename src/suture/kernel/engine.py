@@ -66,11 +66,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 class CallEnd(msgspec.Struct, frozen=True, array_like=True):
     """What an engine learns of a call that is over, or waits for an answer."""
 
-    waits: bool = False
-    ends: bool = False
-    """Whether its result ends the run."""
-    fails: bool = False
-    """Whether its error ends the run."""
+    stops: bool = False
+    """Whether no call is to be begun after it: it waits, or its error ends the run."""
 
 
 class Place:
@@ -131,7 +128,7 @@ class Place:
         if state.turn != turn or state.phase != "tools" or state.outcome or index >= len(calls):
             return CallEnd()
         if is_over(run, index):
-            return _read_end(run, calls, index)
+            return CallEnd(bool(state.error))
         set_frame(Frame(run, 0, "run", "run"))
         async with self._live(run):
             failure: Exception | None = None
@@ -176,7 +173,7 @@ class Place:
         await run_to_the_end(journal.flush("end"))
         if journal.lost:
             run = await self._load(run.checkpoint_id or "")
-        return _read_end(run, calls, index, failure)
+        return CallEnd(failure is not None or bool(run.state.error) or not is_over(run, index))
 
     # What the client writes
 
@@ -334,13 +331,6 @@ def _call_key(run: Execution, index: int) -> str:
     """Return the key of a call's records: a call that waited begins anew once it is answered."""
     state = run.state
     return f"{state.runs}/{state.turn}/{index}/{state.resumes}"
-
-
-def _read_end(run: Execution, calls: Sequence[Call], index: int, failure: Exception | None = None) -> CallEnd:
-    result = run.state.ended.get(index)
-    fails = failure is not None or bool(run.state.error)
-    ends = result is not None and tool_call.ends_run(run, calls[index].name, result)
-    return CallEnd(waits=not fails and not is_over(run, index), ends=ends, fails=fails)
 
 
 class StepPort(LocalPort):
