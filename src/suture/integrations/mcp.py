@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
@@ -28,12 +29,16 @@ from suture._text import shorten
 from suture.errors import ConfigError, SutureError
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolArgument, ToolResult, VideoPart
 from suture.tools import Tool, tool
+from suture.wires import sendable
+from suture.wires.fields import is_map
 
 try:
     import httpx2
     from anyio import CancelScope
     from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
     from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
+    from pydantic import ValidationError
 except ImportError:
     import_extra("mcp", "mcp>=2.3")  # says how to install it
     raise
@@ -145,6 +150,7 @@ class MCPServer:
         """
         settings = _check(command=command, args=args, env=env, **choices)
         about = StdioServerParameters(command=command, args=settings.args, env=settings.env, cwd=cwd)
+        about.encoding_error_handler = "replace"  # the SDK hears nothing more after bytes that are no text
         first = next((each for each in settings.args if not each.startswith("-")), "")
 
         def connect(keep: Callable[[], TextIO]) -> Any:
@@ -197,15 +203,14 @@ class MCPServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._loop = None
-        link, self._link = self._link, None
+        link, self._link, self._loop = self._link, None, None
         if link is not None:
-            await link.close()
+            await run_to_the_end(link.close())
 
     async def _connect(self) -> "_Link":
         """Make a connection in place of the one that there was."""
         if self._link is not None:
-            await self._link.close()
+            await run_to_the_end(self._link.close())
         self._check_entered()
         self._link = link = self._make_link(self._context)
         await link.open(self._settings.timeout)
@@ -272,13 +277,11 @@ def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
     """
     near = {name: re.sub("[^a-zA-Z0-9_-]", "_", prefix + name) for name in names}
     made: dict[str, str] = {}
-    taken: set[str] = set()
     for name in sorted(near, key=lambda name: (near[name] != prefix + name, name)):
         mark, found, length = blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest(), near[name], 6
-        while found in taken or not 0 < len(found) <= _LONGEST_NAME:
+        while found in made.values() or not 0 < len(found) <= _LONGEST_NAME:
             found, length = f"{near[name][: _LONGEST_NAME - 1 - length]}_{mark[:length]}", length + 1
         made[name] = found
-        taken.add(found)
     return {name: made[name] for name in near}
 
 
@@ -321,8 +324,8 @@ async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGener
         yield streams
 
 
-class _Watched:
-    """The messages of a server; `ended` is called once there will be no more."""
+class _Messages:
+    """The messages of a server, as far as they can be read; `ended` is called once there will be no more."""
 
     def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner, self._ended = inner, ended
@@ -334,8 +337,26 @@ class _Watched:
         self._ended()
         await self._inner.aclose()
 
-    def __aiter__(self) -> Any:
-        return self._inner
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await anext(self._inner)
+        return _read_again(message) if isinstance(message, ValidationError) else message
+
+
+def _read_again(fault: ValidationError) -> Any:
+    """Return an answer that the SDK could not read, with half characters replaced, or as an error: somebody waits."""
+    for each in fault.errors():
+        with suppress(ValueError, RecursionError):
+            said: Any = json.loads(each["input"]) if isinstance(each["input"], str) else each["input"]
+            if not is_map(said) or "method" in said or type(said.get("id")) not in {int, str}:
+                continue
+            with suppress(ValidationError):
+                return SessionMessage(types.jsonrpc_message_adapter.validate_python(sendable(said), by_name=False))
+            error = types.ErrorData(code=types.PARSE_ERROR, message=str(fault))
+            return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=said["id"], error=error))
+    return fault
 
 
 class _Link:
@@ -372,16 +393,13 @@ class _Link:
             why = f"it did not answer within {timeout} s"
         finally:
             if self.is_over:
-                await self.close()
+                await run_to_the_end(self.close())
         if self.is_over:
             refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
             raise await self._error("cannot be used", why, "".join(refused[-1:])) from self._failure
 
     async def close(self) -> None:
-        """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
-        await run_to_the_end(self._close())
-
-    async def _close(self) -> None:
+        """End the connection, and wait until all of it is gone."""
         if self._client is None:
             # A process that is just being started would be let go of, not ended, if that were cancelled.
             with suppress(TimeoutError):
@@ -429,7 +447,7 @@ class _Link:
             streams = self._connect(lambda: stack.enter_context(self._keep_stderr()))
             read, write = await stack.enter_async_context(streams)
             self._opened.set()
-            yield _Watched(read, self._ended.set), write
+            yield _Messages(read, self._ended.set), write
 
     def _keep_stderr(self) -> TextIO:
         """Return a file for what a process writes to its stderr: the end of it often says why the process ended."""
@@ -477,7 +495,7 @@ class _Link:
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
         """Say what went wrong with a call, and whether it may have been carried out."""
         status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
-        if not isinstance(error, MCPError):
+        if not isinstance(error, MCPError) or error.code == types.PARSE_ERROR:
             what = f"answered {name} with what cannot be used: {self._clip(error)}"
         elif status == 404 and error.message == _FORGOTTEN:
             self._ended.set()
@@ -507,8 +525,7 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
 
 def _is_lost(error: Exception) -> bool:
     """Tell whether an error means that no answer comes, and not that the server refused."""
-    is_code = isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
-    return is_code and str(error).startswith(_LOST)
+    return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -543,7 +560,7 @@ def _part(block: types.ContentBlock) -> Part:
         case types.TextContent():
             return TextPart(block.text)
         case types.ImageContent() | types.AudioContent():
-            return _MEDIA[block.type](base64_data=block.data, mime_type=block.mime_type)
+            return _medium(block.data, block.mime_type)
         case types.ResourceLink():  # other tools of the server may be able to read it
             kind = f" ({block.mime_type})" if block.mime_type else ""
             described = f"\n{block.description}" if block.description else ""
@@ -552,10 +569,18 @@ def _part(block: types.ContentBlock) -> Part:
             found, uri = block.resource, str(block.resource.uri)
             if isinstance(found, types.TextResourceContents):
                 return TextPart(f"Resource {uri}:\n{found.text}")
-            mime = found.mime_type or "application/octet-stream"
-            about: dict[str, Any] = {"base64_data": found.blob, "mime_type": mime, "extra": {"uri": uri}}
-            media = _MEDIA.get(mime.partition("/")[0])
-            return FilePart(name=uri.rpartition("/")[2] or uri, **about) if media is None else media(**about)
+            return _medium(found.blob, found.mime_type or "application/octet-stream", uri)
+
+
+def _medium(data: str, mime: str, uri: str = "") -> Part:
+    """Return a picture, a sound, a video or a file; one that every provider would refuse is told in words."""
+    plain = "".join(data.split())
+    about: dict[str, Any] = {"base64_data": plain, "mime_type": mime, "extra": {"uri": uri} if uri else {}}
+    media = _MEDIA.get(mime.partition("/")[0]) or partial(FilePart, name=uri.rpartition("/")[2] or uri)
+    with suppress(ValueError):
+        if b64decode(plain, validate=True):
+            return media(**about)
+    return TextPart(f"The server sent {uri or 'a medium'} ({mime}), and its data is empty or no base64.")
 
 
 def _is_said(structured: dict[str, Any], texts: Sequence[str]) -> bool:
