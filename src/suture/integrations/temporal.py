@@ -46,6 +46,8 @@ LARGEST = 800_000
 _THROTTLE = timedelta(seconds=2)
 """How often a heartbeat is sent at most; a cancellation comes back with one."""
 _POLL = 0.1
+_PATIENCE = 20
+"""After how many polls without an event a reader looks whether there will be any."""
 Status = Literal["running", "waiting", "finished", "failed", "cancelled"]
 
 
@@ -116,7 +118,8 @@ class AgentWorkflow:
         if number not in self._replies and number not in self._answers:
             self._answers.append(number)
         await workflow.wait_condition(lambda: number in self._replies or self._leaves)
-        return self._replies.get(number, "")
+        unused = "" if self._status == "running" else "the run ended before this answer was used"
+        return self._replies.get(number, unused)  # a run that goes on in the next execution takes it there
 
     @workflow.update
     async def settle(self) -> str:
@@ -393,8 +396,12 @@ class DurableRun:
         return read_result(await self._durable.place.read(self.id))
 
     async def events(self) -> AsyncIterator[AnyEvent]:
-        """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits."""
-        first = sequence = 0
+        """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits.
+
+        A worker that dies may leave out the last ones; so whoever waits in vain looks how the run stands.
+        """
+        first = sequence = silent = 0
+        is_over = False
         while True:
             events, first = await self._durable.place.read_events(self.id, first)
             for event in events:
@@ -402,5 +409,10 @@ class DurableRun:
                 sequence += 1
                 if isinstance(event, RunFinished) and len(event.run_path) == 1:
                     return
+            silent = 0 if events else silent + 1
+            if silent and silent % _PATIENCE == 0:
+                if is_over:
+                    return
+                is_over = await self.status() != "running"
             if not events:
                 await asyncio.sleep(_POLL)

@@ -9,7 +9,7 @@ and did not end runs again only if its tool is idempotent; of any other the mode
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from os import urandom
 from typing import Any
 
@@ -30,7 +30,7 @@ from suture.kernel.tool_call import is_over
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.repair import Cause
-from suture.wires import Call
+from suture.wires import Call, sendable
 
 _BATCH = 0.05
 """For how many seconds events are gathered before they are written."""
@@ -306,7 +306,21 @@ class Place:
             events = [event, *buffer.items]
             buffer.items.clear()
             plain = _with_messages(events, lambda held: wire.dump(held) if wire.claims(held) is not False else held)
-            await self.store.claim(name, urandom(8).hex(), msgspec.msgpack.encode(plain, enc_hook=str))
+            await self.store.claim(name, urandom(8).hex(), _encode_events(plain))
+
+
+def _encode_events(events: Sequence[Any]) -> bytes:
+    """Return events as they are stored: half characters are replaced, and one that cannot be written is left out."""
+    with suppress(Exception):
+        return msgspec.msgpack.encode(events, enc_hook=str)
+    written: list[msgspec.Raw] = []
+    for event in events:
+        try:
+            plain = sendable(msgspec.to_builtins(event, enc_hook=str, builtin_types=(bytes,)))
+            written.append(msgspec.Raw(msgspec.msgpack.encode(plain)))
+        except Exception:  # noqa: BLE001 - whatever a tool has sent
+            LOG.warning("an event could not be written", exc_info=True)
+    return msgspec.msgpack.encode(written)
 
 
 def _with_messages(events: Sequence[Any], change: Callable[[Any], Any]) -> list[Any]:
