@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
@@ -16,7 +17,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, NamedTuple, Self, TextIO, TypedDict, Unpack
+from typing import Annotated, Any, Self, TextIO, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,13 +29,16 @@ from suture._text import shorten
 from suture.errors import ConfigError, SutureError
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolArgument, ToolResult, VideoPart
 from suture.tools import Tool, tool
+from suture.wires import sendable
+from suture.wires.fields import is_map
 
 try:
-    import anyio
     import httpx2
-    from anyio.abc import ObjectReceiveStream
+    from anyio import CancelScope
     from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
     from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
+    from pydantic import ValidationError
 except ImportError:
     import_extra("mcp", "mcp>=2.3")  # says how to install it
     raise
@@ -90,17 +94,6 @@ def _check(**given: Any) -> _Settings:
         raise ConfigError(f"a setting of an MCPServer is wrong: {str(error).replace('$.', '')}") from None
 
 
-class _Target(NamedTuple):
-    """Where a server is."""
-
-    label: str
-    """What it is called, without what may be secret: a model may be told."""
-    secrets: Sequence[str]
-    """What no error may hold, the longest first."""
-    connect: "Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]"
-    """Opens its two streams, given how to open a file for what a process writes to its stderr."""
-
-
 class MCPServer:
     """An MCP server, connected from entering its `async with` block to leaving it. Its tools are in `tools`.
 
@@ -122,8 +115,9 @@ class MCPServer:
     <MCPServer 'python server.py'>
     """
 
-    def __init__(self, target: _Target, settings: _Settings) -> None:
-        self._target, self._settings = target, settings
+    def __init__(self, label: str, settings: _Settings, connect: "_Connect", secrets: Sequence[str] = ()) -> None:
+        self._label, self._settings = label, settings
+        self._make_link = partial(_Link, label, connect, secrets)
         self._tools: tuple[Tool[..., Any], ...] = ()
         self._link: _Link | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -156,12 +150,13 @@ class MCPServer:
         """
         settings = _check(command=command, args=args, env=env, **choices)
         about = StdioServerParameters(command=command, args=settings.args, env=settings.env, cwd=cwd)
+        about.encoding_error_handler = "replace"  # the SDK hears nothing more after bytes that are no text
         first = next((each for each in settings.args if not each.startswith("-")), "")
 
         def connect(keep: Callable[[], TextIO]) -> Any:
             return stdio_client(about, errlog=stderr or keep())
 
-        return cls(_Target(f"{Path(command).name} {Path(first).name}".strip(), (), connect), settings)
+        return cls(f"{Path(command).name} {Path(first).name}".strip(), settings, connect)
 
     @classmethod
     def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **choices: Unpack[_Choices]) -> "MCPServer":
@@ -181,7 +176,7 @@ class MCPServer:
         said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
         secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # shorter is a setting
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return cls(_Target(label, secrets, partial(_open_http, url, sent)), settings)
+        return cls(label, settings, partial(_open_http, url, sent), secrets)
 
     @property
     def tools(self) -> tuple[Tool[..., Any], ...]:
@@ -193,7 +188,7 @@ class MCPServer:
         return self._tools
 
     def __repr__(self) -> str:
-        return f"<MCPServer {self._target.label!r}>"
+        return f"<MCPServer {self._label!r}>"
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
@@ -208,17 +203,16 @@ class MCPServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._loop = None
-        link, self._link = self._link, None
+        link, self._link, self._loop = self._link, None, None
         if link is not None:
-            await link.close()
+            await run_to_the_end(link.close())
 
     async def _connect(self) -> "_Link":
         """Make a connection in place of the one that there was."""
         if self._link is not None:
-            await self._link.close()
+            await run_to_the_end(self._link.close())
         self._check_entered()
-        self._link = link = _Link(self._target, self._context)
+        self._link = link = self._make_link(self._context)
         await link.open(self._settings.timeout)
         return link
 
@@ -283,13 +277,11 @@ def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
     """
     near = {name: re.sub("[^a-zA-Z0-9_-]", "_", prefix + name) for name in names}
     made: dict[str, str] = {}
-    taken: set[str] = set()
     for name in sorted(near, key=lambda name: (near[name] != prefix + name, name)):
         mark, found, length = blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest(), near[name], 6
-        while found in taken or not 0 < len(found) <= _LONGEST_NAME:
+        while found in made.values() or not 0 < len(found) <= _LONGEST_NAME:
             found, length = f"{near[name][: _LONGEST_NAME - 1 - length]}_{mark[:length]}", length + 1
         made[name] = found
-        taken.add(found)
     return {name: made[name] for name in near}
 
 
@@ -318,6 +310,10 @@ async def _note_status(response: httpx2.Response) -> None:
         _STATUS.get().append(response.status_code)
 
 
+_Connect = Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]
+"""Opens the two streams of a server, given how to open a file for what a process writes to its stderr."""
+
+
 @asynccontextmanager
 async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGenerator[tuple[Any, Any], None]:
     timeout, hooks = httpx2.Timeout(_CONNECT, read=None), {"response": [_note_status]}
@@ -328,71 +324,58 @@ async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGener
         yield streams
 
 
-class _Errors:
-    """The end of what a process writes to its stderr: often it says why the process ended."""
+class _Messages:
+    """The messages of a server, as far as they can be read; `ended` is called once there will be no more."""
 
-    def __init__(self) -> None:
-        self._kept = b""
-        self._thread: Thread | None = None
-
-    def open(self) -> TextIO:
-        """Return a file to write to; what is written there is kept."""
-        read, write = os.pipe()
-        self._thread = Thread(target=self._drain, args=(read,), name="suture-mcp-stderr", daemon=True)
-        self._thread.start()
-        return os.fdopen(write, "w")
-
-    def _drain(self, read: int) -> None:
-        with os.fdopen(read, "rb", buffering=0) as pipe:
-            while piece := pipe.read(65_536):
-                self._kept = (self._kept + piece)[-_KEPT:]
-
-    async def text(self) -> str:
-        """Return what was kept, once the process has ended or said nothing for a while."""
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, 0.5)
-        return self._kept.decode(errors="replace").strip()
-
-
-class _Watched(ObjectReceiveStream[Any]):
-    """The messages of a server, and an event that is set once there will be no more."""
-
-    def __init__(self, inner: Any, ended: anyio.Event) -> None:
+    def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner, self._ended = inner, ended
 
-    @property
-    def last_context(self) -> Context | None:
-        """The context in which the last message was sent, where the SDK has it."""
-        return getattr(self._inner, "last_context", None)
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def receive(self) -> Any:
-        try:
-            return await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended.set()
-            raise
-
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        self._ended()
         await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await anext(self._inner)
+        return _read_again(message) if isinstance(message, ValidationError) else message
+
+
+def _read_again(fault: ValidationError) -> Any:
+    """Return an answer that the SDK could not read, with half characters replaced, or as an error: somebody waits."""
+    for each in fault.errors():
+        with suppress(ValueError, RecursionError):
+            said: Any = json.loads(each["input"]) if isinstance(each["input"], str) else each["input"]
+            if not is_map(said) or "method" in said or type(said.get("id")) not in {int, str}:
+                continue
+            with suppress(ValidationError):
+                return SessionMessage(types.jsonrpc_message_adapter.validate_python(sendable(said), by_name=False))
+            error = types.ErrorData(code=types.PARSE_ERROR, message=str(fault))
+            return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=said["id"], error=error))
+    return fault
 
 
 class _Link:
     """A connection, and the task that holds it."""
 
-    def __init__(self, target: _Target, context: Context) -> None:
-        self._target, self._name = target, f"the MCP server {target.label!r}"
+    def __init__(self, label: str, connect: _Connect, secrets: Sequence[str], context: Context) -> None:
+        self._name, self._connect, self._secrets = f"the MCP server {label!r}", connect, secrets
         self.listed: tuple[types.Tool, ...] = ()
         """The tools that the server has."""
         self._client: Any = None
-        self._ready, self._opened, self._ended = asyncio.Event(), asyncio.Event(), anyio.Event()
-        self._scope = anyio.CancelScope()
+        self._opened, self._ready, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._scope = CancelScope()
         self._failure: Any = None
-        self._errors = _Errors()
+        self._stderr, self._drain = b"", Thread()
         self._noise = ""
         """What the server last wrote that is no message."""
         self._statuses: list[int] = []
         self._task = asyncio.get_running_loop().create_task(
-            self._hold(), context=context.copy(), name=f"suture-mcp:{target.label}"
+            self._hold(), context=context.copy(), name=f"suture-mcp:{label}"
         )
 
     @property
@@ -410,18 +393,13 @@ class _Link:
             why = f"it did not answer within {timeout} s"
         finally:
             if self.is_over:
-                await self.close()
-        if not self.is_over:
-            return
-        refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
-        told = f"{self._name} cannot be used: {self._why(why)}{''.join(refused[-1:])}"
-        raise await self._error(told) from self._failure
+                await run_to_the_end(self.close())
+        if self.is_over:
+            refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
+            raise await self._error("cannot be used", why, "".join(refused[-1:])) from self._failure
 
     async def close(self) -> None:
-        """End the connection, and wait until all of it is gone, even if we are cancelled meanwhile."""
-        await run_to_the_end(self._close())
-
-    async def _close(self) -> None:
+        """End the connection, and wait until all of it is gone."""
         if self._client is None:
             # A process that is just being started would be let go of, not ended, if that were cancelled.
             with suppress(TimeoutError):
@@ -460,40 +438,51 @@ class _Link:
             while inside := getattr(self._failure, "exceptions", ()):  # a group of them
                 self._failure = inside[0]
         finally:
-            self._opened.set()
-            self._ended.set()
-            self._ready.set()
+            for stage in (self._opened, self._ended, self._ready):
+                stage.set()
 
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
         async with AsyncExitStack() as stack:
-            streams = self._target.connect(lambda: stack.enter_context(self._errors.open()))
+            streams = self._connect(lambda: stack.enter_context(self._keep_stderr()))
             read, write = await stack.enter_async_context(streams)
             self._opened.set()
-            yield _Watched(read, self._ended), write
+            yield _Messages(read, self._ended.set), write
+
+    def _keep_stderr(self) -> TextIO:
+        """Return a file for what a process writes to its stderr: the end of it often says why the process ended."""
+        read, write = os.pipe()
+
+        def drain() -> None:
+            with os.fdopen(read, "rb", buffering=0) as pipe:
+                while piece := pipe.read(65_536):
+                    self._stderr = (self._stderr + piece)[-_KEPT:]
+
+        self._drain = Thread(target=drain, name="suture-mcp-stderr", daemon=True)
+        self._drain.start()
+        return os.fdopen(write, "w")
 
     async def _hear(self, message: Any) -> None:
         """Note what is no message; progress and logs are nobody's business here."""
         if isinstance(message, Exception):
             self._noise = self._clip(message)
 
-    def _why(self, otherwise: str) -> str:
-        """Say what ended the connection."""
-        failure = self._failure
-        if failure is None or (isinstance(failure, MCPError) and _is_lost(failure)):
-            return otherwise
-        return f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
-
     def _clip(self, error: object) -> str:
         """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
         text = str(error) or type(error).__name__
-        for secret in self._target.secrets:
+        for secret in self._secrets:
             text = text.replace(secret, "***")
         return shorten(text, _LONGEST)
 
-    async def _error(self, text: str) -> MCPServerError:
-        """Return an error that also tells what a server wrote at the end: one line, and more of it as a note."""
-        said = await self._errors.text()
+    async def _error(self, what: str, why: str, more: str) -> MCPServerError:
+        """Return an error that says why a connection ended, and what the server wrote at the end."""
+        failure = self._failure
+        if failure is not None and not _is_lost(failure):
+            why = f"{type(failure).__name__}: {self._clip(failure)}" if str(failure) else type(failure).__name__
+        text = f"{self._name} {what}: {why}{more}"
+        if self._drain.is_alive():
+            await asyncio.to_thread(self._drain.join, 0.5)
+        said = self._stderr.decode(errors="replace").strip()
         if self._noise:
             text += f"; it wrote what is no message: {self._noise}"
         if said:
@@ -505,21 +494,21 @@ class _Link:
 
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
         """Say what went wrong with a call, and whether it may have been carried out."""
-        if not isinstance(error, MCPError):
-            return MCPServerError(f"{self._name} answered {name} with what cannot be used: {self._clip(error)}")
-        status = statuses[-1] if statuses else 0
-        if status == 404 and error.message == _FORGOTTEN:
+        status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
+        if not isinstance(error, MCPError) or error.code == types.PARSE_ERROR:
+            what = f"answered {name} with what cannot be used: {self._clip(error)}"
+        elif status == 404 and error.message == _FORGOTTEN:
             self._ended.set()
-            return MCPServerError(f"{self._name} has ended the session, and {name} was not called; call it once more")
-        if not _is_lost(error):
+            what = f"has ended the session, and {name} was not called; call it once more"
+        elif not _is_lost(error):
             shown = f" (HTTP status {status})" if status >= 400 else ""
-            return MCPServerError(f"{self._name} refused {name}: {self._clip(error)}{shown}")
-        await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
-        unknown = f"whether {name} was carried out is not known"
-        if not self.is_over:
-            return MCPServerError(f"{self._name} broke off {name}: {self._clip(error)}; {unknown}")
-        why = self._why("the connection was closed")
-        return await self._error(f"{self._name} went away during {name}: {why}; {unknown}")
+            what = f"refused {name}: {self._clip(error)}{shown}"
+        else:
+            await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
+            if self.is_over:
+                return await self._error(f"went away during {name}", "the connection was closed", unknown)
+            what = f"broke off {name}: {self._clip(error)}{unknown}"
+        return MCPServerError(f"{self._name} {what}")
 
 
 async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
@@ -534,9 +523,9 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
     return tuple([each for page in pages for each in page.tools])
 
 
-def _is_lost(error: MCPError) -> bool:
+def _is_lost(error: Exception) -> bool:
     """Tell whether an error means that no answer comes, and not that the server refused."""
-    return error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+    return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -571,7 +560,7 @@ def _part(block: types.ContentBlock) -> Part:
         case types.TextContent():
             return TextPart(block.text)
         case types.ImageContent() | types.AudioContent():
-            return _MEDIA[block.type](base64_data=block.data, mime_type=block.mime_type)
+            return _medium(block.data, block.mime_type)
         case types.ResourceLink():  # other tools of the server may be able to read it
             kind = f" ({block.mime_type})" if block.mime_type else ""
             described = f"\n{block.description}" if block.description else ""
@@ -580,10 +569,18 @@ def _part(block: types.ContentBlock) -> Part:
             found, uri = block.resource, str(block.resource.uri)
             if isinstance(found, types.TextResourceContents):
                 return TextPart(f"Resource {uri}:\n{found.text}")
-            mime = found.mime_type or "application/octet-stream"
-            about: dict[str, Any] = {"base64_data": found.blob, "mime_type": mime, "extra": {"uri": uri}}
-            media = _MEDIA.get(mime.partition("/")[0])
-            return FilePart(name=uri.rpartition("/")[2] or uri, **about) if media is None else media(**about)
+            return _medium(found.blob, found.mime_type or "application/octet-stream", uri)
+
+
+def _medium(data: str, mime: str, uri: str = "") -> Part:
+    """Return a picture, a sound, a video or a file; one that every provider would refuse is told in words."""
+    plain = "".join(data.split())
+    about: dict[str, Any] = {"base64_data": plain, "mime_type": mime, "extra": {"uri": uri} if uri else {}}
+    media = _MEDIA.get(mime.partition("/")[0]) or partial(FilePart, name=uri.rpartition("/")[2] or uri)
+    with suppress(ValueError):
+        if b64decode(plain, validate=True):
+            return media(**about)
+    return TextPart(f"The server sent {uri or 'a medium'} ({mime}), and its data is empty or no base64.")
 
 
 def _is_said(structured: dict[str, Any], texts: Sequence[str]) -> bool:

@@ -6,33 +6,22 @@ to set up, with OpenTelemetry's SDK or another.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter, time_ns
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from msgspec.structs import asdict, replace
 
+from suture import kernel
 from suture._aio import LOG
 from suture._extras import import_extra
-from suture.kernel import (
-    AskModel,
-    CallTool,
-    ChatModelAgentContext,
-    ChatModelAgentMiddleware,
-    ChatModelAgentState,
-    InterruptSignal,
-    ModelRequest,
-    ModelWrapper,
-    Outcome,
-    ToolCallRequest,
-    current_run,
-)
+from suture.kernel import Outcome, current_run
 from suture.messages import Delta, ResponseMeta, TokenUsage, ToolResult
 from suture.wires import ChatWire, get_chat_wire
 
 try:
     from opentelemetry import context, metrics, trace
-    from opentelemetry.metrics import Histogram, MeterProvider
-    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+    from opentelemetry.trace import SpanKind, Status, StatusCode
 except ImportError:
     import_extra("opentelemetry", "opentelemetry-api>=1.37")  # says how to install it
     raise
@@ -44,9 +33,10 @@ _OTHER = "_OTHER"
 _CONVERSATION = context.create_key("suture.conversation")
 _Show = Callable[[Any], Any]
 """Returns as much of something as the agent's `redact` lets out."""
+T = TypeVar("T")
 
 
-class Telemetry(ChatModelAgentMiddleware[Any]):
+class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
     """A middleware that records each run, each request to a model and each tool call as a span, and measures them.
 
     Put it first, so that what the other middlewares do is inside its spans. Where nothing is set up to take what is
@@ -68,8 +58,8 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
     def __init__(
         self,
         *,
-        tracer_provider: TracerProvider | None = None,
-        meter_provider: MeterProvider | None = None,
+        tracer_provider: trace.TracerProvider | None = None,
+        meter_provider: metrics.MeterProvider | None = None,
         capture_content: bool = False,
     ) -> None:
         self._tracer_provider, self._meter_provider = tracer_provider, meter_provider
@@ -81,27 +71,26 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
             for kind, (name, unit, description, bounds) in _HISTOGRAMS.items()
         }
 
-    def before_agent(self, agent_context: ChatModelAgentContext[Any], /) -> None:
+    def before_agent(self, agent_context: kernel.ChatModelAgentContext[Any], /) -> None:
         """Begin the span of the run; it is the current one from here on, for all that is done in the run."""
         run, measures = current_run(), not _is_idle(self._meter_provider or metrics.get_meter_provider())
         if not measures and _is_idle(self._tracer_provider or trace.get_tracer_provider()):
             return
         own = run.conversation_id if run.conversation_id != run.run_id else ""
         conversation = str(context.get_value(_CONVERSATION) or own)  # that of the run around this one, if there is one
-        shared = {"gen_ai.agent.name": run.agent}
-        if conversation:
-            shared["gen_ai.conversation.id"] = conversation
-        about = {**_model_attributes(run.model), **shared}
-        operation = self._begin("invoke_agent", run.agent, about, {"gen_ai.agent.name": run.agent})
-        operation.stay_current(conversation)
+        agent = {"gen_ai.agent.name": run.agent}
+        shared = {**agent, "gen_ai.conversation.id": conversation}
+        operation = self._begin("invoke_agent", run.agent, {**_model_attributes(run.model), **shared}, agent)
+        if operation.span.get_span_context().is_valid:  # attached in a context that ends with the run
+            context.attach(context.set_value(_CONVERSATION, conversation, operation.context))
         if operation.span.is_recording() or measures:
-            run.cache[self] = _Record(operation, shared, run.usage)
-            run.cache[self].tools.update({tool.name: tool.info.description for tool in agent_context.tools})
-            self._note_input(operation, agent_context.instruction, agent_context.messages)
+            tools = {tool.name: tool.info.description for tool in agent_context.tools}
+            run.cache[self] = _Record(operation, shared, run.usage, tools)
+            operation.note_input(agent_context.instruction, agent_context.messages)
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
         """Put a span around a request to the model."""
-        run = current_run()
+        run, message = current_run(), None
         record: _Record | None = run.cache.get(self)
         if record is None:
             return await proceed(request)
@@ -109,8 +98,8 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         asked = _model_attributes(run.model)
         about = {**asked, **record.shared, **_request_attributes(request.options)}
         measured = {"gen_ai.operation.name": "chat", **asked}
-        operation, message = self._begin("chat", asked["gen_ai.request.model"], about, measured), None
-        self._note_input(operation, request.instruction, request.messages)
+        operation = self._begin("chat", asked["gen_ai.request.model"], about, measured)
+        operation.note_input(request.instruction, request.messages)
         sink = _Listener(request.sink, operation)
         try:
             with operation:
@@ -119,43 +108,38 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
                 finally:
                     self._note_reply(operation, message, sink)
         finally:
-            record.error = operation.error
+            record.run.error = operation.error  # should it end the run
         return message
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: kernel.CallTool, /) -> ToolResult:
         """Put a span around a tool call."""
         record: _Record | None = current_run().cache.get(self)
         if record is None:
             return await proceed(call)
-        description = record.tools.get(call.name)
         named = {"gen_ai.tool.name": call.name, "gen_ai.tool.type": "function"}
-        about = {**named, "gen_ai.tool.call.id": call.call_id, **record.shared}
-        if description:
-            about["gen_ai.tool.description"] = description
-        if description is None:  # a name that the model made up would be a series of its own
-            named["gen_ai.tool.name"] = _OTHER
-        measured = {**named, "gen_ai.agent.name": record.shared["gen_ai.agent.name"]}
-        operation = self._begin("execute_tool", call.name, about, measured)
-        self._tell(operation, lambda shown: {"gen_ai.tool.call.arguments": shown(call.arguments)})
-        with operation:
+        about = {"gen_ai.tool.call.id": call.call_id, "gen_ai.tool.description": record.tools.get(call.name)}
+        series = call.name if call.name in record.tools else _OTHER  # one that the model made up has none of its own
+        measured = {**named, "gen_ai.tool.name": series, "gen_ai.agent.name": record.shared["gen_ai.agent.name"]}
+        with self._begin("execute_tool", call.name, {**named, **about, **record.shared}, measured) as operation:
+            operation.note_content(lambda shown: {"gen_ai.tool.call.arguments": shown(call.arguments)})
             result = await proceed(call)
-            self._tell(operation, lambda shown: {"gen_ai.tool.call.result": shown(result).text})
+            operation.note_content(lambda shown: {"gen_ai.tool.call.result": shown(result).text})
             operation.error = "tool_error" if result.is_error else ""
         return result
 
-    def after_agent(self, state: ChatModelAgentState[Any], outcome: Outcome, /) -> None:
+    def after_agent(self, state: kernel.ChatModelAgentState[Any], outcome: Outcome, /) -> None:
         """End the span of the run, however the run ended."""
         run = current_run()
         record: _Record | None = run.cache.get(self)
         if record is None:
             return
-        operation, before = record.operation, record.usage_before
-        used = {name: count - getattr(before, name) for name, count in asdict(run.usage).items()}
+        operation, before = record.run, asdict(record.usage_before)
+        used = {name: count - before[name] for name, count in asdict(run.usage).items()}
         if any(used.values()):
             operation.note(_usage_attributes(TokenUsage(**used)))
         if outcome is Outcome.FINISHED:
-            self._note_output(operation, state.messages[-1])
-        operation.error = (record.error or _OTHER) if outcome is Outcome.FAILED else ""
+            operation.note_output(state.messages[-1])
+        operation.error = (operation.error or _OTHER) if outcome is Outcome.FAILED else ""
         operation.end(outcome.value)
 
     def _begin(self, kind: str, name: str, about: Mapping[str, Any], measured: dict[str, Any]) -> "_Operation":
@@ -164,20 +148,10 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
         span = self._tracer.start_span(
             f"{kind} {name}",
             kind=SpanKind.CLIENT if kind == "chat" else SpanKind.INTERNAL,
-            attributes={"gen_ai.operation.name": kind, **about},
+            attributes={"gen_ai.operation.name": kind, **_known(about)},
             start_time=start,
         )
-        return _Operation(span, start, self._histograms[kind], measured, self._describe)
-
-    def _note_input(self, operation: "_Operation", instruction: str, messages: Any) -> None:
-        wire = get_chat_wire(current_run().wire)
-
-        def describe(shown: _Show) -> dict[str, Any]:
-            told = [{"type": "text", "content": shown(instruction)}] if instruction else []
-            about = {"gen_ai.system_instructions": json.dumps(told, ensure_ascii=False)} if told else {}
-            return {**about, "gen_ai.input.messages": _as_messages(wire, messages, shown)}
-
-        self._tell(operation, describe)
+        return _Operation(span, start, self._histograms[kind], measured, captures=self._captures)
 
     def _note_reply(self, operation: "_Operation", message: Any, sink: "_Listener") -> None:
         """Note what a reply says of itself, what it cost, and what it says."""
@@ -192,75 +166,18 @@ class Telemetry(ChatModelAgentMiddleware[Any]):
                 attributes = {**operation.measured, "gen_ai.token.type": kind}
                 self._histograms["tokens"].record(count, attributes, context=operation.context)
         if message is not None:
-            self._note_output(operation, message)
-
-    def _note_output(self, operation: "_Operation", message: Any) -> None:
-        wire = get_chat_wire(current_run().wire)
-        if wire.made_by_model(message):
-            likely = "tool_call" if wire.calls(message) else "stop"
-            (finish,) = _response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))
-            self._tell(
-                operation, lambda shown: {"gen_ai.output.messages": _as_messages(wire, [message], shown, finish)}
-            )
-
-    def _tell(self, operation: "_Operation", attributes: Callable[[_Show], dict[str, Any]]) -> None:
-        """Note content, if it is to be captured: as much as the agent's `redact` lets out. It never harms the run."""
-        if self._captures and operation.span.is_recording():
-            try:
-                operation.note(attributes(current_run().redact))
-            except Exception:  # noqa: BLE001 - it is only content
-                LOG.warning("the content of a span could not be recorded", exc_info=True)
-
-    def _describe(self, error: BaseException) -> str:
-        """Return the text of an error, if content is to be captured."""
-        try:
-            return str(current_run().redact(str(error))) if self._captures else ""
-        except Exception:  # noqa: BLE001 - it is only content
-            LOG.warning("the text of an error could not be recorded", exc_info=True)
-            return ""
-
-
-class _Record:
-    """One run, while it is recorded."""
-
-    def __init__(self, operation: "_Operation", shared: dict[str, str], usage: TokenUsage) -> None:
-        self.operation, self.shared, self.usage_before = operation, shared, usage
-        self.tools: dict[str, str] = {}
-        """What is said of each tool."""
-        self.error = ""
-        """What the last request to the model failed with, if it did."""
-
-
-class _Listener:
-    """A sink that hears when the first piece of a reply comes, and what the pieces say that it cost."""
-
-    def __init__(self, outer: Any, operation: "_Operation") -> None:
-        self._outer, self._operation = outer, operation
-        self.first: float | None = None
-        self.usage: TokenUsage | None = None
-        self.open, self.close = outer.open, outer.close
-
-    async def write(self, delta: Delta, /) -> None:
-        if self.first is None:
-            self.first = self._operation.elapsed()
-        self.usage = delta.usage or self.usage
-        await self._outer.write(delta)
+            operation.note_output(message)
 
 
 class _Operation:
     """Something that goes on: its span and its clock. In its block it is current, and at the end of that it is over."""
 
     def __init__(
-        self,
-        span: Span,
-        start: int,
-        duration: Histogram,
-        measured: dict[str, Any],
-        describe: Callable[[BaseException], str],
+        self, span: trace.Span, start: int, duration: metrics.Histogram, measured: dict[str, Any], *, captures: bool
     ) -> None:
         self.span, self.measured, self.error = span, measured, ""
         self.context = trace.set_span_in_context(span)
-        self._start, self._duration, self._describe, self._began = start, duration, describe, perf_counter()
+        self._start, self._duration, self._captures, self._began = start, duration, captures, perf_counter()
 
     def __enter__(self) -> Self:
         self._token = context.attach(self.context)
@@ -268,29 +185,18 @@ class _Operation:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         context.detach(self._token)
-        if kind is None or error is None:
+        if kind is None:
             self.end("failed" if self.error else "finished")
         elif isinstance(error, Exception):
-            self.error = (
-                kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-            )
-            self.end("failed", self._describe(error))
+            module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+            self.error = f"{module}{kind.__qualname__}"
+            self.end("failed", self._show(lambda shown: str(shown(str(error))), ""))
         else:  # an interrupt or a cancellation is no error
-            self.end("interrupted" if isinstance(error, InterruptSignal) else "cancelled")
-
-    def stay_current(self, conversation: str) -> None:
-        """Be the current one from here on, in a context that ends by itself; what is inside is of `conversation`."""
-        if self.span.get_span_context().is_valid:
-            context.attach(context.set_value(_CONVERSATION, conversation, self.context))
+            self.end("interrupted" if isinstance(error, kernel.InterruptSignal) else "cancelled")
 
     def elapsed(self) -> float:
         """Return how many seconds it has been going on."""
         return perf_counter() - self._began
-
-    def note(self, attributes: Mapping[str, Any]) -> None:
-        """Note something on the span; what is `None` or empty is left out."""
-        known = {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
-        self.span.set_attributes(known)
 
     def end(self, outcome: str, description: str = "") -> None:
         """End the span with how it came out, and measure how long it took."""
@@ -303,6 +209,69 @@ class _Operation:
         elapsed = self.elapsed()
         self.span.end(self._start + round(elapsed * 1e9))  # the span and the measurement say the same
         self._duration.record(elapsed, self.measured, context=self.context)
+
+    def note(self, attributes: Mapping[str, Any]) -> None:
+        """Note something on the span; what is `None` or empty is left out."""
+        self.span.set_attributes(_known(attributes))
+
+    def note_content(self, describe: Callable[[_Show], dict[str, Any]]) -> None:
+        """Note content, if it is to be captured."""
+        self.note(self._show(describe, {}))
+
+    def note_input(self, instruction: str, messages: Sequence[Any]) -> None:
+        """Note what a model is told, if content is to be captured."""
+
+        def describe(shown: _Show) -> dict[str, Any]:
+            told = [{"type": "text", "content": shown(instruction)}] if instruction else []
+            return {
+                "gen_ai.system_instructions": json.dumps(told, ensure_ascii=False) if told else "",
+                "gen_ai.input.messages": _as_messages(messages, shown),
+            }
+
+        self.note_content(describe)
+
+    def note_output(self, message: Any) -> None:
+        """Note what a model says, if content is to be captured."""
+        wire = get_chat_wire(current_run().wire)
+        if wire.made_by_model(message):
+            likely = "tool_call" if wire.calls(message) else "stop"
+            (finish,) = _response_attributes(message).get("gen_ai.response.finish_reasons", (likely,))
+            self.note_content(lambda shown: {"gen_ai.output.messages": _as_messages([message], shown, finish)})
+
+    def _show(self, describe: Callable[[_Show], T], otherwise: T) -> T:
+        """Return content, if it is to be captured: as much as the agent's `redact` lets out. It never harms the run."""
+        if self._captures and self.span.is_recording():
+            try:
+                return describe(current_run().redact)
+            except Exception:  # noqa: BLE001 - it is only content
+                LOG.warning("the content of a span could not be recorded", exc_info=True)
+        return otherwise
+
+
+class _Record(NamedTuple):
+    """One run, while it is recorded; the error of its operation is that of the last request to the model."""
+
+    run: _Operation
+    shared: dict[str, str]
+    usage_before: TokenUsage
+    tools: dict[str, str]
+    """What is said of each tool."""
+
+
+class _Listener:
+    """A sink that hears when the first piece of a reply comes, and what the pieces say that it cost."""
+
+    def __init__(self, outer: Any, operation: _Operation) -> None:
+        self._outer, self._operation = outer, operation
+        self.first: float | None = None
+        self.usage: TokenUsage | None = None
+        self.open, self.close = outer.open, outer.close
+
+    async def write(self, delta: Delta, /) -> None:
+        if self.first is None:
+            self.first = self._operation.elapsed()
+        self.usage = delta.usage or self.usage
+        await self._outer.write(delta)
 
 
 def _is_idle(provider: object) -> bool:
@@ -333,18 +302,18 @@ _PROVIDERS = {
     "openai-responses": "openai",
 }
 """The conventions' name for whoever a profile is of."""
+_OPTIONS = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")
 
-_OPTIONS: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("frequency_penalty", "presence_penalty", "temperature", "top_k", "top_p"), (int, float)),
-    **dict.fromkeys(("max_tokens", "seed"), int),
-}
+
+def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
 
 
 def _model_attributes(model: Any) -> dict[str, str]:
     """Return the name of a model and whose it is: what it says itself, else its class, and whom its profile is of."""
     profile = getattr(model.profile, "name", model.profile)
-    while isinstance(model, ModelWrapper):
-        model = cast("ModelWrapper[Any]", model).inner
+    while isinstance(model, kernel.ModelWrapper):
+        model = cast("kernel.ModelWrapper[Any]", model).inner
     said: list[Any] = [getattr(model, field, "") for field in ("provider", "model", "name")]
     provider, *names = [text if isinstance(text, str) else "" for text in said]
     return {
@@ -355,14 +324,9 @@ def _model_attributes(model: Any) -> dict[str, str]:
 
 def _request_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the conventions have a name for among the options of a request."""
-    found = {
-        f"gen_ai.request.{name}": options[name]
-        for name, kinds in _OPTIONS.items()
-        if isinstance(options.get(name), kinds) and not isinstance(options[name], bool)
-    }
-    if "output_schema" in options:
-        found["gen_ai.output.type"] = "json"
-    return found
+    chosen = {f"gen_ai.request.{name}": options.get(name) for name in _OPTIONS}
+    numbers = {name: value for name, value in chosen.items() if type(value) in {int, float}}
+    return {**numbers, "gen_ai.output.type": "json" if "output_schema" in options else ""}
 
 
 def _response_attributes(message: Any) -> dict[str, Any]:
@@ -370,42 +334,39 @@ def _response_attributes(message: Any) -> dict[str, Any]:
     meta = getattr(message, "response_meta", None)
     if not isinstance(meta, ResponseMeta):
         return {}
-    found: dict[str, Any] = {}
-    for key in ("id", "model"):
-        said = meta.extension.get(key)
-        if isinstance(said, str) and said:
-            found[f"gen_ai.response.{key}"] = said
-    if meta.finish_reason:
-        found["gen_ai.response.finish_reasons"] = (meta.finish_reason,)
-    return found
+    said = {f"gen_ai.response.{key}": meta.extension.get(key) for key in ("id", "model")}
+    finish = (meta.finish_reason,) if meta.finish_reason else ()
+    texts = {name: text for name, text in said.items() if isinstance(text, str)}
+    return _known({**texts, "gen_ai.response.finish_reasons": finish})
 
 
-def _usage_attributes(usage: TokenUsage) -> dict[str, int]:
+def _usage_attributes(usage: TokenUsage) -> dict[str, Any]:
     """Return what was used."""
-    found = {"gen_ai.usage.input_tokens": usage.prompt_tokens, "gen_ai.usage.output_tokens": usage.completion_tokens}
-    special = {
-        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
-        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens or None,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens or None,
     }
-    return found | {name: count for name, count in special.items() if count}
 
 
 # --- what was said ---------------------------------------------------------------------------------
 
 
-def _as_messages(wire: ChatWire, messages: Sequence[Any], shown: Callable[[Any], Any], finish: str = "") -> str:
-    """Return messages of any wire as the conventions write them; pictures and other media are left out.
+def _as_messages(messages: Sequence[Any], shown: _Show, finish: str = "") -> str:
+    """Return messages of the run as the conventions write them; pictures and other media are left out.
 
     `shown` is asked what of each message may be shown, and `finish` is why the last one ended.
     """
-    told = [each for message in messages for each in _told(wire, shown(message))]
+    wire = get_chat_wire(current_run().wire)
+    told = [each for message in messages for each in _describe(wire, shown(message))]
     if finish and told:
         told[-1]["finish_reason"] = finish
     return json.dumps(told, ensure_ascii=False)
 
 
-def _told(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
+def _describe(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
     """Return a message; one that has both results and text as two, for the results are of another role."""
     view = wire.view(message)
     if view.role == "assistant":
@@ -416,20 +377,16 @@ def _told(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
     found = [(result.id, wire.result_text(result)[0]) for result in view.results]
     parts = [{"type": "tool_call_response", "id": call, "result": text} for call, text in found]
     rest = wire.rest(message, {})
-    beside = _told(wire, rest) if rest is not None and wire.text(rest) else []
+    beside = _describe(wire, rest) if rest is not None and wire.text(rest) else []
     return [{"role": "tool", "parts": parts}, *beside]
 
 
 def _piece(delta: Delta) -> dict[str, Any]:
     if delta.call_index is not None:
-        return {"type": "tool_call", "id": delta.call_id, "name": delta.name, "arguments": _value(delta.arguments)}
+        arguments: Any = delta.arguments
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(delta.arguments)
+        return {"type": "tool_call", "id": delta.call_id, "name": delta.name, "arguments": arguments}
     if delta.reasoning:
         return {"type": "reasoning", "content": delta.reasoning}
     return {"type": "text", "content": delta.text}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -12,10 +12,11 @@ size does not depend on what is said. See docs/temporal.md for what is promised.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, cast
 
 import msgspec
 from temporalio import activity, workflow
@@ -31,10 +32,9 @@ from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
 from suture.kernel import RunResult
-from suture.kernel.engine import CallEnd, Place, Step
+from suture.kernel.engine import CallEnd, Place, Step, read_standing
 from suture.kernel.lifecycle import NOTHING, read_input, read_result
 from suture.kernel.loop import Standing, drive
-from suture.kernel.storage import read_run
 
 __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 
@@ -46,6 +46,8 @@ LARGEST = 800_000
 _THROTTLE = timedelta(seconds=2)
 """How often a heartbeat is sent at most; a cancellation comes back with one."""
 _POLL = 0.1
+_PATIENCE = 20
+"""After how many polls without an event a reader looks whether there will be any."""
 Status = Literal["running", "waiting", "finished", "failed", "cancelled"]
 
 
@@ -75,8 +77,8 @@ class AgentWorkflow:
         self._start = Start("", 0.0)
         self._standing = Standing()
         """Where this execution could be left."""
-        self._step: Step | None = None
-        """What the last step left; none before the first one."""
+        self._step = Step(Standing())
+        """What the last step left."""
         self._status: str = "running"
         self._answers: list[int] = []
         self._replies: dict[int, str] = {}
@@ -90,7 +92,7 @@ class AgentWorkflow:
         self._start = start = msgspec.convert(given, Start)
         self._standing, self._answers[:0] = start.standing, start.answers
         try:
-            step = await self._drive(start.standing)
+            await drive(msgspec.structs.replace(start.standing, phase="model"), self)
         except _Renewal:
             self._leaves = True
             await workflow.wait_condition(workflow.all_handlers_finished)
@@ -100,8 +102,8 @@ class AgentWorkflow:
             if not is_cancelled_exception(error):
                 raise
             uncancel()
-            step = await self._do("stop", 0, start.run, kind=Step)
-        self._status, self._leaves = step.outcome, True
+            self._step = await self._do("stop", 0, kind=Step)
+        self._status, self._leaves = self._step.outcome, True
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self._status
 
@@ -116,7 +118,8 @@ class AgentWorkflow:
         if number not in self._replies and number not in self._answers:
             self._answers.append(number)
         await workflow.wait_condition(lambda: number in self._replies or self._leaves)
-        return self._replies.get(number, "")
+        unused = "" if self._status == "running" else "the run ended before this answer was used"
+        return self._replies.get(number, unused)  # a run that goes on in the next execution takes it there
 
     @workflow.update
     async def settle(self) -> str:
@@ -124,47 +127,41 @@ class AgentWorkflow:
         await workflow.wait_condition(lambda: self._leaves or (self._status != "running" and not self._answers))
         return self._status
 
-    async def _drive(self, at: Standing) -> Step:
-        while True:
-            at = await drive(at, self)
-            step = self._step if self._step is not None and self._step.outcome else await self._advance()
-            if step.outcome:
-                return step
-            at = step.standing
-
     async def model_turn(self, at: Standing, /) -> Standing:
-        """Do the step that asks the model, unless this execution is long enough."""
-        self._standing = at
-        info = workflow.info()
+        """Do the next step, unless this execution is long enough; the store says what there is to do."""
+        self._standing, info = at, workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
-        return Standing("after", at.turn + 1, (await self._advance()).standing.is_last)
+        self._step = await self._advance()
+        return msgspec.structs.replace(self._step.standing, phase="after")
 
     async def after_model(self, at: Standing, /) -> Standing:
         """Go on by what the step says that asked the model."""
-        step = self._step or await self._advance()
-        return Standing("end" if step.outcome else step.standing.phase, at.turn, at.is_last)
+        return msgspec.structs.replace(at, phase="end" if self._step.outcome else self._step.standing.phase)
 
     async def tool_calls(self, at: Standing, /) -> Standing:
-        """Make the calls of a turn, again after an answer or a failure."""
-        step, ends = self._step or await self._advance(), at.is_last
-        while step.calls and not step.outcome:
-            done = await self._call_all(step)
-            ends = ends or any(each.ends for each in done)
-            if not any(each.waits or each.fails for each in done):
-                return Standing("gathered", at.turn, at.is_last, ends)
-            step = await self._advance()
-        return Standing("gathered", at.turn, at.is_last, bool(ends or step.outcome))
+        """Make the calls that are left; what came of them is in the store."""
+        todo = self._step.calls
+        calls = [partial(self._do, "call", plan.seconds, at.turn, plan.index, kind=CallEnd) for plan in todo]
+        if self._step.in_order:
+            for call in calls:
+                if (await call()).stops:
+                    break
+        else:
+            for end in await asyncio.gather(*[call() for call in calls], return_exceptions=True):
+                if isinstance(end, BaseException):
+                    raise end  # all of them are over
+        return msgspec.structs.replace(at, phase="gathered")
 
     async def after_tools(self, at: Standing, /) -> Standing:
         """Do nothing: the next step does it with what it does first."""
-        return Standing("end" if at.ends else "model", at.turn, at.is_last, at.ends)
+        return msgspec.structs.replace(at, phase="model")
 
     async def _advance(self) -> Step:
         """Do the next step; where it waits for an answer, wait for it and go on."""
         answers: list[int] = []
         while True:
-            self._step = step = await self._do("advance", 0, self._start.run, *answers, kind=Step)
+            step: Step = await self._do("advance", 0, *answers, kind=Step)
             for number in answers:
                 self._replies[number] = step.refused
             if step.outcome != "interrupted":
@@ -172,23 +169,6 @@ class AgentWorkflow:
             self._status = "waiting"
             await workflow.wait_condition(lambda: bool(self._answers))
             self._status, answers = "running", [self._answers.pop(0)]
-
-    async def _call_all(self, step: Step) -> list[CallEnd]:
-        turn, run = step.standing.turn, self._start.run
-        calls = [self._do("call", plan.seconds, run, turn, plan.index, kind=CallEnd) for plan in step.calls]
-        if not step.in_order:
-            ends = await asyncio.gather(*calls, return_exceptions=True)  # all of them are over, also when one fails
-            for end in ends:
-                if isinstance(end, BaseException):
-                    raise end
-            return [end for end in ends if isinstance(end, CallEnd)]
-        done: list[CallEnd] = []
-        for call in calls:
-            if done and (done[-1].waits or done[-1].fails):
-                call.close()
-            else:
-                done.append(await call)
-        return done
 
     async def _do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
         """Do one activity, however often it must be repeated; stop it before the run is stopped.
@@ -199,7 +179,7 @@ class AgentWorkflow:
         heartbeat = min(self._start.heartbeat, max(seconds, 1.0)) if seconds else self._start.heartbeat
         reply = await workflow.execute_activity(
             name,
-            [*given],
+            [self._start.run, *given],
             start_to_close_timeout=timedelta(seconds=seconds + 60) if seconds else _LONGEST,
             heartbeat_timeout=timedelta(seconds=heartbeat),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -230,7 +210,7 @@ def make_worker(
         deps: what tools and hooks find as `RunContext.deps`, for all runs of this worker.
         options: for `temporalio.worker.Worker`.
     """
-    steps = _Steps(Place(agent.spec, deps, _is_stopped))
+    place = Place(agent.spec, deps, _is_stopped)
     passed = SandboxRestrictions.default.with_passthrough_modules("suture", "msgspec")
     settings: dict[str, Any] = {
         "workflow_runner": SandboxedWorkflowRunner(restrictions=passed),
@@ -244,7 +224,7 @@ def make_worker(
         client,
         task_queue=task_queue or _queue(agent),
         workflows=[AgentWorkflow],
-        activities=[steps.advance, steps.call, steps.stop],
+        activities=[_make_activity(place.advance), _make_activity(place.call), _make_activity(place.stop)],
         **settings,
     )
 
@@ -259,49 +239,29 @@ def _is_stopped() -> bool:
     return details is not None and details.cancel_requested
 
 
-class _Steps:
-    """The activities. What they take and give is small; all else is in the store."""
+def _make_activity(work: Callable[..., Awaitable[Step | CallEnd]]) -> Callable[..., Any]:
+    """Return a step of a place as an activity. What it takes and gives is small; all else is in the store."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
-    @activity.defn(name="advance")
-    async def advance(self, given: list[Any]) -> list[Any]:
-        async with _beating():
-            step = await self._place.advance(*given)
-        if not step.outcome and _is_stopped():
-            raise asyncio.CancelledError
-        return msgspec.to_builtins(step)
-
-    @activity.defn(name="call")
-    async def call(self, given: list[Any]) -> list[Any]:
-        async with _beating():
-            end = await self._place.call(*given)
-        if _is_stopped():
-            raise asyncio.CancelledError  # what came of the call is stored
+    @activity.defn(name=work.__name__)
+    async def step(given: list[Any]) -> list[Any]:
+        beats = asyncio.get_running_loop().create_task(_beat())
+        try:
+            end = await work(*given)
+        finally:
+            beats.cancel()
+        if _is_stopped() and not getattr(end, "outcome", ""):
+            raise asyncio.CancelledError  # what came of it is stored
         return msgspec.to_builtins(end)
 
-    @activity.defn(name="stop")
-    async def stop(self, given: list[Any]) -> list[Any]:
-        async with _beating():
-            return msgspec.to_builtins(await self._place.stop(*given))
+    return step
 
 
-@asynccontextmanager
-async def _beating() -> AsyncGenerator[None]:
+async def _beat() -> None:
     """Send heartbeats while a step is done: a worker that stops sending them is taken for dead."""
     timeout = activity.info().heartbeat_timeout or timedelta(seconds=30)
-
-    async def beat() -> None:
-        while True:
-            activity.heartbeat()
-            await asyncio.sleep(min(timeout.total_seconds() / 3, _THROTTLE.total_seconds()))
-
-    task = asyncio.get_running_loop().create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(min(timeout.total_seconds() / 3, _THROTTLE.total_seconds()))
 
 
 # --- the client -----------------------------------------------------------------------------------
@@ -349,15 +309,11 @@ class DurableAgent:
 
     async def attach(self, id: str, /) -> "DurableRun":  # noqa: A002
         """Return a run that is stored; if no workflow runs it, because it was never started or is lost, start one."""
-        run = await read_run(self.agent.spec, id)
-        if run is None:
-            raise ResumeError(f"there is no run {id!r} in this store")
-        state = run.state
-        if state.driver == DRIVER and state.outcome in ("", "interrupted"):
-            at = Standing(state.phase, state.turn, state.is_last, state.ends)
+        run = await self.place.read(id)
+        if run.state.driver == DRIVER and run.state.outcome in ("", "interrupted"):
             await self.client.start_workflow(
                 AgentWorkflow.run,
-                msgspec.to_builtins(Start(id, self.heartbeat, at, (), LARGEST)),
+                msgspec.to_builtins(Start(id, self.heartbeat, read_standing(run), (), LARGEST)),
                 id=id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
@@ -406,8 +362,8 @@ class DurableRun:
 
     async def status(self) -> Status:
         """Tell how the run stands."""
-        run = await self._read()
-        return run.state.outcome.replace("interrupted", "waiting") or "running"
+        run = await self._durable.place.read(self.id)
+        return cast("Status", run.state.outcome.replace("interrupted", "waiting") or "running")
 
     async def result(self) -> RunResult[Any]:
         """Wait until the run has ended or waits for an answer; return what there is. Raise what it failed with."""
@@ -417,7 +373,7 @@ class DurableRun:
                 status = await self._handle.execute_update(AgentWorkflow.settle)
                 continue
             break
-        run = await self._read()
+        run = await self._durable.place.read(self.id)
         if not run.state.outcome:
             raise ResumeError(f"no workflow runs {self.id!r} any more; `attach` starts one that goes on with it")
         result = read_result(run)
@@ -437,11 +393,15 @@ class DurableRun:
         async with _until_over():
             await self._handle.cancel()
             await self._handle.result()
-        return read_result(await self._read())
+        return read_result(await self._durable.place.read(self.id))
 
     async def events(self) -> AsyncIterator[AnyEvent]:
-        """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits."""
-        first = sequence = 0
+        """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits.
+
+        A worker that dies may leave out the last ones; so whoever waits in vain looks how the run stands.
+        """
+        first = sequence = silent = 0
+        is_over = False
         while True:
             events, first = await self._durable.place.read_events(self.id, first)
             for event in events:
@@ -449,11 +409,10 @@ class DurableRun:
                 sequence += 1
                 if isinstance(event, RunFinished) and len(event.run_path) == 1:
                     return
+            silent = 0 if events else silent + 1
+            if silent and silent % _PATIENCE == 0:
+                if is_over:
+                    return
+                is_over = await self.status() != "running"
             if not events:
                 await asyncio.sleep(_POLL)
-
-    async def _read(self) -> Any:
-        run = await read_run(self._durable.agent.spec, self.id)
-        if run is None:
-            raise ResumeError(f"there is no run {self.id!r} in this store")
-        return run

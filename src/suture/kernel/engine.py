@@ -9,7 +9,7 @@ and did not end runs again only if its tool is idempotent; of any other the mode
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from os import urandom
 from typing import Any
 
@@ -18,32 +18,25 @@ import msgspec
 from suture._aio import LOG, run_to_the_end, uncancel
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
+from suture.kernel import lifecycle, storage, tool_call
 from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.journal import Journal, Signed, encode_records
-from suture.kernel.lifecycle import (
-    Begin,
-    address_answers,
-    before_agent,
-    check_answers,
-    load,
-    note_waiting,
-    read_waiting,
-)
+from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
-from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
+from suture.kernel.run_state import InterruptSignal, RunState, SafePoint
 from suture.kernel.state import Execution, Frame, Spec, set_frame
-from suture.kernel.storage import find_run, read_run
-from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
+from suture.kernel.tool_call import is_over
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language
 from suture.repair import Cause
-from suture.wires import Call
+from suture.wires import Call, sendable
 
 _BATCH = 0.05
 """For how many seconds events are gathered before they are written."""
 _MOST_JOINED = 256
 _EVENTS = msgspec.msgpack.Decoder(list[AnyEvent])
+_JOIN = Begin(resumes=True, joins=True)
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
@@ -73,11 +66,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 class CallEnd(msgspec.Struct, frozen=True, array_like=True):
     """What an engine learns of a call that is over, or waits for an answer."""
 
-    waits: bool = False
-    ends: bool = False
-    """Whether its result ends the run."""
-    fails: bool = False
-    """Whether its error ends the run."""
+    stops: bool = False
+    """Whether no call is to be begun after it: it waits, or its error ends the run."""
 
 
 class Place:
@@ -104,14 +94,15 @@ class Place:
         state = run.state
         if state.outcome and (answers is None or state.outcome != "interrupted"):
             return self._step(run)
-        start = Begin(resumes=True, joins=True)
         if answers is not None:
+            record = (await self.store.load(f"{name}/answers", answers))[0]
+            read = {key: decode_value(value) for key, value in msgspec.msgpack.decode(record).items()}
             try:
-                await load(run, msgspec.structs.replace(start, answers=await self.read_answers(name, answers)))
+                await lifecycle.load(run, msgspec.structs.replace(_JOIN, answers=read))
             except ResumeError as error:
                 return msgspec.structs.replace(self._step(run), refused=str(error)[:150])
         port = StepPort(run, _read_calls)
-        return await self._work(Work(run, start, port.go_on, port))
+        return await self._work(Work(run, _JOIN, port.go_on, port))
 
     async def stop(self, name: str) -> Step:
         """End a run as cancelled; whoever still runs one of its calls finds that taken."""
@@ -128,7 +119,7 @@ class Place:
                 await run.journal.flush("end")
         if calls:
             run = await self._load(name)
-        return await self._work(Work(run, Begin(resumes=True, joins=True), _halt))
+        return await self._work(Work(run, _JOIN, _halt))
 
     async def call(self, name: str, turn: int, index: int) -> CallEnd:
         """Run one call of a turn, unless that has been done; what came of it is stored when this returns."""
@@ -137,17 +128,17 @@ class Place:
         if state.turn != turn or state.phase != "tools" or state.outcome or index >= len(calls):
             return CallEnd()
         if is_over(run, index):
-            return _read_end(run, calls, index)
+            return CallEnd(bool(state.error))
         set_frame(Frame(run, 0, "run", "run"))
         async with self._live(run):
             failure: Exception | None = None
             if not run.has_joined:
                 try:
-                    await before_agent(run, resumed=True)
+                    await lifecycle.before_agent(run, resumed=True)
                     self._sit(run)
                 except Exception as error:  # noqa: BLE001 - it ends the run, as it does where the run begins
                     failure = error
-            refuse_calls(run, calls)
+            tool_call.refuse_calls(run, calls)
             return await self._call(run, calls, index, failure)
 
     async def _call(self, run: Execution, calls: Sequence[Call], index: int, failure: Exception | None) -> CallEnd:
@@ -160,29 +151,29 @@ class Place:
         try:
             if index in run.state.started and not again:
                 raise CallTaken  # noqa: TRY301 - as if the store had said so just now
-            ending = failure
+            ending: Any = failure
             if failure is None:
-                await write_beginning(run, begin_calls(run, calls, [index]))
-                ending = await run_call(run, calls[index], index)
-            if isinstance(ending, tuple):
-                note_waiting(run, ending)
-                run.put("waiting", {item.interrupt.id: item.interrupt.call_id for item in ending})
-            elif ending is not None:
+                await tool_call.write_beginning(run, tool_call.begin_calls(run, calls, [index]))
+                ending = await tool_call.run_call(run, calls[index], index)
+            if isinstance(ending, Exception):
                 failure = ending
-                await _note_failure(run, journal, index, failure)
+                await journal.fail(run, index, failure)
+            elif ending is not None:
+                lifecycle.note_waiting(run, ending)
+                run.put("waiting", {item.interrupt.id: item.interrupt.call_id for item in ending})
         except CallTaken:
             run.put("causes", {index: Cause.UNKNOWN})
         except asyncio.CancelledError:
             if not self.is_stopped():
                 raise
             uncancel()
-            give_up(run, calls, [index])
+            tool_call.give_up(run, calls, [index])
         if journal.broken is not None:
             raise journal.broken
         await run_to_the_end(journal.flush("end"))
         if journal.lost:
             run = await self._load(run.checkpoint_id or "")
-        return _read_end(run, calls, index, failure)
+        return CallEnd(failure is not None or bool(run.state.error) or not is_over(run, index))
 
     # What the client writes
 
@@ -191,14 +182,14 @@ class Place:
 
         The same input under the same key is stored once: a client that does not know whether it was, may repeat this.
         """
-        known = await find_run(self.spec, name, fields["key"]) if fields.get("key") else None
+        known = await storage.find_run(self.spec, name, fields["key"]) if fields.get("key") else None
         if known is not None:
             return known.state.run_id
         language = resolve_language(fields.pop("language", None))
         run = Execution.new(self.spec, language, driver=driver, **fields)
         run.checkpoint_id = name
         try:
-            await load(run, Begin(messages))
+            await lifecycle.load(run, Begin(messages))
             for kept in ("live", "answers"):
                 await self.store.delete(f"{name}/{kept}")
             await run.journal.flush()
@@ -207,35 +198,29 @@ class Place:
                 await run_to_the_end(run.opened.close())
         return run.state.run_id
 
+    async def read(self, name: str) -> Execution:
+        """Return a run that is stored, to look at."""
+        run = await storage.read_run(self.spec, name)
+        if run is None:
+            raise ResumeError(f"there is no run {name!r} in this store")
+        return run
+
     async def write_answers(self, name: str, answer: Any, given: Mapping[str, Any]) -> int:
         """Keep answers in the store; return the number that a step finds them under.
 
         Raises `ResumeError` for what the run does not wait for.
         """
-        run = await read_run(self.spec, name)
-        if run is None:
-            raise ResumeError(f"there is no run {name!r} in this store")
-        answers = address_answers(run, Begin(answer=answer, answers=given))
-        check_answers(run, answers)
+        run = await self.read(name)
+        answers = lifecycle.address_answers(run, Begin(answer=answer, answers=given))
+        lifecycle.check_answers(run, answers)
         record = msgspec.msgpack.encode({key: encode_value(value) for key, value in answers.items()})
         return (await self.store.claim(f"{name}/answers", urandom(8).hex(), record)).number
 
-    async def read_answers(self, name: str, number: int) -> dict[str, Any]:
-        """Return what `write_answers` kept."""
-        record = (await self.store.load(f"{name}/answers", number))[0]
-        return {key: decode_value(value) for key, value in msgspec.msgpack.decode(record).items()}
-
     async def read_events(self, name: str, first: int = 0) -> tuple[list[AnyEvent], int]:
         """Return the events that were written since record `first`, and the number of the next record."""
-        records, wire = await self.store.load(f"{name}/live", first), self.spec.wire
-        events = [
-            msgspec.structs.replace(each, message=wire.load(each.message))
-            if isinstance(each, MessageFinished)
-            else each
-            for record in records
-            for each in _EVENTS.decode(record)
-        ]
-        return events, first + len(records)
+        records = await self.store.load(f"{name}/live", first)
+        events = [each for record in records for each in _EVENTS.decode(record)]
+        return _with_messages(events, self.spec.wire.load), first + len(records)
 
     # Inside
 
@@ -243,7 +228,7 @@ class Place:
         """Return a run as it is stored, with what this process has kept of it."""
         run = Execution(self.spec, RunState(wire=self.spec.wire.name))
         run.checkpoint_id, run.deps = name, self.deps
-        await load(run, Begin(resumes=True, joins=True))
+        await lifecycle.load(run, _JOIN)
         run.journal.remember()
         seat = self._seats.get(run.state.run_id)
         if seat is not None and run.state.entered:
@@ -286,16 +271,14 @@ class Place:
         return self._step(run)
 
     def _step(self, run: Execution) -> Step:
-        state = run.state
-        at = Standing(state.phase, state.turn, state.is_last, state.ends)
-        plans: list[Plan] = []
+        state, plans = run.state, list[Plan]()
         if state.phase == "tools" and not state.outcome:
             for index, call in enumerate(run.last_calls()):
                 tool = run.tools.get(call.name)
                 seconds = tool.timeout * (tool.retry + 1) if tool is not None and tool.timeout is not None else 0
                 if not is_over(run, index):
                     plans.append(Plan(index, seconds))
-        return Step(at, tuple(plans), state.outcome, run.spec.sequential)
+        return Step(read_standing(run), tuple(plans), state.outcome, run.spec.sequential)
 
     @asynccontextmanager
     async def _live(self, run: Execution) -> AsyncGenerator[None]:
@@ -322,13 +305,36 @@ class Place:
                 await asyncio.sleep(_BATCH)
             events = [event, *buffer.items]
             buffer.items.clear()
-            plain = [
-                msgspec.structs.replace(each, message=wire.dump(each.message))
-                if isinstance(each, MessageFinished) and wire.claims(each.message) is not False
-                else each
-                for each in events
-            ]
-            await self.store.claim(name, urandom(8).hex(), msgspec.msgpack.encode(plain, enc_hook=str))
+            plain = _with_messages(events, lambda held: wire.dump(held) if wire.claims(held) is not False else held)
+            await self.store.claim(name, urandom(8).hex(), _encode_events(plain))
+
+
+def _encode_events(events: Sequence[Any]) -> bytes:
+    """Return events as they are stored: half characters are replaced, and one that cannot be written is left out."""
+    with suppress(Exception):
+        return msgspec.msgpack.encode(events, enc_hook=str)
+    written: list[msgspec.Raw] = []
+    for event in events:
+        try:
+            plain = sendable(msgspec.to_builtins(event, enc_hook=str, builtin_types=(bytes,)))
+            written.append(msgspec.Raw(msgspec.msgpack.encode(plain)))
+        except Exception:  # noqa: BLE001 - whatever a tool has sent
+            LOG.warning("an event could not be written", exc_info=True)
+    return msgspec.msgpack.encode(written)
+
+
+def _with_messages(events: Sequence[Any], change: Callable[[Any], Any]) -> list[Any]:
+    """Return events with the messages in them changed."""
+    return [
+        msgspec.structs.replace(each, message=change(each.message)) if isinstance(each, MessageFinished) else each
+        for each in events
+    ]
+
+
+def read_standing(run: Execution) -> Standing:
+    """Return where a run stands, as it is stored."""
+    state = run.state
+    return Standing(state.phase, state.turn, state.is_last, state.ends)
 
 
 async def _halt(*_: object) -> Standing:
@@ -339,13 +345,6 @@ def _call_key(run: Execution, index: int) -> str:
     """Return the key of a call's records: a call that waited begins anew once it is answered."""
     state = run.state
     return f"{state.runs}/{state.turn}/{index}/{state.resumes}"
-
-
-def _read_end(run: Execution, calls: Sequence[Call], index: int, failure: Exception | None = None) -> CallEnd:
-    result = run.state.ended.get(index)
-    fails = failure is not None or bool(run.state.error)
-    ends = result is not None and ends_run(run, calls[index].name, result)
-    return CallEnd(waits=not fails and not is_over(run, index), ends=ends, fails=fails)
 
 
 class StepPort(LocalPort):
@@ -364,19 +363,9 @@ class StepPort(LocalPort):
         return at
 
 
-async def _note_failure(run: Execution, journal: "CallJournal", index: int, failure: Exception) -> None:
-    """Store that a call's error ends the run, unless somebody else has written how the call ended."""
-    if not is_over(run, index):
-        run.put("causes", {index: Cause.UNKNOWN})
-    await journal.flush("end")
-    if not journal.lost:
-        run.update(error=run.error_text(failure))
-        await journal.flush("failure")
-
-
 async def _read_calls(run: Execution, _: Sequence[Call]) -> None:
     """Find what the calls left that were run elsewhere: an error that ends the run, or questions."""
-    waiting: tuple[Waiting, ...] = read_waiting(run)
+    waiting = lifecycle.read_waiting(run)
     if run.state.error:
         raise RunError(run.state.error)
     if waiting:
@@ -396,6 +385,15 @@ class CallJournal(Journal):
         self.claims, self.key, self.again = store, key, again
         self.lost = False
         """Whether somebody else has written how the call ended."""
+
+    async def fail(self, run: Execution, index: int, failure: Exception) -> None:
+        """Store that a call's error ends the run, unless somebody else has written how the call ended."""
+        if not is_over(run, index):
+            run.put("causes", {index: Cause.UNKNOWN})
+        await self.flush("end")
+        if not self.lost:
+            run.update(error=run.error_text(failure))
+            await self.flush("failure")
 
     async def flush(self, step: str = "") -> None:
         """Write what was noted under the key of the step. A start that is taken raises `CallTaken`."""

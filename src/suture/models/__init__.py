@@ -4,8 +4,6 @@ from importlib import import_module
 from os import environ
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from suture.errors import ConfigError
 from suture.kernel import Model, ModelRequest, ModelWrapper, closing
 from suture.messages import Delta, Message
@@ -34,54 +32,34 @@ __all__ = [
     "get_model",
 ]
 
-_PLACES = {
-    "AnthropicModel": "openai_anthropic",
-    "BedrockModel": "bedrock",
-    "GeminiModel": "gemini",
-    "LocalModel": "local",
-    "OpenAIChatModel": "openai_anthropic",
-    "OpenAIResponsesModel": "openai_anthropic",
+_CLASSES = {
+    "local": "local.LocalModel",
+    "openai": "openai_anthropic.OpenAIChatModel",
+    "openai-responses": "openai_anthropic.OpenAIResponsesModel",
+    "anthropic": "openai_anthropic.AnthropicModel",
+    "gemini": "gemini.GeminiModel",
+    "bedrock": "bedrock.BedrockModel",
 }
+_SERVERS = {
+    "ollama": ("http://127.0.0.1:11434/v1", "", "openai-chat"),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai-chat"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
+    "moonshot": ("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai-chat"),
+}
+"""Servers that speak Chat Completions: where each is, which variable has its key, and whose rules hold."""
+PROVIDERS = (*_CLASSES, *_SERVERS)
+"""What may stand before the colon in the name of a model."""
 
 
 def __getattr__(name: str) -> Any:
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{place}"), name)
-    globals()[name] = found
-    return found
-
-
-# Models by name
-
-
-class _Server(Struct, frozen=True):
-    """A server that speaks Chat Completions: where it is, where its key is, and whose rules hold."""
-
-    base_url: str
-    key: str = ""
-    profile: str = "openai-chat"
-
-
-_SERVERS = {
-    "ollama": _Server("http://127.0.0.1:11434/v1"),
-    "openrouter": _Server("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "deepseek": _Server("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
-    "mistral": _Server("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
-    "moonshot": _Server("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi"),
-    "groq": _Server("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-}
-_CLASSES = {
-    "openai": "OpenAIChatModel",
-    "openai-responses": "OpenAIResponsesModel",
-    "anthropic": "AnthropicModel",
-    "gemini": "GeminiModel",
-    "bedrock": "BedrockModel",
-}
-
-PROVIDERS = ("local", *_CLASSES, *_SERVERS)
-"""What may stand before the colon in the name of a model."""
+    for place in _CLASSES.values():
+        module, _, kind = place.partition(".")
+        if kind == name:
+            found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def get_model(name: str) -> Model[Message]:
@@ -93,18 +71,15 @@ def get_model(name: str) -> Model[Message]:
     'http://127.0.0.1:11434/v1'
     """
     provider, _, model = name.partition(":")
-    if provider == "local":
-        kind = __getattr__("LocalModel")
+    if provider == "local" or (provider in _CLASSES and model):
+        kind = __getattr__(_CLASSES[provider].partition(".")[2])
         return kind(model) if model else kind()
-    if provider in _CLASSES and model:
-        return __getattr__(_CLASSES[provider])(model)
-    server = _SERVERS.get(provider)
-    if server is not None and model:
-        key = environ.get(server.key) if server.key else None
-        if server.key and not key:
-            raise ConfigError(f"{name} has no key: set {server.key}")
-        kind = __getattr__(_CLASSES["openai"])
-        return kind(model, base_url=server.base_url, api_key=key, profile=server.profile)
+    if provider in _SERVERS and model:
+        address, variable, profile = _SERVERS[provider]
+        key = environ.get(variable) if variable else None
+        if variable and not key:
+            raise ConfigError(f"{name} has no key: set {variable}")
+        return __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key, profile=profile)
     if not model or not provider or provider in PROVIDERS:
         raise ConfigError(f"a model is named as provider:model, such as openai:gpt-5-mini; got {name!r}")
     return _own(provider, model)

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property, partial
@@ -19,7 +19,6 @@ from suture.errors import (
     ModelConnectionError,
     ModelRequestError,
     ModelTimeoutError,
-    StreamCutError,
     SutureError,
 )
 from suture.messages import NativeM
@@ -74,16 +73,14 @@ class BedrockModel(ProviderModel[NativeM]):
             finally:
                 _close(answer)
 
-    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        return {"modelId": self.model, **settings}
-
     def form(self, message: Any) -> Any:
         return _with_bytes(message)
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; the tools that were called are named where it has none."""
-        named = cast("BedrockCodec", self.codec).name_called_tools(body.payload)
-        return body._replace(settings={name: value for name, value in named.items() if name != body.field})
+        named = cast("BedrockCodec", self.codec).name_called_tools({"modelId": self.model, **body.payload})
+        del named[body.field]
+        return body._replace(settings=named)
 
     def failure(self, error: Exception) -> SutureError | None:
         found = import_extra("botocore.exceptions", "boto3>=1.40")
@@ -112,18 +109,17 @@ class BedrockModel(ProviderModel[NativeM]):
             return ModelTimeoutError(told, provider="bedrock")
         if isinstance(error, found.ConnectionError):
             return ModelConnectionError(told, provider="bedrock")
-        broken = (found.HTTPClientError, found.IncompleteReadError)
-        if isinstance(error, broken) or type(error).__module__.partition(".")[0] in {"urllib3", "http"}:
-            return StreamCutError(f"bedrock: the connection broke before the message was whole ({told})")
+        if isinstance(error, (found.HTTPClientError, found.IncompleteReadError)):
+            return self.cut(error)
         return ModelRequestError(told, provider="bedrock") if isinstance(error, found.BotoCoreError) else None
 
-    def secrets(self) -> Iterable[str]:
+    def keys_of(self, client: Any) -> list[str]:
         """Return what the client signs with, and the token that it may send."""
-        signer = getattr(self.given_client or self.__dict__.get("_client"), "_request_signer", None)
+        signer = getattr(client or self.__dict__.get("_client"), "_request_signer", None)
         credentials = getattr(signer, "_credentials", None)
         frozen = getattr(credentials, "_frozen_credentials", credentials)  # to ask for more might renew them
         held = [getattr(frozen, "secret_key", None), getattr(frozen, "token", None), environ.get(_BEARER)]
-        return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
+        return [secret for secret in held if isinstance(secret, str)]
 
     def _get_client(self) -> Any:
         if self.given_client is not None:

@@ -1,12 +1,12 @@
 """`GeminiModel`: Google's Gemini, through the Gemini API or Vertex AI."""
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from os import environ
 from typing import Any, ClassVar
 
 from suture._extras import import_extra
-from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
+from suture.errors import ConfigError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.http import answers, brief, status_error
@@ -30,6 +30,7 @@ class GeminiModel(ProviderModel[NativeM]):
 
     codec_name: ClassVar[str] = "gemini"
     key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
+    key_paths: ClassVar[tuple[str, ...]] = ("_api_client.api_key",)
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
@@ -58,10 +59,6 @@ class GeminiModel(ProviderModel[NativeM]):
             for response in came:  # the SDK leaves it to the garbage collector
                 await response.aclose()
 
-    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings: the model's name is in the address."""
-        return settings
-
     def lay_over(self, body: Body) -> Body:
         """Return the body with calls of this turn that another model made acceptable."""
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
@@ -73,21 +70,9 @@ class GeminiModel(ProviderModel[NativeM]):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
             return status_error("gemini", given.code or 500, given.details, headers, key=self.key_hint)
         kind = type(error).__module__.partition(".")[0]
-        name = type(error).__name__
-        if kind in {"httpx2", "httpx", "aiohttp"}:
-            if "Timeout" in name:
-                return ModelTimeoutError("no answer in time", provider="gemini")
-            if "Connect" in name:
-                return self.unreached(error)
-            return StreamCutError(f"gemini: the connection broke before the message was whole ({brief(error)})")
-        if name in {"UnknownApiResponseError", "JSONDecodeError"}:
+        if type(error).__name__ in {"UnknownApiResponseError", "JSONDecodeError"}:
             return ModelError(f"it sent what is no JSON ({brief(error)})", provider="gemini", retryable=True)
         return ModelError(brief(error), provider="gemini") if kind in {"google", "pydantic_core"} else None
-
-    def secrets(self) -> Iterable[str]:
-        """Return the keys of this model, and of the client that was passed in."""
-        held = getattr(getattr(self.given_client, "_api_client", None), "api_key", None)
-        return [*super().secrets(), *([held] if isinstance(held, str) else [])]
 
     def make_client(self, http: Any) -> Any:
         genai = import_extra("google.genai", "google-genai>=3")
@@ -97,11 +82,9 @@ class GeminiModel(ProviderModel[NativeM]):
         milliseconds = None if self.timeout is None else int(self.timeout * 1000)
         options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": milliseconds}
         try:
-            client = genai.Client(api_key=key, http_options=options)
+            return genai.Client(api_key=key, http_options=options)
         except ValueError as error:
             raise ConfigError(f"GeminiModel has no key: set {self.key_from} ({error})") from None
-        self.remember_secrets(key, client._api_client.api_key)  # noqa: SLF001 - to keep it out of errors
-        return client
 
 
 def _plain(response: Any) -> dict[str, Any]:

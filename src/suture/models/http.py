@@ -189,9 +189,10 @@ class Bound:
     (True, True)
     """
 
-    def __init__(self, *, is_error: bool = False) -> None:
-        self._is_error = is_error
+    def __init__(self, *, is_error: bool = False, encoding: str = "") -> None:
+        self._is_error, self._encoding = is_error, encoding
         self._left = MAX_ERROR if is_error else MAX_REPLY
+        self._unpacker = zlib.decompressobj(_ANY_GZIP) if encoding in _GZIP else None
 
     @property
     def reached(self) -> bool:
@@ -205,6 +206,25 @@ class Bound:
         if self._left < 0 and not self._is_error:
             raise ModelError(f"the reply has more than {MAX_REPLY} bytes")
         return taken
+
+    def unpack(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what is taken of `chunk`, which may be compressed: piece by piece, for a small one may hold a huge one.
+
+        Raises `ModelError` for a reply that is not compressed as it claims; of an error the status is enough.
+        """
+        if self._unpacker is None:
+            yield self.take(chunk)
+            return
+        try:
+            while not self.reached and (piece := self._unpacker.decompress(chunk, _PIECE)):
+                chunk = self._unpacker.unconsumed_tail
+                yield self.take(piece)
+        except zlib.error as error:
+            self._left = 0
+            if not self._is_error:
+                raise ModelError(
+                    f"the body is not the {self._encoding} that it claims: {error}", retryable=True
+                ) from None
 
 
 class Held(NamedTuple):
@@ -236,62 +256,29 @@ async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
         vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
 
 
-class _Unpacker:
-    """Unpacks a body that comes compressed, piece by piece: a small one may hold a huge one."""
-
-    def __init__(self, encoding: str) -> None:
-        self._encoding = encoding
-        self._zlib = zlib.decompressobj(_ANY_GZIP)
-
-    def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what `chunk` adds; raise `ModelError` for what is not compressed as it claims."""
-        if self._encoding not in _GZIP:
-            yield chunk
-            return
-        while not self._zlib.eof:
-            try:
-                piece = self._zlib.decompress(chunk, _PIECE)
-            except zlib.error as error:
-                raise ModelError(
-                    f"the body is not the {self._encoding} that it claims: {error}", retryable=True
-                ) from None
-            chunk = self._zlib.unconsumed_tail
-            if piece:
-                yield piece
-            elif not chunk:
-                return
-
-
 def _make() -> Any:
     from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
 
     class Bounded(AsyncByteStream):
         """A body of which not everything is taken: an error is cut, a reply that is too long refused."""
 
-        def __init__(self, whole: Any, encoding: str, *, is_error: bool) -> None:
-            self._whole, self._is_error = whole, is_error
-            self._unpacker = _Unpacker(encoding)
+        def __init__(self, whole: Any, bound: Bound) -> None:
+            self._whole, self._bound = whole, bound
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            bound = Bound(is_error=self._is_error)
             async with closing(aiter(self._whole)) as chunks:
                 async for chunk in chunks:
-                    try:
-                        for piece in self._unpacker.pieces(chunk):
-                            yield bound.take(piece)
-                            if bound.reached:
-                                return
-                    except ModelError:
-                        if not self._is_error:
-                            raise
-                        return  # what it says by its status counts
+                    for piece in self._bound.unpack(chunk):
+                        yield piece
+                    if self._bound.reached:
+                        return
 
         async def aclose(self) -> None:
             await self._whole.aclose()
 
     async def bound(response: Any) -> None:
-        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-        response.stream = Bounded(response.stream, encoding, is_error=response.status_code >= 300)
+        encoding = response.headers.pop("content-encoding", "").strip().lower()
+        response.stream = Bounded(response.stream, Bound(is_error=response.status_code >= 300, encoding=encoding))
         noted = answers.get()
         if noted is not None:
             noted.append(response)

@@ -15,6 +15,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, NamedTuple, cast
 
+from suture.codecs import Codec
 from suture.errors import ConfigError, ModelError
 from suture.kernel import closing
 from suture.messages import NativeM
@@ -82,13 +83,14 @@ class LocalModel(OpenAIChatModel[NativeM]):
         """How many tokens prompt and reply may have together."""
         return self._loading.context_size
 
-    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options of a request: short and sober if nobody chose otherwise."""
-        return {"max_tokens": 256, "temperature": 0, **options}
+    def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
+        """Return codec and options of a request: short and sober if nobody chose otherwise."""
+        return self.codec, {"max_tokens": 256, "temperature": 0, **options}
 
     def lay_over(self, body: Body) -> Body:
         """Return the body with tools as the server takes them: it knows no choice by name."""
-        settings = dict(body.settings)
+        body = super().lay_over(body)
+        settings = body.settings
         tools: list[Any] = settings.pop("tools", [])
         choice: Any = settings.pop("tool_choice", "auto")
         if isinstance(choice, Mapping):
@@ -98,7 +100,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
         if tools and choice != "none" and not answers:
             settings |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": False}
         _bound_schemas(settings)
-        return body._replace(settings=settings)
+        return body
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         """Send `body` to the server, which is started if need be."""

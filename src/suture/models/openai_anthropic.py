@@ -4,23 +4,21 @@ The SDK knows the address, the key and the connection; the bytes of the reply ar
 bounds what it holds.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 from suture._extras import import_extra
 from suture.codecs import Codec, get_codec
-from suture.errors import ConfigError, ModelError, ModelTimeoutError, StreamCutError, SutureError
+from suture.errors import ConfigError, ModelError, ModelTimeoutError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.http import Bound, brief, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
 from suture.wires.fields import parse_json
 
-_HTTP = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11"))
 _RAW = "X-Stainless-Raw-Response"
 """The header that has both packages hand over the response as it comes."""
-_KEYS = ("api_key", "auth_token", "_azure_ad_token")
 _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
 """What else the packages take from the environment. It is for the provider, not for another server."""
 
@@ -29,13 +27,13 @@ class SDKModel(ProviderModel[NativeM]):
     """A model over one of the two packages, `openai` unless it says otherwise."""
 
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
-    package: ClassVar[str] = "openai"
+    key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
     requirement: ClassVar[str] = "openai>=3"
     """What pip is told to install."""
+    brand: ClassVar[str] = "OpenAI"
+    """What the package's client and its errors are called after."""
     path: ClassVar[str]
     """Where the provider answers, below the client's address."""
-    client_class: ClassVar[str] = "AsyncOpenAI"
-    error_class: ClassVar[str] = "OpenAIError"
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
@@ -79,49 +77,37 @@ class SDKModel(ProviderModel[NativeM]):
     def form(self, message: Any) -> bytes:
         return to_json(message)
 
-    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with the model's name, and whether it streams."""
-        return {"model": self.model, **settings, "stream": self.streaming}
+    def lay_over(self, body: Body) -> Body:
+        """Return the body with the model's name, and whether it streams."""
+        return body._replace(settings={"model": self.model, **body.settings, "stream": self.streaming})
+
+    def _import_sdk(self) -> Any:
+        return import_extra(self.brand.lower(), self.requirement)
 
     def failure(self, error: Exception) -> SutureError | None:
-        sdk = import_extra(self.package, self.requirement)
-        provider = self.codec_name
-        given: Any = error
+        sdk, given, provider = self._import_sdk(), cast("Any", error), self.codec_name
         if isinstance(error, sdk.APIStatusError):
             body = given.body if given.body is not None else given.response.text
-            return status_error(
-                provider,
-                given.status_code,
-                body,
-                given.response.headers,
-                key=self.key_hint,
-                request_id=given.request_id or "",
-            )
+            about = {"key": self.key_hint, "request_id": given.request_id or ""}
+            return status_error(provider, given.status_code, body, given.response.headers, **about)
         if isinstance(error, sdk.APITimeoutError):
             return ModelTimeoutError("no answer in time", provider=provider)
         if isinstance(error, sdk.APIConnectionError):
             return self.unreached(error.__cause__ or error)
-        if type(error).__module__.partition(".")[0] in _HTTP:
-            return StreamCutError(f"{provider}: the connection broke before the message was whole ({brief(error)})")
-        return (
-            ModelError(brief(error), provider=provider) if isinstance(error, getattr(sdk, self.error_class)) else None
-        )
-
-    def secrets(self) -> Iterable[str]:
-        """Return the keys of this model, and of the client that was passed in."""
-        held = [getattr(self.given_client, name, None) for name in _KEYS]
-        return [*super().secrets(), *[secret for secret in held if isinstance(secret, str)]]
+        is_own = isinstance(error, getattr(sdk, f"{self.brand}Error"))
+        return ModelError(brief(error), provider=provider) if is_own else None
 
     def make_client(self, http: Any) -> Any:
-        sdk = import_extra(self.package, self.requirement)
+        sdk = self._import_sdk()
         chosen: dict[str, Any] = {}
         if self.base_url is not None:
             chosen = {"base_url": self.base_url, "api_key": NO_KEY}
         if self.api_key is not None:
             chosen["api_key"] = self.api_key
         try:
-            client = getattr(sdk, self.client_class)(max_retries=0, timeout=self.timeout, http_client=http, **chosen)
-        except getattr(sdk, self.error_class):
+            make = getattr(sdk, f"Async{self.brand}")
+            client = make(max_retries=0, timeout=self.timeout, http_client=http, **chosen)
+        except getattr(sdk, f"{self.brand}Error"):
             client = None
         ways = ("api_key", "auth_token", "credentials")
         if client is None or not any(getattr(client, way, None) for way in ways):
@@ -129,7 +115,6 @@ class SDKModel(ProviderModel[NativeM]):
         if self.base_url is not None:
             for name, nothing in _ENVIRONMENT.items():
                 setattr(client, name, nothing)
-        self.remember_secrets(client.api_key, getattr(client, "auth_token", None))
         return client
 
 
@@ -147,10 +132,10 @@ class OpenAIChatModel(SDKModel[NativeM]):
     codec_name: ClassVar[str] = "openai-chat"
     path: ClassVar[str] = "/chat/completions"
 
-    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with the model's name; of a stream, the usage is asked for."""
+    def lay_over(self, body: Body) -> Body:
+        """Return the body; of a stream, the usage is asked for."""
         usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
-        return super().addressed({**usage, **settings})
+        return super().lay_over(body._replace(settings={**usage, **body.settings}))
 
 
 _UNSTORED = get_codec("openai-responses", store=False)
@@ -169,14 +154,10 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
     codec_name: ClassVar[str] = "openai-responses"
     path: ClassVar[str] = "/responses"
 
-    def codec_for(self, options: Mapping[str, Any]) -> Codec:
-        """Return the codec; where nothing is stored, items have no ids that the service would have to know."""
-        return self.codec if options.get("store") else _UNSTORED
-
-    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options; unless they say otherwise, nothing is stored."""
+    def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
+        """Return codec and options: where nothing is stored, items have no ids that the service would have to know."""
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
-        return options if options.get("store") else {**stateless, **options}
+        return (self.codec, options) if options.get("store") else (_UNSTORED, {**stateless, **options})
 
 
 _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
@@ -198,22 +179,19 @@ class AnthropicModel(SDKModel[NativeM]):
 
     codec_name: ClassVar[str] = "anthropic"
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
-    package: ClassVar[str] = "anthropic"
     requirement: ClassVar[str] = "anthropic>=2"
-    client_class: ClassVar[str] = "AsyncAnthropic"
-    error_class: ClassVar[str] = "AnthropicError"
-
+    brand: ClassVar[str] = "Anthropic"
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:
         """Return the body with cache marks where they are asked for."""
-        asked = body.settings.get("cache")
-        settings = {name: value for name, value in body.settings.items() if name != "cache"}
+        body = super().lay_over(body)
+        asked = body.settings.pop("cache", None)
         if not asked:
-            return body._replace(settings=settings)
+            return body
         if not isinstance(asked, bool | str) or asked not in _CACHE:
             raise ConfigError(f"cache takes True, '5m' or '1h', not {asked!r}")
-        return _marked(body._replace(settings=settings), _CACHE[asked])
+        return _marked(body, _CACHE[asked])
 
 
 def _marked(body: Body, mark: dict[str, str]) -> Body:

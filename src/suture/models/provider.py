@@ -8,6 +8,8 @@ such as a cache mark, is laid over it and never kept.
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import reduce
 from itertools import compress, count, takewhile
 from math import inf
 from operator import is_not
@@ -25,6 +27,7 @@ from suture.errors import (
     ModelError,
     ModelTimeoutError,
     NotInRunError,
+    StreamCutError,
     SutureError,
 )
 from suture.events import Custom
@@ -35,6 +38,7 @@ from suture.models.http import brief, held_by_loop, json_fault, scrubbed
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
+from suture.tools import RunContext
 from suture.wires import get_wire, sendable
 from suture.wires.fields import is_object_text
 
@@ -42,6 +46,8 @@ NO_KEY = "none-needed"
 """What a server of one's own is sent: never the key that the environment holds for the provider itself."""
 _QUIET = (Lost.META, Lost.EXTRA)
 """Losses that nobody misses in a request."""
+_NETWORK = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11", "aiohttp", "urllib3", "http"))
+"""Packages below the SDKs, whose exceptions some let through."""
 to_json = msgspec.json.Encoder().encode
 
 
@@ -192,6 +198,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     codec_name: ClassVar[str]
     key_from: ClassVar[str]
     """Where a key comes from, for the error that it is refused."""
+    key_paths: ClassVar[tuple[str, ...]] = ()
+    """Where a client of the SDK holds keys, to keep them out of errors."""
 
     def __init__(
         self, model: str, *, wire: Literal["message", "agentic"] = "message", **settings: Unpack[Settings]
@@ -222,8 +230,7 @@ class ProviderModel(ABC, Generic[NativeM]):
             raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
         self.api_key = settings.get("api_key")
         self.given_client: Any = settings.get("client")
-        self._secrets: set[str] = set()
-        self.remember_secrets(self.api_key)
+        self._secrets = {self.api_key} if self.api_key else set[str]()
         if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
             raise ConfigError("a client that is passed in has its own key and address; give one or the other")
 
@@ -241,11 +248,6 @@ class ProviderModel(ABC, Generic[NativeM]):
     def key_hint(self) -> str:
         """Where the key that was refused came from: a server of one's own is sent none of the environment's."""
         return self.key_from if self.base_url is None else "api_key="
-
-    def unreached(self, error: BaseException) -> ModelConnectionError:
-        """Return the error that nobody answers there."""
-        where = self.base_url or "the provider"
-        return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -267,7 +269,7 @@ class ProviderModel(ABC, Generic[NativeM]):
                         yield delta
             message = reader.finish() if whole is None else self.codec.decode_reply(whole)
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
-            failure = scrubbed(self._told(error, body), self.secrets())
+            failure = scrubbed(self._explain(error, body), [*self._secrets, *self.keys_of(self.given_client)])
         if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
             failure.__cause__ = failure.__context__ = None
             raise failure
@@ -285,6 +287,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         address, client = held.made.get(self, ("", None))
         if client is None or address != self.base_url:
             client = self.make_client(held.client)
+            self._secrets.update(self.keys_of(client))
             held.made[self] = self.base_url, client
         return client
 
@@ -296,40 +299,45 @@ class ProviderModel(ABC, Generic[NativeM]):
     def failure(self, error: Exception) -> SutureError | None:
         """Return what an exception of the SDK means; `None` where it is not the SDK's."""
 
-    def secrets(self) -> Iterable[str]:
-        """Return what must never be seen in an error."""
-        return self._secrets
+    def keys_of(self, client: Any) -> list[str]:
+        """Return what a client holds that must never be seen in an error."""
+        held = [reduce(lambda holder, name: getattr(holder, name, None), p.split("."), client) for p in self.key_paths]
+        return [key for key in held if isinstance(key, str) and key]
 
-    def remember_secrets(self, *secrets: object) -> None:
-        """Keep these keys out of every error from now on."""
-        self._secrets.update(secret for secret in secrets if isinstance(secret, str) and secret)
-
-    def chosen(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options of a request, with what this model chooses where nobody did."""
-        return options
-
-    def addressed(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with the model's name, and what else every request of this provider has."""
-        return {"model": self.model, **settings}
+    def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
+        """Return the codec and the options of a request, with what this model chooses where nobody did."""
+        return self.codec, options
 
     def form(self, message: Any) -> Any:
         """Return a message as the SDK takes it; it is kept, and formed once."""
         return message
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with what holds for the end of this conversation alone."""
+        """Return the body with what every request has, as the model's name, and what holds for this one alone."""
         return body
 
-    def _told(self, error: Exception, body: Body) -> SutureError:
+    def unreached(self, error: BaseException) -> ModelConnectionError:
+        """Return the error that nobody answers there."""
+        where = self.base_url or "the provider"
+        return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
+
+    def cut(self, error: BaseException) -> StreamCutError:
+        """Return the error that a reply is not whole."""
+        return StreamCutError(f"{self.codec_name}: the connection broke before the message was whole ({brief(error)})")
+
+    def _explain(self, error: Exception, body: Body) -> SutureError:
         if isinstance(error, ModelError) and not error.provider:
             return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
         if isinstance(error, SutureError):
             return error
-        told = self.failure(error)
-        if told is not None:
-            return told
-        if isinstance(error, TimeoutError):
+        meaning, kind = self.failure(error), type(error)
+        if meaning is not None:
+            return meaning
+        below = kind.__name__ if kind.__module__.partition(".")[0] in _NETWORK else ""
+        if isinstance(error, TimeoutError) or "Timeout" in below:
             return ModelTimeoutError(f"no answer in time ({brief(error)})", provider=self.codec_name)
+        if below:
+            return self.unreached(error) if "Connect" in below else self.cut(error)
         if isinstance(error, OSError):
             return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
         failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
@@ -337,23 +345,19 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     def body(self, request: ModelRequest[NativeM]) -> Body:
         """Return what the provider is sent: encoded, then fitted, as far as it is new."""
-        options = self.chosen({**self.options, **request.options})
-        codec, language = self.codec_for(options), _language()
+        codec, options = self.choose({**self.options, **request.options})
+        run = _find_run()
+        language = cast("Language", run.language) if run is not None else resolve_language(None)
         key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
         history: History[Any] = History.of(request.messages)
         conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
         losses = Losses()
         asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
-        settings = sendable(self.addressed(codec.write_settings(asked, losses)))
-        _tell_losses((*conversation.losses, *losses.found()))
+        settings = sendable(codec.write_settings(asked, losses))
+        _tell_losses(run, (*conversation.losses, *losses.found()))
         messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
         forms = [*map(self.form, head), *conversation.forms(messages)]
         return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
-
-    def codec_for(self, options: Mapping[str, Any]) -> Codec:
-        """Return the codec that a request with `options` is written with."""
-        del options
-        return self.codec
 
 
 class WholeBody(dict[str, Any]):
@@ -386,26 +390,19 @@ async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider:
             yield item
 
 
-def _tell_losses(losses: Iterable[Loss]) -> None:
+def _find_run() -> RunContext[Any] | None:
+    """Return the run that asks, if one does."""
+    with suppress(NotInRunError):
+        return current_run()
+    return None
+
+
+def _tell_losses(run: RunContext[Any] | None, losses: Iterable[Loss]) -> None:
     """Send an event about what the provider is not told, once for each thing, if there is a run."""
     missed = [loss for loss in losses if loss.name not in _QUIET]
-    if not missed:
-        return
-    try:
-        run = current_run()
-    except NotInRunError:
-        return
-    sent: set[Loss] = run.cache.setdefault(Loss, set())
+    sent: set[Loss] = run.cache.setdefault(Loss, set()) if run is not None and missed else set()
     new = [loss for loss in missed if loss not in sent]
-    if new:
+    if new and run is not None:
         sent.update(new)
         named = [{"name": loss.name.value, "what": loss.what, "index": loss.index, "path": loss.path} for loss in new]
         run.send(Custom("losses", named))
-
-
-def _language() -> Language:
-    """Return the language of the run, or the one in force where there is none."""
-    try:
-        return cast("Language", current_run().language)
-    except NotInRunError:
-        return resolve_language(None)

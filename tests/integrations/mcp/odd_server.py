@@ -19,6 +19,14 @@ LISTS: dict[str, list[dict[str, Any]]] = {
 }
 
 REFUSALS = {"refusing": -32602, "refusing in general": -32000}
+TEXT = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "TOLD"}]}}'
+ANSWERS = {
+    "half a character": TEXT.replace(b"TOLD", b"caf\\ud83d"),
+    "bytes that are no text": TEXT.replace(b"TOLD", b"caf\xe9"),
+    "no result": b'{"jsonrpc": "2.0", "id": %d, "result": null}',
+    "no error": b'{"jsonrpc": "2.0", "id": %d, "error": "the quay is shut"}',
+}
+"""What a call is answered with, byte by byte."""
 
 
 def send(message: dict[str, Any]) -> None:
@@ -83,7 +91,9 @@ def main() -> None:
         if HABIT == "garbage" or "id" not in request:
             continue
         result = answer(request)
-        if HABIT in REFUSALS and request["method"] == "tools/call":
+        if HABIT in ANSWERS and request["method"] == "tools/call":
+            os.write(1, ANSWERS[HABIT] % request["id"] + b"\n")
+        elif HABIT in REFUSALS and request["method"] == "tools/call":
             send({"id": request["id"], "error": {"code": REFUSALS[HABIT], "message": "no such berth"}})
         elif result is None:
             send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})

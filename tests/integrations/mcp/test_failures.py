@@ -141,6 +141,13 @@ def test_an_answer_that_is_no_result_is_an_error_result():
     assert "answered echo with what cannot be used: " in answer.content
 
 
+@pytest.mark.parametrize("habit", ["no result", "no error"])
+def test_an_answer_that_cannot_be_read_ends_its_call_at_once(habit: str):
+    answer = failure(habit, timeout=20)
+    assert answer.is_error
+    assert "answered echo with what cannot be used: " in answer.content
+
+
 def test_a_call_that_takes_too_long_is_an_error_result_and_the_server_lives_on():
     async def main() -> tuple[Message, list[str]]:
         async with listening() as notes, sound(include=["tides", "wait"], env={"NOTES": notes.port}) as server:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from mcp.types import AudioContent, CallToolResult, ImageContent
 
 from suture import Message
-from suture.integrations.mcp import MCPServer
+from suture.integrations.mcp import MCPServer, as_tool_result
 from suture.messages import AudioPart, FilePart, ImagePart, TextPart
 from tests.integrations.mcp.calling import odd, results, served, sound, texts
 from tests.integrations.mcp.server import DOT
@@ -81,6 +82,23 @@ def test_every_kind_of_content_has_its_part(answers: dict[str, Message]):
     )
 
 
+def test_a_medium_that_is_no_base64_is_told_in_words_for_every_provider_would_refuse_it():
+    content = [
+        ImageContent(data="no/base64!", mime_type="image/png"),
+        AudioContent(data="AA\nAA", mime_type="audio/wav"),
+    ]
+    assert as_tool_result(CallToolResult(content=content)).parts == (
+        TextPart("The server sent a medium (image/png), and its data is empty or no base64."),
+        AudioPart(base64_data="AAAA", mime_type="audio/wav"),
+    )
+
+
+def test_a_medium_is_what_its_type_says():
+    content = [ImageContent(data="AAAA", mime_type="application/pdf")]
+    (part,) = as_tool_result(CallToolResult(content=content)).parts
+    assert part == FilePart(base64_data="AAAA", mime_type="application/pdf")
+
+
 def test_a_picture_that_a_tool_returns_is_a_picture(answers: dict[str, Message]):
     assert answers["chart"].user_input_multi_content == (ImagePart(base64_data="iVBORw==", mime_type="image/png"),)
 
@@ -111,6 +129,15 @@ def test_what_is_no_number_in_json_is_told_by_its_name_and_once(habit: str, said
             return await texts(server, ("echo", "{}"))
 
     assert asyncio.run(main()) == [said]
+
+
+@pytest.mark.parametrize("habit", ["half a character", "bytes that are no text"])
+def test_what_is_no_character_is_told_as_the_replacement_character(habit: str):
+    async def main() -> list[str]:
+        async with odd(habit, timeout=5) as server:
+            return [*await texts(server, ("echo", "{}")), *await texts(server, ("echo", "{}"))]
+
+    assert asyncio.run(main()) == ["caf\ufffd", "caf\ufffd"]
 
 
 def test_a_server_gets_a_few_harmless_variables_and_those_that_it_is_given(monkeypatch: pytest.MonkeyPatch):

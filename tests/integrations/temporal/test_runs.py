@@ -95,6 +95,17 @@ def test_an_interrupt_is_answered_by_an_update_and_a_wrong_answer_is_refused(tar
     assert len(Effects(tmp_path / "effects").all()) == 1
 
 
+def test_of_two_answers_to_one_question_the_second_is_refused(target: str, tmp_path: Path):
+    async def scene(durable: DurableAgent, _: Client) -> Any:
+        await durable.run("ask", id=name(tmp_path))
+        run = await durable.attach(name(tmp_path))
+        with pytest.raises(ResumeError, match="ended before this answer was used"):
+            await asyncio.gather(run.answer("one"), run.answer("two"))
+        return await run.result()
+
+    assert play(target, tmp_path, scene).messages[2].content in ("one", "two")
+
+
 def test_a_hook_may_interrupt_too(target: str, tmp_path: Path):
     class Gate(ChatModelAgentMiddleware[Any]):
         async def before_model_rewrite_state(self, state: Any, context: Any) -> Any:
@@ -155,6 +166,14 @@ def test_live_events_come_with_deltas_in_order_and_without_gaps(target: str, tmp
     assert [event.sequence for event in events] == list(range(len(events)))
     assert "".join(event.text for event in events if isinstance(event, MessageDelta)) == "done"
     assert isinstance(events[-1], RunFinished)
+
+
+def test_a_reader_of_events_that_never_come_is_let_go_when_the_run_has_ended(target: str, tmp_path: Path):
+    async def scene(durable: DurableAgent, _: Client) -> Any:
+        run = await durable.start("post", id=name(tmp_path))
+        return [event async for event in run.events()], await run.status()
+
+    assert play(target, tmp_path, scene) == ([], "finished")
 
 
 def test_a_tool_error_that_ends_the_run_is_told_to_the_client(target: str, tmp_path: Path):

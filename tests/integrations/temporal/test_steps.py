@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from suture import Budget, ChatModelAgent, Message, RunContext, ToolCall, tool
+from suture.events import Custom, RunFinished, ToolFinished
 from suture.kernel.engine import Place, Step
 from suture.kernel.lifecycle import read_result
 from suture.kernel.storage import read_run
@@ -238,3 +239,24 @@ def test_what_a_step_gives_back_is_small(tmp_path: Path):
     step = asyncio.run(scene())
     assert len(step.calls) == 20
     assert len(msgspec.json.encode(step)) <= 300 + 100 * 20
+
+
+def test_an_event_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path):
+    @tool
+    async def tell(ctx: RunContext[Any]) -> str:
+        """Tell what cannot be written, and half a character."""
+        ctx.send(Custom("huge", {"number": 2**70}))
+        ctx.send(Custom("half", {"text": "caf\ud83d"}))
+        return "told"
+
+    async def scene() -> list[Any]:
+        crew = Crew(tmp_path, "tell", tools=[tell])
+        await crew.place().begin(NAME, [Message.user("tell")], "test", live=True)
+        await crew.place().advance(NAME)
+        await crew.finish()
+        return (await crew.place().read_events(NAME))[0]
+
+    events = asyncio.run(scene())
+    assert [event.data for event in events if isinstance(event, Custom)] == [{"text": "caf\ufffd"}]
+    assert [event.result.text for event in events if isinstance(event, ToolFinished)] == ["told"]
+    assert isinstance(events[-1], RunFinished)
