@@ -175,8 +175,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
     """Read where the run stood, from the store or from memory; tell whether it was anywhere."""
     store, name = run.spec.store, run.checkpoint_id
     if start.snapshot is not None:
-        run.state, run.history = copy_state(start.snapshot.state), start.snapshot.history
-        run.snapshots, run.ids = dict(start.snapshot.nested), dict(start.snapshot.ids)
+        run.restore(start.snapshot)
     elif name is None or store is None:
         if start.resumes:
             raise ConfigError("to resume, the agent needs the checkpoint_store that the run was kept in")

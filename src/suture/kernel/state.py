@@ -18,7 +18,7 @@ from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRe
 from suture.kernel.emitter import Emitter
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -144,6 +144,11 @@ class Execution:
         run.language = language
         return run
 
+    def restore(self, snapshot: Snapshot) -> None:
+        """Stand where the run stood."""
+        self.state, self.history = copy_state(snapshot.state), snapshot.history
+        self.snapshots, self.ids = dict(snapshot.nested), dict(snapshot.ids)
+
     @property
     def root(self) -> "Execution":
         """The outermost run, whose session is everybody's."""
@@ -239,75 +244,44 @@ def describe_error(error: BaseException) -> str:
         return name
 
 
-class _Values(MutableMapping[str, Any]):
-    """The values of a run; in a tool call, with what that call has set."""
+class _Stored(MutableMapping[str, Any]):
+    """The values of a run, or its session: stored when they are set; in a tool call, with what that call has set."""
 
-    __slots__ = ("_frame",)
+    __slots__ = ("_field", "_own", "_run")
 
-    def __init__(self, frame: "Frame") -> None:
-        self._frame = frame
+    def __init__(self, run: Execution, field: str, own: dict[str, Any] | None = None) -> None:
+        self._run, self._field, self._own = run, field, own
 
     def __getitem__(self, key: str) -> Any:
-        own = self._frame.own_values
-        if own is not None and key in own:
-            if own[key] is DELETED:
-                raise KeyError(key)
-            return own[key].value
-        return self._frame.run.state.values[key].value
+        own = self._own
+        entry = own[key] if own is not None and key in own else getattr(self._run.state, self._field)[key]
+        if entry is DELETED:
+            raise KeyError(key)
+        return entry.value if isinstance(entry, Kept) else entry
 
     def __setitem__(self, key: str, value: Any) -> None:
-        kept = Kept(value, _encode(key, value))
-        if self._frame.own_values is None:
-            self._frame.run.put("values", {key: kept})
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a key is a string, not {type(key).__name__}")
+        form = encode_value(value)  # refused now rather than when it must be stored
+        entry = Kept(value, form) if self._field == "values" else value
+        if self._own is None:
+            self._run.put(self._field, {key: entry})
         else:
-            self._frame.own_values[key] = kept
+            self._own[key] = entry
 
     def __delitem__(self, key: str) -> None:
         self[key]
-        if self._frame.own_values is None:
-            self._frame.run.drop("values", [key])
+        if self._own is None:
+            self._run.drop(self._field, [key])
         else:
-            self._frame.own_values[key] = DELETED
+            self._own[key] = DELETED
 
     def __iter__(self) -> Iterator[str]:
-        base, own = self._frame.run.state.values, self._frame.own_values or {}
+        base, own = getattr(self._run.state, self._field), self._own or {}
         return iter([key for key in {**base, **own} if own.get(key) is not DELETED])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class _Session(MutableMapping[str, Any]):
-    """The values that a run shares with the runs inside it."""
-
-    __slots__ = ("_root",)
-
-    def __init__(self, frame: "Frame") -> None:
-        self._root = frame.run.root
-
-    def __getitem__(self, key: str) -> Any:
-        return self._root.state.session[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        _encode(key, value)
-        self._root.put("session", {key: value})
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        self._root.drop("session", [key])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._root.state.session))
-
-    def __len__(self) -> int:
-        return len(self._root.state.session)
-
-
-def _encode(key: str, value: Any) -> Any:
-    """Return what a value is stored as; refuse one now that could not be stored later."""
-    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"a key is a string, not {type(key).__name__}")
-    return encode_value(value)
 
 
 class Frame(RunContext[Any]):
@@ -316,8 +290,8 @@ class Frame(RunContext[Any]):
     __slots__ = ("call_id", "counts", "own_values", "owner", "request", "run", "sender", "spot", "tool", "turn")
 
     deps: Any = property(attrgetter("run.deps"))
-    values: Any = property(_Values)
-    session: Any = property(_Session)
+    values: Any = property(lambda self: _Stored(self.run, "values", self.own_values))
+    session: Any = property(lambda self: _Stored(self.run.root, "session"))
     cache: Any = property(attrgetter("run.cache"))
     agent: Any = property(attrgetter("run.spec.name"))
     model: Any = property(attrgetter("run.asking"))

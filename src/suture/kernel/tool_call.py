@@ -506,11 +506,6 @@ def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -
     return messages
 
 
-def answer_reply(run: Execution, reply: Any) -> list[Any]:
-    """Return the messages that answered a reply, from what is stored."""
-    return answer_calls(run, run.wire.calls(reply), Cause.UNKNOWN)
-
-
 def explain(run: Execution, call: Call, cause: Cause) -> list[Any]:
     """Return what answers a call that has no result."""
     text = placeholder_text(cause, call.name, call.id, run.language)
