@@ -12,22 +12,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from suture.events import (
-    Event,
-    MessageDelta,
-    MessageFinished,
-    ToolDelta,
-    ToolFinished,
-    ToolRetried,
-    ToolStarted,
-    ToolWaiting,
-)
+from suture import events
 from suture.messages import Delta, TokenUsage, ToolResult
 
 LIMIT = 256
 """How many events may be unread before a model's stream waits for the reader."""
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=events.Event)
 
 
 class Buffer:
@@ -36,7 +27,7 @@ class Buffer:
     __slots__ = ("_loop", "_reader", "_thread", "_waiting", "closed", "dropped", "items", "lifted", "sequence")
 
     def __init__(self) -> None:
-        self.items: deque[Event] = deque()
+        self.items: deque[events.Event] = deque()
         self.closed = False
         self.lifted = False
         """Whether nobody waits for the reader any more: somebody awaits the run instead of reading on."""
@@ -48,7 +39,7 @@ class Buffer:
         self._reader: asyncio.Future[None] | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def put(self, event: Event) -> None:
+    def put(self, event: events.Event) -> None:
         """Add an event; its number is given here. After the last one nothing is added."""
         if self.closed or self.dropped:
             return
@@ -73,7 +64,7 @@ class Buffer:
             self.items.clear()
         self._wake_all()
 
-    async def next(self) -> Event | None:
+    async def next(self) -> events.Event | None:
         """Return the next event; `None` after the last."""
         while not self.items:
             if self.closed:
@@ -120,7 +111,7 @@ class Emitter:
         """Make an event and put it."""
         self.buffer.put(kind(agent=self.agent, run_path=self.path, run_id=self.run_id, time=time(), **fields))
 
-    def forward(self, event: Event) -> None:
+    def forward(self, event: events.Event) -> None:
         """Put an event that somebody else made."""
         self.buffer.put(
             msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
@@ -143,7 +134,7 @@ class ModelSender:
         run, emitter = self._run, self._run.emitter
         if emitter is not None and run.state.streaming:
             shown = run.spec.shown(delta)
-            emitter.send(MessageDelta, turn=run.state.turn + 1, message_id=self._message_id, delta=shown)
+            emitter.send(events.MessageDelta, turn=run.state.turn + 1, message_id=self._message_id, delta=shown)
             if len(emitter.buffer.items) > LIMIT:
                 await emitter.buffer.wait_for_room()
 
@@ -153,7 +144,7 @@ class ModelSender:
         if run.emitter is not None:
             shown = run.spec.shown(message)
             run.emitter.send(
-                MessageFinished,
+                events.MessageFinished,
                 turn=run.state.turn + 1,
                 message_id=self._message_id,
                 message=shown,
@@ -174,7 +165,7 @@ class ToolSender:
         self.shown = settled
         """The result as it was where a middleware of the list sends it; the call's own if not given."""
 
-    def _send(self, kind: type[Event], **fields: Any) -> None:
+    def _send(self, kind: type[events.Event], **fields: Any) -> None:
         frame = self.frame
         if frame.run.emitter is not None:
             frame.run.emitter.send(
@@ -185,20 +176,20 @@ class ToolSender:
         """Send that the call begins, once."""
         if not self.has_started:
             self.has_started = True
-            self._send(ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
+            self._send(events.ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
 
     def waits(self) -> None:
         """Send that the call waits for an answer."""
-        self._send(ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
+        self._send(events.ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
 
     async def piece(self, result: ToolResult) -> None:
         """Send a piece of a streamed result, if pieces are wanted; a tool never waits for the reader."""
         if self.frame.run.state.streaming:
-            self._send(ToolDelta, result=self.frame.run.spec.shown(result))
+            self._send(events.ToolDelta, result=self.frame.run.spec.shown(result))
 
     def retried(self) -> None:
         """Send that the pieces so far are void."""
-        self._send(ToolRetried)
+        self._send(events.ToolRetried)
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
         """Send the whole result; a call that a wrapper answered begins with it."""
@@ -208,4 +199,6 @@ class ToolSender:
         self.started()
         result = run.spec.shown(self.shown or result)
         message_id = f"{run.address}/{self.frame.place}"
-        self._send(ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly)
+        self._send(
+            events.ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly
+        )

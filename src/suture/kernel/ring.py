@@ -17,20 +17,9 @@ from msgspec.structs import replace
 
 from suture._aio import closing, settle
 from suture.errors import ConfigError
+from suture.kernel import requests
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
 from suture.kernel.model_call import AskedModel, accept, ask, make_model_context
-from suture.kernel.requests import (
-    AskModel,
-    CallTool,
-    Collector,
-    HookError,
-    Model,
-    ModelRequest,
-    ToolCallRequest,
-    error_result,
-    name_of,
-    text_result,
-)
 from suture.kernel.run_state import Rejected
 from suture.kernel.state import Frame, current_frame, get_frame
 from suture.kernel.tool_call import CalledTool, check_names, refuse_call
@@ -110,7 +99,7 @@ class SpecificLayer:
         self.native: bool = getattr(inner, "native", False)
         """Whether nothing but hooks of this kind stands between it and the tool."""
 
-    async def __call__(self, call: ToolCallRequest) -> ToolResult:
+    async def __call__(self, call: requests.ToolCallRequest) -> ToolResult:
         """Run the call through the hook's endpoint; pieces go into the call's sink."""
         inside = _Inside(self.inner, call, enhanced=self.enhanced)
         endpoint = await self._wrap(inside)
@@ -118,7 +107,7 @@ class SpecificLayer:
         try:
             if not self.streams:
                 return inside.put_back(await endpoint(argument, **call.options))
-            sink = call.sink or Collector()
+            sink = call.sink or requests.Collector()
             whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=not self.native)
             changed = inside.changed_whole()
             if changed is not None and passed != inside.whole:  # the hook has changed what is void: it runs again
@@ -126,7 +115,7 @@ class SpecificLayer:
                 frame.counts.pop(f"{frame.place}/{self.hook.owner}", None)  # what it asked is answered
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
-            return error_result(str(error))
+            return requests.error_result(str(error))
         return whole if changed is None else changed
 
     def endpoint(self, argument: Any, /, **options: Any) -> Any:
@@ -156,7 +145,7 @@ class SpecificLayer:
         try:
             wrapped: Any = await settle(self.hook.call(inner, ToolContext(frame.tool, frame.call_id)))
         except Exception as error:
-            raise HookError(self.hook.owner) from error
+            raise requests.HookError(self.hook.owner) from error
         finally:
             frame.owner = before
         if wrapped is not None and not callable(wrapped):
@@ -166,11 +155,11 @@ class SpecificLayer:
 
 async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
     """Put a hook's stream into a sink; return the sink's whole, and (`joins`) what the hook itself gave."""
-    given = Collector()
+    given = requests.Collector()
     await sink.open()
     async with closing(stream) as pieces:
         async for piece in pieces:
-            result = text_result(piece) if isinstance(piece, str) else piece
+            result = requests.text_result(piece) if isinstance(piece, str) else piece
             if joins:
                 await given.write(result)
             await sink.write(result)
@@ -238,7 +227,7 @@ class _OwnedStream:
 class _Inside:
     """What stands inside a hook where that is a general wrapper: its `proceed`, as an endpoint of the hook's kind."""
 
-    def __init__(self, proceed: CallTool, call: ToolCallRequest, *, enhanced: bool) -> None:
+    def __init__(self, proceed: requests.CallTool, call: requests.ToolCallRequest, *, enhanced: bool) -> None:
         self.proceed, self.call, self.enhanced = proceed, call, enhanced
         self.result: ToolResult | None = None
         self.whole: ToolResult | None = None
@@ -247,7 +236,7 @@ class _Inside:
         self.is_void = False
         """Whether pieces that the hook was given do not hold: the call ran again, or its result is another one."""
 
-    def _call(self, argument: Any, options: dict[str, Any]) -> ToolCallRequest:
+    def _call(self, argument: Any, options: dict[str, Any]) -> requests.ToolCallRequest:
         text = argument if isinstance(argument, str) else argument.text
         if text == self.call.arguments and not options:
             return self.call
@@ -264,7 +253,7 @@ class _Inside:
         if not isinstance(value, str):
             return value
         if result is None:
-            return text_result(value)
+            return requests.text_result(value)
         return result if value == result.text else replace(result, parts=(TextPart(value),))
 
     async def stream(self, argument: Any, /, **options: Any) -> AsyncIterator[Any]:
@@ -286,7 +275,7 @@ class _Inside:
         return self.result if self.is_void else None
 
 
-class _Bridge(Collector, kw_only=True, eq=False):
+class _Bridge(requests.Collector, kw_only=True, eq=False):
     """A sink whose pieces are pulled from a queue."""
 
     queue: Any = field(default_factory=lambda: asyncio.Queue[Any](_ROOM))
@@ -319,16 +308,16 @@ class _Bridge(Collector, kw_only=True, eq=False):
     async def open(self) -> None:
         """Begin, perhaps once more."""
         self.is_void = self.is_void or bool(self.pieces)
-        await Collector.open(self)
+        await requests.Collector.open(self)
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
-        await Collector.write(self, piece)
+        await requests.Collector.write(self, piece)
         await self.queue.put(piece)
 
     async def close(self) -> ToolResult | None:
         """Return the whole."""
-        self.whole = await Collector.close(self)
+        self.whole = await requests.Collector.close(self)
         return self.whole
 
 
@@ -343,13 +332,13 @@ class ModelLayer:
     def __init__(self, hook: Hook, inner: Any) -> None:
         self.hook, self.inner = hook, inner
 
-    async def __call__(self, request: ModelRequest[Any]) -> Any:
+    async def __call__(self, request: requests.ModelRequest[Any]) -> Any:
         """Ask the model that the hook gives."""
         model, run = await self.model(), get_frame().run
         known = len(run.replies)
         return accept(run, model, await ask(model, request), known)
 
-    async def model(self) -> Model[Any]:
+    async def model(self) -> requests.Model[Any]:
         """Return the model inside, with the hook around it."""
         frame = get_frame()
         inner: Any = await self.inner.model() if hasattr(self.inner, "model") else _BridgedModel(frame, self.inner)
@@ -368,12 +357,12 @@ class ModelLayer:
 class _BridgedModel:
     """What stands inside a `wrap_model` where that is a general wrapper, as a model."""
 
-    def __init__(self, frame: Frame, proceed: AskModel) -> None:
+    def __init__(self, frame: Frame, proceed: requests.AskModel) -> None:
         self._proceed = proceed
         self.wire, self.profile = frame.run.asking.wire, frame.run.asking.profile
-        self.name = name_of(frame.run.asking)
+        self.name = requests.name_of(frame.run.asking)
 
-    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+    async def stream(self, request: requests.ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
         sink = _Bridge(joins=False)
         async with closing(sink.pull(self._proceed(replace(request, sink=sink)))) as deltas:
@@ -394,7 +383,7 @@ class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_model_events = True
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: requests.ModelRequest[Any], proceed: requests.AskModel, /) -> Any:
         """Send what comes out of the model at this place."""
         sender = current_frame().sender
         if sender is None:
@@ -413,14 +402,14 @@ class EventSenderToolWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_tool_events = True
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: requests.ToolCallRequest, proceed: requests.CallTool, /) -> ToolResult:
         """Send what goes in and comes out at this place."""
         sender = current_frame().sender
         if sender is None:
             return await proceed(call)
         sender.arguments, sender.shown = call.arguments, None
         sender.started()
-        result = await proceed(replace(call, sink=_SendingSink(call.sink or Collector(), sender)))
+        result = await proceed(replace(call, sink=_SendingSink(call.sink or requests.Collector(), sender)))
         sender.shown = result
         return result
 

@@ -95,7 +95,7 @@ class CalledTool:
         tool = frame.run.tools[frame.tool]
         if not frame.run.spec.callbacks and not tool.requires_approval and tool.timeout is None and not tool.retry:
             return tool.endpoint(argument, context=frame, **options)
-        guarded = _Guard(tool, frame).run(argument, options)
+        guarded = _guard(tool, frame, argument, options)
         return guarded if self.streams else _last(guarded)
 
 
@@ -111,96 +111,81 @@ async def _once(work: Awaitable[Any]) -> AsyncIterator[Any]:
     yield await work
 
 
-class _Guard:
-    """What stands directly around one call of a tool, written once: a tool that does not stream gives one piece."""
+async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
+    """Run a tool inside its callbacks, once it is approved; one that does not stream gives one piece."""
+    callbacks = [each for each in frame.run.spec.callbacks if "tool" in each.kinds]
+    about = Component(kind="tool", name=tool.name, call_id=frame.call_id)
+    whole = ToolArgument(argument) if isinstance(argument, str) else argument
+    await notify(callbacks, "on_start", about, whole)
+    pieces: list[Any] = []
+    try:
+        if tool.requires_approval:
+            await _approve(tool, frame, whole.text)
+        async with closing(_attempts(tool, frame, argument, options)) as stream:
+            async for piece in stream:
+                if callbacks:  # whoever wants the whole pays for keeping it
+                    pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+                yield piece
+    except Exception as error:
+        await notify(callbacks, "on_error", about, error)
+        raise
+    if callbacks:
+        await notify(callbacks, "on_end", about, join_results(pieces))
 
-    def __init__(self, tool: Tool[..., Any], frame: Frame) -> None:
-        self.tool, self.frame = tool, frame
-        self._may_still_run = False
-        """Whether an attempt was given up that nothing could stop: another one would run beside it."""
 
-    async def run(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Run the tool inside its callbacks."""
-        callbacks = [each for each in self.frame.run.spec.callbacks if "tool" in each.kinds]
-        about = Component(kind="tool", name=self.tool.name, call_id=self.frame.call_id)
-        text = argument if isinstance(argument, str) else argument.text
-        await notify(
-            callbacks, "on_start", about, argument if not isinstance(argument, str) else ToolArgument(argument)
-        )
-        pieces: list[Any] = []
+async def _attempts(
+    tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]
+) -> AsyncIterator[Any]:
+    """Try a tool until something comes of it, or its retries are used up; each attempt has its time."""
+    clock, came = asyncio.timeout(None), False
+    for retries in range(tool.retry, -1, -1):
+        deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
         try:
-            if self.tool.requires_approval:
-                await self._approve(text)
-            async with closing(self._attempts(argument, options)) as stream:
-                async for piece in stream:
-                    if callbacks:  # whoever wants the whole pays for keeping it
-                        pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+            work = tool.endpoint(argument, context=frame, **options)
+            async with closing(work if tool.kind in STREAMING else _once(work)) as stream:
+                while True:
+                    async with (clock := asyncio.timeout_at(deadline)):
+                        piece = await anext(stream, _END)
+                    if piece is _END:
+                        return
+                    came = True
                     yield piece
         except Exception as error:
-            await notify(callbacks, "on_error", about, error)
-            raise
-        if callbacks:
-            await notify(callbacks, "on_end", about, join_results(pieces))
+            frame.run.check_stop()
+            timed_out = isinstance(error, TimeoutError) and clock.expired()
+            # One in a thread cannot be stopped: another attempt would run beside it.
+            if (
+                retries
+                and not came
+                and not isinstance(error, ToolArgumentsError)
+                and not (timed_out and tool.in_thread)
+            ):
+                continue
+            if not timed_out:
+                raise
+            rest = "; it may still be running" if tool.in_thread else ""
+            raise TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}") from None
 
-    async def _attempts(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Try the tool until something comes of it, or its retries are used up."""
-        frame, came, attempt = self.frame, False, 0
-        while True:
-            try:
-                async with closing(self._in_time(argument, options)) as stream:
-                    async for piece in stream:
-                        came = True
-                        yield piece
-            except Exception as error:
-                attempt += 1
-                frame.run.check_stop()
-                hopeless = came or self._may_still_run or isinstance(error, ToolArgumentsError)
-                if attempt > self.tool.retry or hopeless:
-                    raise
-            else:
-                return
 
-    async def _in_time(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Yield what the tool gives until its time is up."""
-        tool = self.tool
-        work = tool.endpoint(argument, context=self.frame, **options)
-        deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
-        async with closing(work if tool.kind in STREAMING else _once(work)) as stream:
-            while True:
-                clock = asyncio.timeout_at(deadline)
-                try:
-                    async with clock:
-                        piece = await anext(stream, _END)
-                except TimeoutError:
-                    if not clock.expired():
-                        raise
-                    self._may_still_run = tool.in_thread
-                    rest = "; it may still be running" if tool.in_thread else ""
-                    raise TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}") from None
-                if piece is _END:
-                    return
-                yield piece
+async def _approve(tool: Tool[..., Any], frame: Frame, arguments: str) -> None:
+    """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
+    from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
 
-    async def _approve(self, arguments: str) -> None:
-        """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
-        from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
-
-        tool, frame = self.tool, self.frame
-        wrong = tool.validate(arguments)
-        if wrong:
-            raise ToolArgumentsError(wrong)
-        asked = {"tool": tool.name, "call_id": frame.call_id, "arguments": arguments}
-        about = blake2b(f"{tool.name}\0{arguments}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        approval = Approval.of(ask(frame, "approval", asked, None, "approval", about))
-        if approval is None or not approval.approved:
-            reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
-            raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.run.language) + reason)
-        index = int(frame.spot)
-        if index not in frame.run.state.started:
-            frame.run.state.started[index] = True
-            await write_beginning(frame.run, [index])
-        if frame.sender is not None:
-            frame.sender.started()
+    wrong = tool.validate(arguments)
+    if wrong:
+        raise ToolArgumentsError(wrong)
+    asked = {"tool": tool.name, "call_id": frame.call_id, "arguments": arguments}
+    about = blake2b(f"{tool.name}\0{arguments}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    approval = Approval.of(ask(frame, "approval", asked, None, "approval", about))
+    if approval is None or not approval.approved:
+        reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
+        raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.run.language) + reason)
+    index = int(frame.spot)
+    if index not in frame.run.state.started:
+        frame.run.state.started[index] = True
+        await write_beginning(frame.run, [index])
+    if frame.sender is not None:
+        frame.sender.started()
 
 
 # --- one call -------------------------------------------------------------------------------------
