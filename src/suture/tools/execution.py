@@ -18,7 +18,7 @@ from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResul
 from suture.tools.context import RunContext
 
 if TYPE_CHECKING:
-    from suture.tools.signature import Hidden, Signature
+    from suture.tools.signature import Signature
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
@@ -151,13 +151,13 @@ def bind_function(
     return bind
 
 
-def _fill(hidden: "Hidden", context: RunContext[Any] | None, tool: str) -> Any:
+def _fill(hidden: inspect.Parameter, context: RunContext[Any] | None, tool: str) -> Any:
     if context is not None:
-        return context if hidden.kind is RunContext else ToolContext(context.tool, context.call_id)
+        return context if hidden.annotation is RunContext else ToolContext(context.tool, context.call_id)
     if hidden.default is not inspect.Parameter.empty:
         return hidden.default
     raise NotInRunError(
-        f"tool {tool!r} needs a {hidden.kind.__name__} as {hidden.name!r}; "
+        f"tool {tool!r} needs a {hidden.annotation.__name__} as {hidden.name!r}; "
         "an agent's run passes it in, and by hand it is the endpoint's option context=, a RunContext"
     )
 
