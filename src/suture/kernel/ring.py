@@ -78,8 +78,10 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
                 inner = ModelLayer(hook, inner)  # noqa: PLW2901 - it stands inside the next one
             elif hook.method in {"wrap_tool_call", "wrap_model_call"}:
                 inner = _layer(hook, _entry(inner))  # noqa: PLW2901
+            elif isinstance(inner, SpecificLayer):
+                inner = SpecificLayer((hook, *inner.hooks), ring, inner.inner)  # noqa: PLW2901
             else:
-                inner = SpecificLayer(hook, ring, inner)  # noqa: PLW2901
+                inner = SpecificLayer((hook,), ring, inner)  # noqa: PLW2901
         rings[ring] = _entry(inner)
     return rings
 
@@ -88,69 +90,54 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
 
 
 class SpecificLayer:
-    """A hook for one kind of tool, in the ring of that kind."""
+    """Neighbouring hooks for one kind of tool, outermost first, in the ring of that kind."""
 
-    __slots__ = ("enhanced", "hook", "inner", "native", "streams")
+    __slots__ = ("enhanced", "hooks", "inner", "streams")
 
-    def __init__(self, hook: Hook, kind: str, inner: Any) -> None:
-        self.hook, self.inner = hook, inner
+    def __init__(self, hooks: tuple[Hook, ...], kind: str, inner: Any) -> None:
+        self.hooks, self.inner = hooks, inner
         self.streams = kind.endswith("streamable")
         self.enhanced = kind.startswith("enhanced")
-        self.native: bool = getattr(inner, "native", False)
-        """Whether nothing but hooks of this kind stands between it and the tool."""
 
     async def __call__(self, call: requests.ToolCallRequest) -> ToolResult:
-        """Run the call through the hook's endpoint; pieces go into the call's sink."""
+        """Run the call through the endpoint that the hooks give; pieces go into the call's sink."""
         inside = _Inside(self.inner, call, enhanced=self.enhanced)
-        endpoint = await self._wrap(inside)
+        bridged = not isinstance(self.inner, CalledTool)
+        if bridged:
+            endpoint: Any = inside.stream if self.streams else inside.invoke
+        else:
+            endpoint = _Owned(self.inner.endpoint, "tool", streams=self.streams)
+        for hook in reversed(self.hooks):
+            endpoint = await self._wrap(hook, endpoint)
         argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
         try:
             if not self.streams:
                 return inside.put_back(await endpoint(argument, **call.options))
             sink = call.sink or requests.Collector()
-            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=not self.native)
-            changed = inside.changed_whole()
-            if changed is not None and passed != inside.whole:  # the hook has changed what is void: it runs again
+            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=bridged)
+            changed = inside.result if inside.is_void else None
+            if changed is not None and passed != inside.whole:  # a hook has changed what is void: they run again
                 inside.answer, frame = changed, get_frame()
-                frame.counts.pop(f"{frame.place}/{self.hook.owner}", None)  # what it asked is answered
+                for hook in self.hooks:  # what they asked is answered
+                    frame.counts.pop(f"{frame.place}/{hook.owner}", None)
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
             return requests.error_result(str(error))
         return whole if changed is None else changed
 
-    def endpoint(self, argument: Any, /, **options: Any) -> Any:
-        """Run the call natively, inside another hook of this kind."""
-        return self._stream(argument, options) if self.streams else self._invoke(argument, options)
-
-    async def _invoke(self, argument: Any, options: dict[str, Any]) -> Any:
-        return await (await self._wrap(None))(argument, **options)
-
-    async def _stream(self, argument: Any, options: dict[str, Any]) -> AsyncIterator[Any]:
-        endpoint = await self._wrap(None)
-        async with closing(endpoint(argument, **options)) as stream:
-            async for piece in stream:
-                yield piece
-
-    async def _wrap(self, inside: "_Inside | None") -> Callable[..., Any]:
-        """Return the endpoint that the hook gives for what stands inside it."""
+    async def _wrap(self, hook: Hook, inner: Any) -> Callable[..., Any]:
+        """Return the endpoint that a hook gives for what stands inside it."""
         frame = get_frame()
-        if self.native:
-            owner = "tool" if not isinstance(self.inner, SpecificLayer) else self.inner.hook.owner
-            inner: Any = _Owned(self.inner.endpoint, owner, streams=self.streams)
-        elif inside is not None:
-            inner = inside.stream if self.streams else inside.invoke
-        else:  # pragma: no cover - an inner layer that is not native is never asked for an endpoint
-            raise AssertionError
-        before, frame.owner = frame.owner, self.hook.owner
+        before, frame.owner = frame.owner, hook.owner
         try:
-            wrapped: Any = await settle(self.hook.call(inner, ToolContext(frame.tool, frame.call_id)))
+            wrapped: Any = await settle(hook.call(inner, ToolContext(frame.tool, frame.call_id)))
         except Exception as error:
-            raise requests.HookError(self.hook.owner) from error
+            raise requests.HookError(hook.owner) from error
         finally:
             frame.owner = before
         if wrapped is not None and not callable(wrapped):
-            raise ConfigError(f"{self.hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
-        return inner if wrapped is None else _Owned(wrapped, self.hook.owner, streams=self.streams)
+            raise ConfigError(f"{hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
+        return inner if wrapped is None else _Owned(wrapped, hook.owner, streams=self.streams)
 
 
 async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
@@ -269,10 +256,6 @@ class _Inside:
         self.is_void = sink.is_open and (sink.is_void or self.result is not self.whole)
         if not sink.is_open and self.result is not None:
             yield self.result if self.enhanced else self.result.text
-
-    def changed_whole(self) -> ToolResult | None:
-        """Return the result that holds in place of the pieces that the hook was given, if these do not."""
-        return self.result if self.is_void else None
 
 
 class _Bridge(requests.Collector, kw_only=True, eq=False):

@@ -60,7 +60,6 @@ class CalledTool:
     """The tool itself, inside the ring: callbacks, approval, retries, timeout."""
 
     __slots__ = ("enhanced", "streams")
-    native = True
 
     def __init__(self, kind: str) -> None:
         self.streams = kind in STREAMING
