@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from suture import events
-from suture.messages import Delta, TokenUsage, ToolResult
+from suture.messages import ToolResult
 
 LIMIT = 256
 """How many events may be unread before a model's stream waits for the reader."""
@@ -116,41 +116,6 @@ class Emitter:
         self.buffer.put(
             msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
         )
-
-
-class ModelSender:
-    """Sends the events of one attempt at a model turn."""
-
-    __slots__ = ("_message_id", "_run")
-
-    def __init__(self, run: Any, message_id: str) -> None:
-        self._run, self._message_id = run, message_id
-
-    def retried(self) -> None:
-        """Send nothing: whoever asks again says so."""
-
-    async def piece(self, delta: Delta) -> None:
-        """Send a delta, if pieces are wanted; wait while the reader is behind."""
-        run, emitter = self._run, self._run.emitter
-        if emitter is not None and run.state.streaming:
-            shown = run.spec.shown(delta)
-            emitter.send(events.MessageDelta, turn=run.state.turn + 1, message_id=self._message_id, delta=shown)
-            if len(emitter.buffer.items) > LIMIT:
-                await emitter.buffer.wait_for_room()
-
-    def finished(self, message: Any, usage: TokenUsage | None) -> None:
-        """Send the whole message."""
-        run = self._run
-        if run.emitter is not None:
-            shown = run.spec.shown(message)
-            run.emitter.send(
-                events.MessageFinished,
-                turn=run.state.turn + 1,
-                message_id=self._message_id,
-                message=shown,
-                text=run.wire.text(shown),
-                usage=run.wire.usage(message) or usage,
-            )
 
 
 class ToolSender:

@@ -51,12 +51,12 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     """Return the messages that an input stands for: a text, content parts, a message, or a whole history."""
     if isinstance(given, str):
         return [wire.user(given)]
-    if isinstance(given, bytes) or (not isinstance(given, Sequence) and not _is_message(wire, given)):
+    if isinstance(given, bytes) or (not isinstance(given, Sequence) and wire.claims(given) is False):
         raise InputError(f"a run takes a text, content parts or messages, not {type(given).__name__}")
     if not isinstance(given, Sequence):
         given = [given]
     items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
-    if items and all(_is_part(item) and not _is_message(wire, item) for item in items):
+    if items and all(_is_part(item) and wire.claims(item) is False for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
         if wire.native and isinstance(message, Mapping):
@@ -67,10 +67,6 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
             )
         wire.view(message, index)
     return items
-
-
-def _is_message(wire: ChatWire, item: Any) -> bool:
-    return wire.claims(item) is not False
 
 
 def _is_part(item: Any) -> bool:
@@ -363,8 +359,8 @@ def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
 def _finish_output(run: Execution) -> None:
     """Pair what hooks left behind, and keep the final text in the session; stored is what may be stored of it."""
     spec, root = run.spec, run.root
-    if spec.repairs and not is_paired(run.wire, run.history):
-        run.history = _paired(run, run.history, "cancel")
+    if spec.repairs:
+        run.history = _pair(run, run.history, "cancel")
     if spec.output_key is None:
         return
     text = run.wire.text(run.output_message)
@@ -374,7 +370,9 @@ def _finish_output(run: Execution) -> None:
         root.journal.note_entries("session", {spec.output_key: shown})
 
 
-def _paired(run: Execution, history: History[Any], tail: Any) -> History[Any]:
+def _pair(run: Execution, history: History[Any], tail: Any) -> History[Any]:
+    if is_paired(run.wire, history):
+        return history
     options = {name: value for name, value in run.spec.fit_options.items() if name in ("orphans", "is_placeholder")}
     paired = pair(run.wire, history, make_options(tail=tail, language=run.language, **options))
     return History(paired.messages) if paired.changed else history
@@ -454,9 +452,8 @@ def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
         history = History(history).extend(answer_calls(run, calls, default))
     if state.partial is not None:
         history = History(history).extend(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
-    if run.spec.repairs and not is_paired(run.wire, history):
-        history = _paired(run, history, "keep" if outcome is Outcome.INTERRUPTED else "cancel")
-    return history
+    tail = "keep" if outcome is Outcome.INTERRUPTED else "cancel"
+    return _pair(run, history, tail) if run.spec.repairs else history
 
 
 async def _clean_up(

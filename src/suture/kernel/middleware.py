@@ -253,11 +253,13 @@ class Stack(msgspec.Struct, frozen=True, eq=False):
     """How many middlewares there are."""
 
 
-def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = ()) -> Stack:
-    """Return the hooks of `middlewares` in the order in which they run."""
+def compile_stack(
+    middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = (), *, first: int = 0
+) -> Stack:
+    """Return the hooks of `middlewares` in the order in which they run; `first` is the place of the first one."""
     older: list[tuple[int, AgentMiddleware]] = []
     newer: list[tuple[int, Any]] = []
-    for at, item in enumerate(middlewares):
+    for at, item in enumerate(middlewares, first):
         if isinstance(item, AgentMiddleware):
             older.append((at, item))
         elif isinstance(item, ChatModelAgentMiddleware):

@@ -309,8 +309,11 @@ def _fail(
         raise error
     if isinstance(error, HookError) and isinstance(error.__cause__, Exception):
         return None, error.__cause__
+    form = None if isinstance(error, ToolArgumentsError) else run.spec.format_tool_error
     try:
-        text = _error_text(run, cause)
+        text = form(cause) if form is not None and isinstance(cause, Exception) else describe_error(cause)
+        if isinstance(error, ToolArgumentsError):
+            text = str(error)
     except Exception as fault:  # noqa: BLE001 - `format_tool_error` itself failed
         return None, fault
     said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
@@ -318,14 +321,6 @@ def _fail(
     raises = run.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError)
     unstored = run.journal is not None and run.journal.broken is error
     return result, error if raises or unstored or isinstance(error, ConfigError) else None
-
-
-def _error_text(run: Execution, error: BaseException) -> str:
-    if isinstance(error, ToolArgumentsError):
-        return str(error)
-    if run.spec.format_tool_error is not None and isinstance(error, Exception):
-        return run.spec.format_tool_error(error)
-    return describe_error(error)
 
 
 def _storable(result: ToolResult) -> ToolResult:
