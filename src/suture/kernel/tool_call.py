@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from contextvars import copy_context
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from suture._aio import closing, in_context, run_to_the_end
 from suture._text import shorten
 from suture.errors import ComponentCancelledError, ConfigError
@@ -18,6 +16,7 @@ from suture.kernel.state import Execution, Frame, describe_error, get_frame, is_
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
+from suture.tools.execution import clean_result
 from suture.wires import Call, Piece
 
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
@@ -244,7 +243,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
         result, failure = _fail(frame, error, root.pieces)
         if result is None:
             return failure
-    state.ended[index] = result = _storable(result)
+    state.ended[index] = result = clean_result(result)
     if frame.own_values:
         run.put("call_values", {index: frame.own_values})
     if run.journal is not None or frame.sender is not None:
@@ -321,16 +320,6 @@ def _fail(
     raises = run.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError)
     unstored = run.journal is not None and run.journal.broken is error
     return result, error if raises or unstored or isinstance(error, ConfigError) else None
-
-
-def _storable(result: ToolResult) -> ToolResult:
-    """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
-    for at, part in enumerate(result.parts):
-        if isinstance(part, TextPart) and not part.text.isascii():  # two halves are a character, one alone is U+FFFD
-            text = part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            if text != part.text:
-                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
-    return result
 
 
 def ends_run(run: Execution, name: str, result: ToolResult) -> bool:

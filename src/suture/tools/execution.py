@@ -4,7 +4,6 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
-from operator import is_
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -227,8 +226,7 @@ def _storable(value: Any) -> Any:
 
 def _as_result(value: Any, tool: str) -> ToolResult:
     if isinstance(value, ToolResult):
-        clean = tuple(map(_storable_part, value.parts))
-        return value if all(map(is_, clean, value.parts)) else replace(value, parts=clean)
+        return clean_result(value)
     if value is None:
         return ToolResult()
     if isinstance(value, str):
@@ -240,11 +238,14 @@ def _as_result(value: Any, tool: str) -> ToolResult:
                 f"tool {tool!r} gave a {type(part).__name__}; an enhanced tool gives a ToolResult, a part, "
                 "a list of parts, or text"
             )
-    return ToolResult(tuple(map(_storable_part, parts)))
+    return clean_result(ToolResult(parts))
 
 
-def _storable_part(part: Part) -> Part:
-    if not isinstance(part, TextPart):
-        return part
-    text = replace_surrogates(part.text)
-    return part if text is part.text else replace(part, text=text)
+def clean_result(result: ToolResult) -> ToolResult:
+    """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
+    for at, part in enumerate(result.parts):
+        if isinstance(part, TextPart) and not part.text.isascii():
+            text = replace_surrogates(part.text)
+            if text != part.text:
+                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
+    return result
