@@ -18,7 +18,6 @@ import msgspec
 from suture._aio import LOG, run_to_the_end, uncancel
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
-from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.journal import Journal, Signed, encode_records
 from suture.kernel.lifecycle import (
     Begin,
@@ -32,7 +31,7 @@ from suture.kernel.lifecycle import (
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
 from suture.kernel.run_state import InterruptSignal, RunState, SafePoint, Waiting
-from suture.kernel.state import Execution, Frame, Spec, set_frame
+from suture.kernel.state import Buffer, Emitter, Execution, Frame, Spec, set_frame
 from suture.kernel.storage import find_run, read_run
 from suture.kernel.tool_call import begin_calls, ends_run, give_up, is_over, refuse_calls, run_call, write_beginning
 from suture.kernel.values import decode_value, encode_value

@@ -11,11 +11,10 @@ from suture._aio import LOG, run_to_the_end, settle
 from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
-from suture.kernel.emitter import Emitter
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
-from suture.kernel.state import Execution, get_frame
+from suture.kernel.state import Emitter, Execution, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History

@@ -22,11 +22,10 @@ from suture.errors import (
 from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
 from suture.kernel.config import Callbacks, Component, FailoverContext, RetryContext, RetryDecision
 from suture.kernel.config import notify as notify_callbacks
-from suture.kernel.emitter import LIMIT
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
-from suture.kernel.run_state import add_usage
-from suture.kernel.state import Execution, get_frame, is_cancelled
+from suture.kernel.run_state import add_usage, subtract_usage
+from suture.kernel.state import LIMIT, Execution, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
@@ -431,10 +430,9 @@ class Turn(msgspec.Struct, eq=False):
         total, run = TokenUsage(), self.run
         for reply in run.replies:
             total = add_usage(total, run.wire.usage(reply) or TokenUsage())
-        done = add_usage(TokenUsage(), counted or TokenUsage())
-        rest = {name: max(0, getattr(total, name) - getattr(done, name)) for name in TokenUsage.__struct_fields__}
-        if any(rest.values()):
-            run.spend(TokenUsage(**rest))
+        rest = subtract_usage(total, add_usage(TokenUsage(), counted or TokenUsage()))
+        if rest != TokenUsage():
+            run.spend(rest)
 
 
 # --- what an attempt is worth ---------------------------------------------------------------------

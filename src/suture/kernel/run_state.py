@@ -162,6 +162,13 @@ def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
     return TokenUsage(**{**sums, "total_tokens": old.total_tokens + total})
 
 
+def subtract_usage(new: TokenUsage, old: TokenUsage) -> TokenUsage:
+    """Return what `new` has more than `old`."""
+    return TokenUsage(
+        **{name: max(0, getattr(new, name) - getattr(old, name)) for name in TokenUsage.__struct_fields__}
+    )
+
+
 class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
     """What came of a run.
 

@@ -4,10 +4,13 @@ One context variable holds a `Frame`: where in the run the code stands. Every to
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from os import urandom
+from threading import get_ident
+from time import time
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -15,7 +18,6 @@ import msgspec
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
-from suture.kernel.emitter import Emitter
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
 from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state
@@ -26,6 +28,9 @@ from suture.tools import RunContext, Tool
 from suture.wires import Call, ChatWire
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+LIMIT = 256
+"""How many events may be unread before a model's stream waits for the reader."""
 
 
 class Spec(msgspec.Struct, frozen=True, eq=False):
@@ -64,6 +69,109 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
     def shown(self, value: Any) -> Any:
         """Return `value` as it may leave the run, in an event or to a store."""
         return value if self.redact is None else self.redact(value)
+
+
+# --- events on their way to the one reader of a run -----------------------------------------------
+#
+# Nothing is lost: they wait until they are read. Past `LIMIT` unread ones whoever can wait (a model's stream) waits; a
+# tool never does.
+
+
+class Buffer:
+    """A queue with one reader."""
+
+    __slots__ = ("_loop", "_reader", "_thread", "_waiting", "closed", "dropped", "items", "lifted", "sequence")
+
+    def __init__(self) -> None:
+        self.items: deque[Event] = deque()
+        self.closed = False
+        self.lifted = False
+        """Whether nobody waits for the reader any more: somebody awaits the run instead of reading on."""
+        self.dropped = False
+        """Whether nobody will read the events."""
+        self.sequence = 0
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._reader: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def put(self, event: Event) -> None:
+        """Add an event; its number is given here. After the last one nothing is added."""
+        if self.closed or self.dropped:
+            return
+        if get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.put, event)
+            return
+        msgspec.structs.force_setattr(event, "sequence", self.sequence)
+        self.sequence += 1
+        self.items.append(event)
+        self._wake(self._reader)
+
+    def close(self) -> None:
+        """Say that no more events will come."""
+        self.closed = True
+        self._wake(self._reader)
+
+    def lift(self, *, keep: bool = True) -> None:
+        """Stop waiting for the reader; without one (`keep=False`) keep no events either."""
+        self.lifted = True
+        if not keep:
+            self.dropped = True
+            self.items.clear()
+        self._wake_all()
+
+    async def next(self) -> Event | None:
+        """Return the next event; `None` after the last."""
+        while not self.items:
+            if self.closed:
+                return None
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        event = self.items.popleft()
+        if self._waiting and len(self.items) <= LIMIT:
+            self._wake_all()
+        return event
+
+    async def wait_for_room(self) -> None:
+        """Wait until the reader has caught up."""
+        while len(self.items) > LIMIT and not self.lifted:
+            room: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.add(room)
+            try:
+                await room
+            finally:
+                self._waiting.discard(room)
+
+    def _wake_all(self) -> None:
+        for room in self._waiting:
+            self._wake(room)
+
+    @staticmethod
+    def _wake(future: "asyncio.Future[None] | None") -> None:
+        if future is not None and not future.done():
+            future.set_result(None)
+
+
+class Emitter:
+    """Puts the events of one run into a buffer, with that run's name and path on them."""
+
+    __slots__ = ("agent", "buffer", "path", "run_id")
+
+    def __init__(self, buffer: Buffer, agent: str, path: tuple[str, ...], run_id: str) -> None:
+        self.buffer, self.agent, self.path, self.run_id = buffer, agent, path, run_id
+
+    def send(self, kind: type[E], **fields: Any) -> None:
+        """Make an event and put it."""
+        self.buffer.put(kind(agent=self.agent, run_path=self.path, run_id=self.run_id, time=time(), **fields))
+
+    def forward(self, event: Event) -> None:
+        """Put an event that somebody else made."""
+        self.buffer.put(
+            msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
+        )
 
 
 def new_run_id() -> str:

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from contextvars import copy_context
 from typing import Any, cast
 
+from suture import events
 from suture._aio import closing, in_context, run_to_the_end
 from suture._text import shorten
 from suture.errors import ComponentCancelledError, ConfigError
 from suture.kernel.config import Component, notify
-from suture.kernel.emitter import ToolSender
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
 from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
 from suture.kernel.state import Execution, Frame, describe_error, get_frame, is_cancelled, set_frame
@@ -187,6 +187,57 @@ async def _approve(tool: Tool[..., Any], frame: Frame, arguments: str) -> None:
 
 
 # --- one call -------------------------------------------------------------------------------------
+
+
+class ToolSender:
+    """Sends the events of one tool call."""
+
+    __slots__ = ("arguments", "frame", "has_started", "shown")
+
+    def __init__(self, frame: Frame, arguments: str, *, settled: ToolResult | None = None) -> None:
+        self.frame, self.arguments = frame, arguments
+        self.has_started = settled is not None
+        """A call that is settled was begun by another process."""
+        self.shown = settled
+        """The result as it was where a middleware of the list sends it; the call's own if not given."""
+
+    def _send(self, kind: type[events.Event], **fields: Any) -> None:
+        frame = self.frame
+        if frame.run.emitter is not None:
+            frame.run.emitter.send(
+                kind, turn=frame.turn, index=frame.spot, call_id=frame.call_id, name=frame.tool, **fields
+            )
+
+    def started(self) -> None:
+        """Send that the call begins, once."""
+        if not self.has_started:
+            self.has_started = True
+            self._send(events.ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
+
+    def waits(self) -> None:
+        """Send that the call waits for an answer."""
+        self._send(events.ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
+
+    async def piece(self, result: ToolResult) -> None:
+        """Send a piece of a streamed result, if pieces are wanted; a tool never waits for the reader."""
+        if self.frame.run.state.streaming:
+            self._send(events.ToolDelta, result=self.frame.run.spec.shown(result))
+
+    def retried(self) -> None:
+        """Send that the pieces so far are void."""
+        self._send(events.ToolRetried)
+
+    def finished(self, result: ToolResult, *, directly: bool) -> None:
+        """Send the whole result; a call that a wrapper answered begins with it."""
+        run = self.frame.run
+        if self.shown is None and not self.has_started and run.spec.stack.sends_tool_events:
+            return  # it never came to the place that sends
+        self.started()
+        result = run.spec.shown(self.shown or result)
+        message_id = f"{run.address}/{self.frame.place}"
+        self._send(
+            events.ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly
+        )
 
 
 def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> list[int]:
