@@ -170,11 +170,7 @@ class HookError(Exception):
 
 
 def text_result(text: str) -> ToolResult:
-    """Return a result that is one text.
-
-    >>> text_result("done").text
-    'done'
-    """
+    """Return a result that is one text."""
     return ToolResult((TextPart(text),))
 
 
@@ -184,11 +180,7 @@ def error_result(text: str) -> ToolResult:
 
 
 def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
-    """Return one result of all pieces: a text that goes on in the next piece stays one text.
-
-    >>> join_results([text_result("a"), text_result("b")]).text
-    'ab'
-    """
+    """Return one result of all pieces: a text that goes on in the next piece stays one text."""
     if len(pieces) == 1:
         return pieces[0]
     parts: list[Any] = []

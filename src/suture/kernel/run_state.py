@@ -152,11 +152,7 @@ def take_values(state: RunState) -> None:
 
 
 def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
-    """Return the sum of two usages.
-
-    >>> add_usage(TokenUsage(total_tokens=2), TokenUsage(total_tokens=3)).total_tokens
-    5
-    """
+    """Return the sum of two usages."""
     total = new.total_tokens or new.prompt_tokens + new.completion_tokens
     sums = {name: getattr(old, name) + getattr(new, name) for name in TokenUsage.__struct_fields__}
     return TokenUsage(**{**sums, "total_tokens": old.total_tokens + total})

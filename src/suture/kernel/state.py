@@ -340,11 +340,7 @@ def is_cancelled(run: Execution) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error in words; one that cannot say what it is still has a name.
-
-    >>> describe_error(ValueError("no such page"))
-    'ValueError: no such page'
-    """
+    """Return an error in words; one that cannot say what it is still has a name."""
     name = type(error).__name__
     try:
         return f"{name}: {error}".removesuffix(": ")

@@ -59,16 +59,7 @@ class Reader(NamedTuple):
 def make_reader(
     tool: str, signature: Signature, notes: Mapping[str, str], schema: Mapping[str, Any] | None = None
 ) -> Reader:
-    """Make a reader for a function; `notes` describes parameters that do not do it themselves.
-
-    >>> from suture.tools.signature import read_signature
-    >>> def search(query: str): ...
-    >>> reader = make_reader("search", read_signature(search, "search"), {"query": "What to look for."})
-    >>> reader.schema["properties"]
-    {'query': {'description': 'What to look for.', 'type': 'string'}}
-    >>> reader.read('{"query": "pairing"}'), reader.problem('{"query": 3}')
-    ({'query': 'pairing'}, 'arguments.query: expected str, got int')
-    """
+    """Make a reader for a function; `notes` describes parameters that do not do it themselves."""
     if signature.raw:
         inner = None if schema is None else _schema_reader(tool, schema, None)
 
@@ -341,11 +332,7 @@ class _Outermost(TypedDict, total=False):
 
 
 def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a schema of an object, and refuse any other.
-
-    >>> check_schema("search", {"properties": {"query": {}}})
-    {'type': 'object', 'properties': {'query': {}}}
-    """
+    """Return a copy of a schema of an object, and refuse any other."""
     where = f"tool {tool!r}: its schema"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
         raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}")

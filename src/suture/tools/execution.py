@@ -52,13 +52,7 @@ class ToolArgumentsError(SutureError, ValueError):
 
 
 def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
-    """Make the endpoint of a kind.
-
-    >>> import asyncio
-    >>> shout = make_endpoint("invokable", lambda text, options: text.upper, threaded=False, tool="shout")
-    >>> asyncio.run(shout("hey"))
-    'HEY'
-    """
+    """Make the endpoint of a kind."""
     plain = not kind.startswith("enhanced")
     convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
 
@@ -127,13 +121,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
 def bind_function(
     function: Callable[..., Any], signature: "Signature", read: Callable[[str], dict[str, Any]], tool: str
 ) -> Bind:
-    """Make what binds arguments, contexts and options to a function.
-
-    >>> from suture.tools.signature import read_signature
-    >>> bind = bind_function(pow, read_signature(pow, "pow"), lambda text: {"base": 2, "exp": 5, "mod": None}, "pow")
-    >>> bind("", {})()
-    32
-    """
+    """Make what binds arguments, contexts and options to a function."""
     hidden, positional = signature.hidden, signature.positional
 
     def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
@@ -162,11 +150,7 @@ def _fill(hidden: inspect.Parameter, context: RunContext[Any] | None, tool: str)
 
 
 def bind_method(method: Callable[..., Any]) -> Bind:
-    """Make what hands the argument unread to a method of an object, with all options if it takes any.
-
-    >>> bind_method(str.strip)(" 32 ", {"trace": 1})()
-    '32'
-    """
+    """Make what hands the argument unread to a method of an object, with all options if it takes any."""
     parameters = inspect.signature(method).parameters.values()
     takes_options = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 

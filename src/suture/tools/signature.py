@@ -39,11 +39,6 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
     """Read the signature of a function; refuse what no model could fill in.
 
     Annotations of the names in `lenient`, of which "return" may be one, need not name a type that is known.
-
-    >>> def search(query: str, ctx: RunContext, limit: int = 3) -> list[str]: ...
-    >>> signature = read_signature(search, "search")
-    >>> [parameter.name for parameter in signature.visible], [parameter.name for parameter in signature.hidden]
-    (['query', 'limit'], ['ctx'])
     """
     try:
         whole = inspect.signature(function)
@@ -83,11 +78,7 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Return whether this is a function of a class that takes the object first.
-
-    >>> is_method(RunContext.send), is_method(len)
-    (True, False)
-    """
+    """Return whether this is a function of a class that takes the object first."""
     if not isinstance(function, FunctionType):
         return False
     owner = function.__qualname__.rpartition(".")[0]
@@ -142,13 +133,7 @@ def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: boo
 
 
 def origin_of(function: Any) -> Callable[..., Any]:
-    """Return the function behind partials, bound methods, wrappers and objects that can be called.
-
-    >>> from functools import partial
-    >>> def power(base, exponent): ...
-    >>> origin_of(partial(power, exponent=2)) is power
-    True
-    """
+    """Return the function behind partials, bound methods, wrappers and objects that can be called."""
     while True:
         if isinstance(function, functools.partial):
             function = cast("functools.partial[Any]", function).func
