@@ -275,12 +275,12 @@ def compile_stack(
     return Stack(
         before_agent=_overriding(newer, "before_agent"),
         before_model=(
-            *_without_context(_older(older, "before_chat_model")),
+            *_older(older, "before_chat_model"),
             *_overriding(newer, "before_model_rewrite_state"),
         ),
         after_model=(
             *_overriding(newer, "after_model_rewrite_state"),
-            *_without_context(_older(older, "after_chat_model")),
+            *_older(older, "after_chat_model"),
         ),
         around_model=_overriding(newer, "wrap_model_call", "wrap_model"),
         around_tools={
@@ -308,16 +308,12 @@ def _overriding(middlewares: Sequence[tuple[int, Any]], *methods: str) -> tuple[
 
 
 def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> list[Hook]:
+    alone = field != "wrap_tool_call"
     return [
-        Hook(f"AgentMiddleware.{at}", "AgentMiddleware", field, function, at)
+        Hook(f"AgentMiddleware.{at}", "AgentMiddleware", field, state_alone(function) if alone else function, at)
         for at, item in middlewares
         if (function := getattr(item, field)) is not None
     ]
-
-
-def _without_context(hooks: Sequence[Hook]) -> list[Hook]:
-    """Return hooks of the state alone as hooks that are also given a context."""
-    return [replace(hook, call=state_alone(hook.call)) for hook in hooks]
 
 
 def state_alone(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

@@ -169,7 +169,7 @@ class _Owned:
                 work.close()
             wanted = "an async generator: yield results" if self._streams else "async: return what the tool returns"
             raise ConfigError(f"the endpoint that {self._owner} gave must be {wanted}; it gave {found}")
-        return _OwnedStream(work, self._owner) if self._streams else self._await(work)
+        return _own(work, self._owner) if self._streams else self._await(work)
 
     async def _await(self, work: Awaitable[Any]) -> Any:
         frame = get_frame()
@@ -185,30 +185,20 @@ class _Owned:
         return value
 
 
-class _OwnedStream:
-    """A stream whose code is its owner's each time it runs."""
-
-    __slots__ = ("_frame", "_next", "_owner", "_stream")
-
-    def __init__(self, stream: Any, owner: str) -> None:
-        self._stream, self._owner, self._frame = stream, owner, get_frame()
-        self._next = stream.__aiter__().__anext__
-
-    def __aiter__(self) -> "_OwnedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        frame = self._frame
-        before, frame.owner = frame.owner, self._owner
-        try:
-            return await self._next()
-        finally:
-            frame.owner = before
-
-    async def aclose(self) -> None:
-        end = getattr(self._stream, "aclose", None)
-        if end is not None:
-            await end()
+async def _own(stream: Any, owner: str) -> AsyncIterator[Any]:
+    """Yield what a stream gives; its code is its owner's each time it runs."""
+    frame = get_frame()
+    async with closing(stream) as pieces:
+        step = aiter(pieces).__anext__
+        while True:
+            before, frame.owner = frame.owner, owner
+            try:
+                piece = await step()
+            except StopAsyncIteration:
+                return
+            finally:
+                frame.owner = before
+            yield piece
 
 
 class _Inside:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.messages import Part, ToolInfo, ToolResult
-from suture.tools.execution import Kind, bind_function, bind_method, make_endpoint
+from suture.tools.execution import Kind, bind_function, make_endpoint
 
 P = typing.ParamSpec("P")
 Q = typing.ParamSpec("Q")
@@ -210,7 +210,12 @@ def _make(
         if kind or schema is not None:
             raise ConfigError(f"tool {info.name!r} is an object: its methods tell its kind, its info tells its schema")
         threaded, validate = thread and _is_blocking(run), getattr(source, "validate", _accept)
-        endpoint = make_endpoint(_METHODS[method], bind_method(run), threaded=threaded, tool=info.name)
+        takes_options = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(run).parameters.values())
+
+        def bind(argument: Any, options: dict[str, Any]) -> Callable[[], Any]:
+            return partial(run, argument, **options) if takes_options else partial(run, argument)
+
+        endpoint = make_endpoint(_METHODS[method], bind, threaded=threaded, tool=info.name)
         new = Tool(info, _METHODS[method], endpoint, in_thread=threaded, validate=validate, function=run)
     elif callable(source) and not isinstance(source, type):
         new = _from_function(source, name, schema, kind, thread=thread)

@@ -149,17 +149,6 @@ def _fill(hidden: inspect.Parameter, context: RunContext[Any] | None, tool: str)
     )
 
 
-def bind_method(method: Callable[..., Any]) -> Bind:
-    """Make what hands the argument unread to a method of an object, with all options if it takes any."""
-    parameters = inspect.signature(method).parameters.values()
-    takes_options = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-    def bind(argument: Any, options: dict[str, Any]) -> Call:
-        return partial(method, argument, **options) if takes_options else partial(method, argument)
-
-    return bind
-
-
 # --- from a value to a result -------------------------------------------------------------------
 
 
