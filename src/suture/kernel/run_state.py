@@ -269,16 +269,12 @@ class Approval(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, data: Any) -> "Approval | None":
         """Return what `data` says: a bool, or a mapping with `approved` and perhaps `reason`."""
-        if isinstance(data, cls):
-            return data
-        if isinstance(data, bool):
-            return cls(data)
-        if isinstance(data, dict):
-            approved: Any = data.get("approved")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            reason: Any = data.get("reason", "")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            if isinstance(approved, bool) and isinstance(reason, str):
-                return cls(approved, reason)
-        return None
+        if isinstance(data, bool | cls):
+            return cls(data) if isinstance(data, bool) else data
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError:
+            return None
 
 
 def check_answer(address: str, terms: str, data: Any) -> None:
