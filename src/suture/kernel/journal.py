@@ -23,7 +23,6 @@ from suture.kernel.run_state import DELETED, MAPPINGS, VERSION, Kept, RunState, 
 from suture.kernel.state import Execution
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import decode_value, encode_value
-from suture.language import resolve_language
 from suture.messages import History, TokenUsage
 from suture.repair import Cause
 
@@ -214,7 +213,7 @@ def _begin(run: Execution, version: int, fields: Mapping[str, Any]) -> None:
     converted = {name: msgspec.convert(value, _TYPES[name]) for name, value in fields.items()}
     runs = old.runs + 1 if old.agent else 1
     run.state = RunState(**converted, version=version, runs=runs, session=old.session)
-    run.language, run.ids = resolve_language(run.state.language), {}
+    run.ids = {}
 
 
 def _mapping(state: RunState, field: str) -> dict[Any, Any]:

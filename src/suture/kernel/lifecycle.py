@@ -155,7 +155,6 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
-        run.language = cast("Any", fresh.language)
     run.state = fresh
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None
@@ -187,7 +186,6 @@ async def _restore(run: Execution, start: Begin) -> bool:
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
             return False
     state = run.state
-    run.language = cast("Any", state.language)
     if run.outer is None:
         run.address = state.agent
     run.place_address()

@@ -10,6 +10,7 @@ from suture.errors import ResumeError
 from suture.events import Interrupt
 from suture.kernel.middleware import Outcome
 from suture.kernel.values import decode_value, encode_value
+from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
 from suture.repair import Cause
 
@@ -43,7 +44,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str = ""
     agent: str = ""
     wire: str = ""
-    language: str = "en"
+    language: Language = "en"
     streaming: bool = True
     driver: str = ""
     """Who keeps the run going: an engine outside, by its name; nobody but the process that runs it, if empty."""

@@ -182,7 +182,7 @@ def new_run_id() -> str:
 class Execution:
     """What this process knows of a run, with what is stored of it in `state` and `history`."""
 
-    language: Language = "en"
+    language: Any = property(attrgetter("state.language"))
     checkpoint_id: str | None = None
     opened: Any = None
     """The journal that this process holds the lease of."""
@@ -248,9 +248,7 @@ class Execution:
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
         """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
         state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
-        run = cls(spec, state, outer)
-        run.language = language
-        return run
+        return cls(spec, state, outer)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Stand where the run stood."""
