@@ -61,11 +61,7 @@ class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
 
 
 async def settle(value: T | Awaitable[T]) -> T:
-    """Return `value`, awaited if it can be: hooks may be `async` or plain.
-
-    >>> asyncio.run(settle(3))
-    3
-    """
+    """Return `value`, awaited if it can be: hooks may be `async` or plain."""
     return await cast("Awaitable[T]", value) if hasattr(value, "__await__") else cast("T", value)
 
 
@@ -88,21 +84,9 @@ def in_context(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any,
 
 
 async def wait_to_the_end(future: "asyncio.Future[T]") -> T:
-    """Wait for `future`. If this task is cancelled meanwhile, the cancellation takes effect where it next waits.
-
-    >>> async def main():
-    ...     return await wait_to_the_end(asyncio.ensure_future(asyncio.sleep(0, 42)))
-    >>> asyncio.run(main())
-    42
-    """
-    cancelled = False
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError:
-            cancelled = True
-    task = asyncio.current_task()
-    if cancelled and task is not None:
+    """Wait for `future`. If this task is cancelled meanwhile, the cancellation takes effect where it next waits."""
+    cancelled, task = await _outwait(future), asyncio.current_task()
+    if cancelled is not None and task is not None:
         # Once more, but not counted twice: `asyncio.timeout` would not know its own.
         task.uncancel()
         task.cancel()
@@ -112,17 +96,23 @@ async def wait_to_the_end(future: "asyncio.Future[T]") -> T:
 async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Await `work` to its end, even if this task is cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.get_running_loop().create_task(work, context=copy_context())
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
+    cancelled = await _outwait(task)
     if cancelled is not None:
         if not task.cancelled():
             task.exception()  # asking keeps it from being called unretrieved
         raise cancelled
     return task.result()
+
+
+async def _outwait(future: "asyncio.Future[Any]") -> asyncio.CancelledError | None:
+    """Wait for `future` however often this task is cancelled meanwhile; return the last cancellation."""
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
 
 
 def uncancel() -> None:
@@ -208,11 +198,7 @@ if hasattr(os, "register_at_fork"):
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
-    """Run a function in a thread, with the context variables of the caller.
-
-    >>> asyncio.run(run_in_thread(lambda: 1 + 1))
-    2
-    """
+    """Run a function in a thread, with the context variables of the caller."""
     async with Worker() as worker:
         return await worker.run(function)
 
@@ -290,11 +276,7 @@ def _call(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work` from plain code, in an event loop of its own; inside a running loop, in a thread.
-
-    >>> run_blocking(asyncio.sleep(0, "done"))
-    'done'
-    """
+    """Await `work` from plain code, in an event loop of its own; inside a running loop, in a thread."""
     if asyncio._get_running_loop() is None:  # noqa: SLF001 - the public way raises, and what the run raises would show it
         return asyncio.run(work)
     outer, loop = asyncio.current_task(), asyncio.new_event_loop()

@@ -15,7 +15,7 @@ from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
-from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack
 from suture.kernel.requests import Model
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
@@ -86,7 +86,6 @@ class RunOptions(ResumeOptions, total=False):
     """Of the texts that Suture writes, for this run."""
 
 
-@replaceable
 class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
     """A model that uses tools until it has an answer. Immutable: any number of runs go on at once.
 
@@ -170,11 +169,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         elif self.repair:
             from suture.middleware.patch_tool_calls import PatchToolCalls  # noqa: PLC0415 - only a run needs it
 
-            patch, stack = PatchToolCalls(), spec.stack
-            hooks = [replace(hook, at=-1) for hook in compile_stack([patch]).before_model]
-            older = [hook for hook in stack.before_model if hook.method == "before_chat_model"]
-            stack = replace(stack, before_model=(*older, *hooks, *stack.before_model[len(older) :]))
-            spec = replace(spec, stack=stack, fit_options=patch.fit_options)
+            patch = PatchToolCalls()
+            before = compile_stack([patch, *listed], first=-1).before_model
+            spec = replace(spec, stack=replace(spec.stack, before_model=before), fit_options=patch.fit_options)
         else:
             spec = replace(spec, repairs=False)
         own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
@@ -450,19 +447,12 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         else:
             run.checkpoint_id = resumed.checkpoint_id
             if run.checkpoint_id is None:
-                start = replace(start, snapshot=_snapshot_of(resumed))
+                if resumed.snapshot is None and resumed.outcome is Outcome.FINISHED:
+                    raise ResumeError("this run has finished; to continue, run the agent with history=result.messages")
+                if resumed.snapshot is None:
+                    raise ResumeError("this run cannot be resumed: it ended before it had begun")
+                start = replace(start, snapshot=resumed.snapshot)
         return Work(run, start, go)
-
-
-def _snapshot_of(result: RunResult[Any]) -> Any:
-    """Return where a run without a store stood, from its result."""
-    if result.snapshot is not None:
-        return result.snapshot
-    raise ResumeError(
-        "this run has finished; to continue the conversation, run the agent with history=result.messages"
-        if result.outcome is Outcome.FINISHED
-        else "this run cannot be resumed: it ended before it had begun"
-    )
 
 
 def _shorten(*refused: Any) -> Any:
@@ -525,12 +515,12 @@ def _check_settings(agent: ChatModelAgent[Any]) -> None:
         given: Any = getattr(agent, setting)
         kinds = (Sequence, AbstractSet) if setting == "return_directly" else (Sequence, ToolsConfig)
         if isinstance(given, str) or not isinstance(given, kinds):
-            raise ConfigError(f"{setting} takes a list; put a single one into a list. Got {_kind(given)}")
+            raise ConfigError(f"{setting} takes a list; put a single one into a list. Got {type(given).__name__}")
     for setting, kind in _KINDS.items():
         given = getattr(agent, setting)
         if given is not None and not isinstance(given, kind):
             wanted = getattr(kind, "__name__", "Callbacks")
-            raise ConfigError(f"{setting} takes a {wanted}, not {_kind(given)}")
+            raise ConfigError(f"{setting} takes a {wanted}, not {type(given).__name__}")
     store = agent.checkpoint_store
     if store is not None and not (hasattr(store, "append") and hasattr(store, "load")):
         raise ConfigError(f"checkpoint_store takes a store, such as SQLiteStore(path), not {type(store).__name__}")
@@ -557,10 +547,6 @@ def _check_model(model: Any) -> None:
     profile = get_profile(model.profile)
     if not wire.native and not profile.speaks_of(wire.name):
         raise ConfigError(f"profile {profile.name} has no rules for {wire.name} messages")
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
 
 
 def _check_options(options: RunOptions, answers: object) -> None:

@@ -49,7 +49,7 @@ class Session(Generic[Out]):
             if input is NOTHING:
                 return left or await self.result()
             key = options.get("key", "")
-            known = await find_run(self._spec, self.id, key) if key else None
+            known = await find_run(self.agent.spec, self.id, key) if key else None
             if known is not None:
                 return read_result(known)
             return await self.agent.stream(input, checkpoint_id=self.id, **options).under(lease).result()
@@ -76,42 +76,34 @@ class Session(Generic[Out]):
         `finished`: its last run has come to an end, whether with an answer, an error or a cancellation;
         `(await session.result()).outcome` tells which.
         """
-        run = await read_run(self._spec, self.id)
+        run = await read_run(self.agent.spec, self.id)
         if run is None:
             return "new"
         if run.state.outcome == Outcome.INTERRUPTED:
             return "waiting"
         if run.state.outcome:
             return "finished"
-        lease = await self._store.lease(self.id) if can_lease(self._store) else None
+        lease = await self.agent.checkpoint_store.lease(self.id) if can_lease(self.agent.checkpoint_store) else None
         alive = lease is not None and not is_dead(lease.owner)
         return "running" if alive or run.state.driver else "left"
 
     async def result(self) -> RunResult[Out]:
         """Return the stored result of the last run; raise `ResumeError` if there is none."""
-        run = await read_run(self._spec, self.id)
+        run = await read_run(self.agent.spec, self.id)
         if run is None or not run.state.outcome:
             raise ResumeError(f"session {self.id!r} has no finished run")
         return read_result(run)
 
     async def delete(self) -> None:
         """Delete the session and all that is kept of it."""
-        await self._store.delete(self.id)
-
-    @property
-    def _spec(self) -> Any:
-        return self.agent.spec
-
-    @property
-    def _store(self) -> Any:
-        return self.agent.checkpoint_store
+        await self.agent.checkpoint_store.delete(self.id)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[RunLease]:
         """Hold the session's lease; wait for it behind all who came before, in whatever process, if that is allowed."""
-        if not can_lease(self._store):
+        if not can_lease(self.agent.checkpoint_store):
             raise ConfigError("a session needs an agent with a checkpoint_store that knows leases, such as SQLiteStore")
-        lease = RunLease(self._store, self.id)
+        lease = RunLease(self.agent.checkpoint_store, self.id)
         await lease.take(waits=self.busy == "wait")
         try:
             yield lease
@@ -120,7 +112,7 @@ class Session(Generic[Out]):
 
     async def _finish_what_was_left(self, lease: RunLease, options: Mapping[str, Any]) -> RunResult[Out] | None:
         """Resume a run that a dead process left; return its result, if there was one."""
-        run = await read_run(self._spec, self.id)
+        run = await read_run(self.agent.spec, self.id)
         if run is None or run.state.outcome:
             return None
         known = {name: options[name] for name in ("deps", "options", "tool_options", "callbacks") if name in options}

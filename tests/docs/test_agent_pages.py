@@ -1,6 +1,5 @@
 """What the pages on agents say is what the code has: arguments, fields, events, hooks, and every public name."""
 
-import dataclasses
 import inspect
 import re
 from typing import Any
@@ -48,7 +47,7 @@ def struct_fields(struct: Any) -> list[str]:
 
 
 def test_every_setting_of_an_agent_is_explained():
-    settings = [field.name for field in dataclasses.fields(suture.ChatModelAgent) if field.init]
+    settings = suture.ChatModelAgent.__struct_fields__
     assert sorted(named(AGENT, "argument")) == sorted(settings)
 
 

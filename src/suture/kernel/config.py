@@ -236,10 +236,16 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         schema, read = output_type.model_json_schema(), output_type.model_validate_json
     else:
         try:
-            schema = _place_at_root(msgspec.json.schema(output_type))
+            (root,), definitions = msgspec.json.schema_components([output_type], ref_template="#/$defs/{name}")
             read = msgspec.json.Decoder(output_type).decode
         except TypeError as error:
             raise ConfigError(f"output_type {output_type!r} has no JSON form: {error}") from None
+        reference = root.get("$ref", "")
+        if reference:  # providers want the thing itself at the root
+            root = definitions[reference.removeprefix("#/$defs/")]
+            if reference not in str(root):
+                del definitions[reference.removeprefix("#/$defs/")]
+        schema = {**root, "$defs": definitions} if definitions else root
     text = msgspec.json.encode(schema).decode()
     instruction = f"Give the final answer as one JSON value of this schema and nothing else: {text}"
 
@@ -253,15 +259,3 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
             raise ValueError(f"The answer does not fit: {error}") from None
 
     return OutputRule(instruction, FrozenMap(schema), read_answer)
-
-
-def _place_at_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose root is the thing itself, not a reference to it: providers want an object there."""
-    reference = schema.get("$ref", "")
-    definitions = dict(schema.get("$defs", {}))
-    root = definitions.get(reference.removeprefix("#/$defs/"))
-    if root is None:
-        return schema
-    if reference not in str(root):
-        del definitions[reference.removeprefix("#/$defs/")]
-    return {**root, "$defs": definitions} if definitions else root

@@ -19,13 +19,12 @@ from suture._aio import LOG, run_to_the_end, uncancel
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
 from suture.kernel import lifecycle, storage, tool_call
-from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.journal import Journal, Signed, encode_records
 from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import LocalPort, Port, Standing, advance
 from suture.kernel.run import Work
 from suture.kernel.run_state import InterruptSignal, RunState, SafePoint
-from suture.kernel.state import Execution, Frame, Spec, set_frame
+from suture.kernel.state import Buffer, Emitter, Execution, Frame, Spec, set_frame
 from suture.kernel.tool_call import is_over
 from suture.kernel.values import decode_value, encode_value
 from suture.language import resolve_language

@@ -10,28 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from os import urandom
 from threading import Lock
 from time import time_ns
-from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, TypeAlias, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec.structs import astuple
 
 from suture._aio import LOG
 from suture.errors import ResumeError, SchemaVersionError
-from suture.kernel.run_state import (
-    DELETED,
-    MAPPINGS,
-    OF_THE_TURN,
-    VERSION,
-    Kept,
-    RunState,
-    add_usage,
-    copy_state,
-    take_values,
-)
+from suture.kernel import run_state
+from suture.kernel.run_state import DELETED, MAPPINGS, VERSION, Kept, RunState, Snapshot
 from suture.kernel.state import Execution
+from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import decode_value, encode_value
-from suture.language import resolve_language
-from suture.messages import History, TokenUsage, ToolInfo, ToolResult
+from suture.messages import History, TokenUsage
 from suture.repair import Cause
 
 MIGRATIONS: dict[int, Callable[[list[Any]], list[Any]]] = {}
@@ -41,50 +33,21 @@ A record is a list of changes there, `[tag, …]` each, as they are stored.
 """
 
 
-Answer: TypeAlias = "Callable[[Execution, Any], list[Any]]"
-"""Gives the messages that answer the calls of a reply, from what is stored of them."""
-
-
-class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """One change of a run; `apply` makes it when a stored run is read."""
-
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Make the change in `run.state` and `messages`."""
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    """One change of a run; `apply_record` makes it when a stored run is read."""
 
 
 class Began(_Record, frozen=True, tag="began"):
-    """A run began; a later one in the same journal goes on with a new input."""
+    """A run began; a later one in the same journal goes on with a new input, and the session of the one before."""
 
     version: int
     fields: dict[str, Any]
-
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Begin with the session that an earlier run has left."""
-        if self.fields["wire"] != run.wire.name:
-            raise ResumeError(
-                f"checkpoint {run.checkpoint_id!r} holds {self.fields['wire']} messages, and this agent's model speaks "
-                f"{run.wire.name}"
-            )
-        old = run.state
-        runs = old.runs + 1 if old.agent else 1
-        fields = {name: msgspec.convert(value, _TYPES[name]) for name, value in self.fields.items()}
-        run.state = RunState(**fields, version=self.version, runs=runs, session=old.session)
-        run.language = resolve_language(run.state.language)
-        run.ids = {}
 
 
 class Changed(_Record, frozen=True, tag="set"):
     """These fields of the state changed."""
 
     fields: dict[str, Any]
-
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Set the fields; the id of a reply belongs to the last message."""
-        for name, value in self.fields.items():
-            form = _FORMS.get(name)
-            setattr(run.state, name, form.decode(run, value) if form else msgspec.convert(value, _TYPES[name]))
-        if "message_id" in self.fields:
-            run.ids[id(messages[-1])] = (messages[-1], run.state.message_id)
 
 
 class Put(_Record, frozen=True, tag="put"):
@@ -93,28 +56,12 @@ class Put(_Record, frozen=True, tag="put"):
     field: str
     entries: dict[str | int, Any]
 
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Set the entries."""
-        form, entries, mapping = _FORMS.get(self.field), self.entries, _mapping(run, self.field)
-        if form is None:
-            entries = msgspec.convert(entries, _TYPES[self.field])
-        elif any(type(key) is not (int if self.field in OF_THE_TURN else str) for key in entries):
-            raise TypeError(f"{self.field} has a key of another type")
-        else:
-            entries = {key: form.decode(run, value) for key, value in entries.items()}
-        mapping.update(entries)
-
 
 class Dropped(_Record, frozen=True, tag="drop"):
     """Entries of a mapping of the state were removed."""
 
     field: str
     keys: list[str | int]
-
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Remove the entries."""
-        for key in self.keys:
-            _mapping(run, self.field).pop(key, None)
 
 
 class Spliced(_Record, frozen=True, tag="splice"):
@@ -124,38 +71,17 @@ class Spliced(_Record, frozen=True, tag="splice"):
     stop: int
     messages: list[Any]
 
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Put the messages in their place."""
-        if not 0 <= self.start <= self.stop <= len(messages):
-            raise ValueError(f"there are no messages {self.start} to {self.stop}")
-        messages[self.start : self.stop] = [run.wire.load(item) for item in self.messages]
-
 
 class Answered(_Record, frozen=True, tag="answered"):
     """The results of the turn's calls, in call order, are in the history; one of them may be the output."""
 
     output: int | None = None
 
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Add the results, and forget the calls of the turn."""
-        results = answer(run, messages[-1])
-        if self.output is not None:
-            results[self.output]
-            run.state.output = len(messages) + self.output
-        messages += results
-        take_values(run.state)
-        run.state.tool_calls += len(run.state.started)
-        run.forget_turn()
-
 
 class Spent(_Record, frozen=True, tag="spent"):
     """The run used this much more: calls that run beside each other, in several processes, add it up."""
 
     usage: list[Any]
-
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Add it up."""
-        run.state.usage = add_usage(run.state.usage, _read_usage(run, self.usage))
 
 
 class Signed(_Record, frozen=True, tag="by"):
@@ -169,10 +95,6 @@ class Moved(_Record, frozen=True, tag="version"):
 
     version: int
 
-    def apply(self, run: Execution, messages: list[Any], answer: Answer) -> None:
-        """Note the version."""
-        run.state.version = self.version
-
 
 class Noted(_Record, frozen=True, tag="at"):
     """When the changes before it were written, in milliseconds; for people, and so is what else happened."""
@@ -184,18 +106,121 @@ class Noted(_Record, frozen=True, tag="at"):
     """The error that the retry is for, or who rewrote the history."""
 
 
-def _mapping(run: Execution, field: str) -> dict[Any, Any]:
-    """Return a mapping of the state by its stored name."""
-    if field not in MAPPINGS:
-        raise KeyError(field)
-    return getattr(run.state, field)
-
-
 Record: TypeAlias = Moved | Began | Changed | Put | Dropped | Spliced | Answered | Spent | Signed | Noted
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder[list[Record]](list[Record])
 _PLAIN_DECODER = msgspec.msgpack.Decoder()
+_USAGE = TokenUsage.__struct_fields__
+_SINGLE = tuple(set(RunState.__struct_fields__) - (MAPPINGS - {"waiting"}) - {"version"})
+"""The fields that change as a whole."""
+_BEGUN = ("run_id", "agent", "wire", "streaming", "language", "key")
+"""The fields that a run begins with."""
+_TYPES = get_type_hints(RunState)
+_TYPED = frozenset(("session", "answers", "states", "infos"))
+"""The mappings that hold values of registered types."""
+_OTHER = frozenset(("usage", "last_usage", "tool_infos", "deferred_tool_infos", "partial"))
+"""The fields of those that are stored as something else than they are."""
+
+
+def _store(run: Execution, name: str, value: Any) -> Any:
+    """Return a field of the state, or an entry of one that is a mapping, as it is stored."""
+    if name == "ended":
+        value = run.spec.shown(value)
+        try:
+            plain = msgspec.to_builtins(value)
+            _ENCODER.encode(plain)
+        except (TypeError, ValueError, OverflowError) as error:  # what a wrapper put into `extra` cannot be stored
+            LOG.warning("what is noted in `extra` of a result cannot be stored, and is left out: %s", error)
+            return msgspec.to_builtins(msgspec.structs.replace(value, extra={}))
+        return plain
+    if name == "values":
+        return value.form
+    if name == "call_values":
+        return {key: [] if kept is DELETED else [kept.form] for key, kept in value.items()}
+    if name in _TYPED:
+        return encode_value(value)
+    if name == "partial" and value is not None:
+        return run.wire.dump(run.spec.shown(value))
+    return list(astuple(value)) if isinstance(value, TokenUsage) else msgspec.to_builtins(value)
+
+
+def _read(run: Execution, name: str, kind: Any, stored: Any) -> Any:
+    """Return what `_store` stored, which must be of that kind."""
+    if name == "values":
+        return Kept(decode_value(stored), stored)
+    if name == "call_values":
+        return {key: Kept(decode_value(form[0]), form[0]) if form else DELETED for key, form in stored.items()}
+    if name in _TYPED:
+        return decode_value(stored)
+    if name == "partial" and stored is not None:
+        return run.wire.load(stored)
+    if name in ("usage", "last_usage") and stored is not None:
+        stored = dict(zip(_USAGE, stored, strict=True))
+    return msgspec.convert(stored, kind)
+
+
+def apply_record(run: Execution, record: Record, messages: list[Any]) -> None:  # noqa: C901, PLR0912 - one case each
+    """Make one change in `run.state` and `messages`."""
+    state = run.state
+    if type(record) is not Began and not state.agent:
+        raise ValueError("no run has begun")
+    match record:
+        case Began(version, fields):
+            _begin(run, version, fields)
+        case Changed(fields):
+            for name, value in fields.items():
+                setattr(state, name, _read(run, name, _TYPES[name], value))
+            if "message_id" in fields:  # it belongs to the last message
+                run.ids[id(messages[-1])] = (messages[-1], state.message_id)
+        case Put(field, entries):
+            mapping = _mapping(state, field)
+            of_keys, of_values = get_args(_TYPES[field])
+            if any(type(key) is not of_keys for key in entries):
+                raise TypeError(f"{field} has a key of another type")
+            mapping.update({key: _read(run, field, of_values, value) for key, value in entries.items()})
+        case Dropped(field, keys):
+            for key in keys:
+                _mapping(state, field).pop(key, None)
+        case Spliced(start, stop, new):
+            if not 0 <= start <= stop <= len(messages):
+                raise ValueError(f"there are no messages {start} to {stop}")
+            messages[start:stop] = [run.wire.load(item) for item in new]
+        case Answered(output):
+            results = answer_calls(run, run.wire.calls(messages[-1]), Cause.UNKNOWN)
+            if output is not None:
+                results[output]
+                state.output = len(messages) + output
+            messages += results
+            run_state.take_values(state)
+            state.tool_calls += len(state.started)
+            run.forget_turn()
+        case Spent(usage):
+            state.usage = run_state.add_usage(state.usage, _read(run, "usage", TokenUsage, usage))
+        case Moved(version):
+            state.version = version
+        case _:  # who wrote it, and when
+            pass
+
+
+def _begin(run: Execution, version: int, fields: Mapping[str, Any]) -> None:
+    if fields["wire"] != run.wire.name:
+        raise ResumeError(
+            f"checkpoint {run.checkpoint_id!r} holds {fields['wire']} messages, and this agent's model speaks "
+            f"{run.wire.name}"
+        )
+    old = run.state
+    converted = {name: msgspec.convert(value, _TYPES[name]) for name, value in fields.items()}
+    runs = old.runs + 1 if old.agent else 1
+    run.state = RunState(**converted, version=version, runs=runs, session=old.session)
+    run.ids = {}
+
+
+def _mapping(state: RunState, field: str) -> dict[Any, Any]:
+    """Return a mapping of the state by its stored name."""
+    if field not in MAPPINGS:
+        raise KeyError(field)
+    return getattr(state, field)
 
 
 def encode_records(records: Sequence[Record]) -> bytes:
@@ -203,84 +228,21 @@ def encode_records(records: Sequence[Record]) -> bytes:
     return _ENCODER.encode([*records, Noted(time_ns() // 1_000_000)])
 
 
-class _Form(msgspec.Struct, frozen=True):
-    """How a value of one field is stored and read."""
-
-    encode: Callable[[Execution, Any], Any]
-    decode: Callable[[Execution, Any], Any]
-
-
-def _usage(_: Execution, usage: TokenUsage | None) -> Any:
-    return None if usage is None else list(msgspec.structs.astuple(usage))
-
-
-def _read_usage(_: Execution, stored: Any) -> Any:
-    return None if stored is None else msgspec.convert(dict(zip(_USAGE, stored, strict=True)), TokenUsage)
-
-
-def _result(run: Execution, result: ToolResult) -> Any:
-    shown = run.spec.shown(result)
-    try:
-        plain = msgspec.to_builtins(shown)
-        _ENCODER.encode(plain)
-    except (TypeError, ValueError, OverflowError) as error:  # what a wrapper put into `extra` cannot be stored
-        LOG.warning("what is noted in `extra` of a result cannot be stored, and is left out: %s", error)
-        return msgspec.to_builtins(msgspec.structs.replace(shown, extra={}))
-    return plain
-
-
-_USAGE = TokenUsage.__struct_fields__
-_SINGLE = tuple(set(RunState.__struct_fields__) - (MAPPINGS - {"waiting"}) - {"version"})
-"""The fields that change as a whole."""
-_BEGUN = ("run_id", "agent", "wire", "streaming", "language", "key")
-"""The fields that a run begins with."""
-_TYPES = get_type_hints(RunState)
-_PLAIN = _Form(lambda _, value: value, lambda _, value: value)
-_TYPED = _Form(lambda _, value: encode_value(value), lambda _, value: decode_value(value))
-_FORMS: dict[str, _Form] = {
-    "usage": _Form(_usage, _read_usage),
-    "last_usage": _Form(_usage, _read_usage),
-    "tool_infos": _Form(
-        lambda _, infos: msgspec.to_builtins(infos),
-        lambda _, stored: msgspec.convert(stored, tuple[ToolInfo, ...]),
-    ),
-    "partial": _Form(
-        lambda run, message: None if message is None else run.wire.dump(run.spec.shown(message)),
-        lambda run, stored: None if stored is None else run.wire.load(stored),
-    ),
-    "values": _Form(lambda _, kept: kept.form, lambda _, stored: Kept(decode_value(stored), stored)),
-    "session": _TYPED,
-    "answers": _TYPED,
-    "states": _TYPED,
-    "infos": _TYPED,
-    "ended": _Form(_result, lambda _, stored: msgspec.convert(stored, ToolResult)),
-    "call_values": _Form(
-        lambda _, values: {key: [] if kept is DELETED else [kept.form] for key, kept in values.items()},
-        lambda _, stored: {key: Kept(decode_value(i[0]), i[0]) if i else DELETED for key, i in stored.items()},
-    ),
-    "causes": _Form(lambda _, cause: cause.value, lambda _, stored: Cause(stored)),
-}
-_FORMS["deferred_tool_infos"] = _FORMS["tool_infos"]
-
-
 def _fields_of(state: RunState) -> dict[str, Any]:
     return {name: getattr(state, name) for name in _SINGLE}
 
 
-class Recent(NamedTuple):
-    """What this process knows of a journal that it has written: only what came later must be read."""
-
-    length: int
-    last: bytes
-    """The last record: whoever finds another in its place reads the whole journal."""
-    state: RunState
-    history: History[Any]
-    ids: dict[int, tuple[Any, str]]
-
-
 _MOST_RECENT = 64
 """How many runs of a store are remembered."""
-_RECENT: "WeakKeyDictionary[Any, dict[str, Recent]]" = WeakKeyDictionary()
+_RECENT: "WeakKeyDictionary[Any, dict[str, tuple[int, bytes, Snapshot]]]" = WeakKeyDictionary()
+"""How many records this process has written of a journal, the last one, and the run: only what came later is read."""
+
+
+def _recent_runs(store: Any) -> dict[str, tuple[int, bytes, Snapshot]]:
+    try:
+        return _RECENT.setdefault(store, {})
+    except TypeError:  # a store that cannot be referred to weakly
+        return {}
 
 
 class Journal:
@@ -320,7 +282,7 @@ class Journal:
             value = getattr(state, name)
             if value is not old and value != old:
                 known[name] = value
-                fields[name] = _FORMS[name].encode(run, value) if name in _FORMS else value
+                fields[name] = _store(run, name, value) if name in _OTHER else value
         if fields:
             with self._guard:
                 last = self._noted[-1] if self._noted else None
@@ -331,8 +293,7 @@ class Journal:
 
     def note_entries(self, field: str, entries: Mapping[Any, Any]) -> None:
         """Note entries of a mapping that were set."""
-        form = _FORMS.get(field, _PLAIN)
-        self.note(Put(field, {key: form.encode(self.run, value) for key, value in entries.items()}))
+        self.note(Put(field, {key: _store(self.run, field, value) for key, value in entries.items()}))
 
     def note_dropped(self, field: str, keys: Sequence[Any]) -> None:
         """Note entries of a mapping that were removed."""
@@ -348,8 +309,8 @@ class Journal:
         if state.session:
             self.note_entries("session", state.session)
 
-    def note_whole(self) -> None:
-        """Note all that is stored of the run."""
+    def write_whole(self) -> bytes:
+        """Return one record with all that is stored of the run: replaying it gives the same state and history."""
         state = self.run.state
         self.note_beginning(state)
         self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in (*_BEGUN, "driver", "live")}
@@ -359,10 +320,11 @@ class Journal:
             if entries := getattr(state, name):
                 self.note_entries(name, entries)
         self.note_state()
+        return encode_records(self.take_noted())
 
     def note_spending(self, usage: TokenUsage) -> None:
         """Note that the run used more."""
-        self.note(Spent(_usage(self.run, usage)))
+        self.note(Spent(list(astuple(usage))))
         self._known["usage"] = self.run.state.usage
 
     def note_history(self, history: History[Any]) -> None:
@@ -438,12 +400,9 @@ class Journal:
         run = self.run
         if run.spec.redact is not None or self.last is None:
             return  # what is stored is not what is in memory
-        try:
-            runs = _RECENT.setdefault(self.store, {})
-        except TypeError:  # a store that cannot be referred to weakly
-            return
+        runs, state = _recent_runs(self.store), run_state.copy_state(run.state)
         runs.pop(self.name, None)
-        runs[self.name] = Recent(self.count, self.last, copy_state(run.state), run.history, run.ids)
+        runs[self.name] = self.count, self.last, Snapshot(state, run.history, run.ids)
         if len(runs) > _MOST_RECENT:
             del runs[next(iter(runs))]
 
@@ -466,45 +425,31 @@ def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, S
     return start, len(old) - end, new[start : len(new) - end]
 
 
-def write_whole(run: Execution, store: Any) -> bytes:
-    """Return one record with all that is stored of a run: replaying it gives the same state and history."""
-    journal = Journal(run, store, "")
-    journal.note_whole()
-    return encode_records(journal.take_noted())
-
-
-def recall(run: Execution, store: Any, name: str) -> Recent | None:
+def recall(run: Execution, store: Any, name: str) -> tuple[int, bytes, Snapshot] | None:
     """Return what this process knows of a journal, if it knows it."""
-    if run.spec.redact is not None:
-        return None
-    try:
-        recent = _RECENT.get(store, {}).get(name)
-    except TypeError:
-        return None
-    return recent if recent is not None and recent.state.wire == run.wire.name else None
+    recent = None if run.spec.redact is not None else _recent_runs(store).get(name)
+    return recent if recent is not None and recent[2].state.wire == run.wire.name else None
 
 
-def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], answer: Answer) -> None:
-    """Apply stored records to `run.state` and `messages`; `answer` makes the messages of a turn's results."""
+def replay(run: Execution, stored: Sequence[bytes], messages: list[Any]) -> None:
+    """Apply stored records to `run.state` and `messages`."""
     for number, data in enumerate(stored):
         try:
             for record in decode_records(data, run.state.version):
-                apply_record(run, record, messages, answer)
+                apply_record(run, record, messages)
             known = len(run.wire.calls(messages[-1])) if messages and number == len(stored) - 1 else 0
-            for name in OF_THE_TURN if number == len(stored) - 1 else ():
+            for name in run_state.OF_THE_TURN if number == len(stored) - 1 else ():
                 if any(not 0 <= index < known for index in getattr(run.state, name)):
                     raise ValueError(f"{name}: there is no such call")  # noqa: TRY301 - as any other fault
         except (ResumeError, SchemaVersionError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it cannot be read
-            raise _unreadable(run.checkpoint_id, number, data, error) from None
-
-
-def apply_record(run: Execution, record: Record, messages: list[Any], answer: Answer) -> None:
-    """Apply one change to `run.state` and `messages`."""
-    if type(record) is not Began and not run.state.agent:
-        raise ValueError("no run has begun")
-    record.apply(run, messages, answer)
+            version = _read_version(data)
+            why = f"cannot be read at record {number} ({type(error).__name__}: {error})"
+            if version != VERSION:
+                why = f"has version {version!r}; this release reads version {VERSION}"
+            advice = "Resume it with the release that wrote it, or start anew"
+            raise SchemaVersionError(f"checkpoint {run.checkpoint_id!r} {why}. {advice}") from None
 
 
 def decode_records(data: bytes, version: int) -> list[Record]:
@@ -525,15 +470,6 @@ def decode_records(data: bytes, version: int) -> list[Record]:
     while version != VERSION:
         plain, version = MIGRATIONS[version](plain), version + 1
     return msgspec.convert(plain, list[Record])
-
-
-def _unreadable(run: str | None, number: int, data: bytes, error: Exception) -> SchemaVersionError:
-    version = _read_version(data)
-    if version != VERSION:
-        reason = f"has version {version!r}; this release reads version {VERSION}"
-    else:
-        reason = f"cannot be read at record {number} ({type(error).__name__}: {error})"
-    return SchemaVersionError(f"checkpoint {run!r} {reason}. Resume it with the release that wrote it, or start anew")
 
 
 def _read_version(data: bytes) -> Any:

@@ -11,11 +11,10 @@ from suture._aio import LOG, run_to_the_end, settle
 from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
-from suture.kernel.emitter import Emitter
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
-from suture.kernel.state import Execution, get_frame
+from suture.kernel.state import Emitter, Execution, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import FrozenMap, History
@@ -51,12 +50,12 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     """Return the messages that an input stands for: a text, content parts, a message, or a whole history."""
     if isinstance(given, str):
         return [wire.user(given)]
-    if isinstance(given, bytes) or (not isinstance(given, Sequence) and not _is_message(wire, given)):
+    if isinstance(given, bytes) or (not isinstance(given, Sequence) and wire.claims(given) is False):
         raise InputError(f"a run takes a text, content parts or messages, not {type(given).__name__}")
     if not isinstance(given, Sequence):
         given = [given]
     items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
-    if items and all(_is_part(item) and not _is_message(wire, item) for item in items):
+    if items and all(_is_part(item) and wire.claims(item) is False for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
         if wire.native and isinstance(message, Mapping):
@@ -67,10 +66,6 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
             )
         wire.view(message, index)
     return items
-
-
-def _is_message(wire: ChatWire, item: Any) -> bool:
-    return wire.claims(item) is not False
 
 
 def _is_part(item: Any) -> bool:
@@ -160,7 +155,6 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
-        run.language = cast("Any", fresh.language)
     run.state = fresh
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None
@@ -175,8 +169,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
     """Read where the run stood, from the store or from memory; tell whether it was anywhere."""
     store, name = run.spec.store, run.checkpoint_id
     if start.snapshot is not None:
-        run.state, run.history = copy_state(start.snapshot.state), start.snapshot.history
-        run.snapshots, run.ids = dict(start.snapshot.nested), dict(start.snapshot.ids)
+        run.restore(start.snapshot)
     elif name is None or store is None:
         if start.resumes:
             raise ConfigError("to resume, the agent needs the checkpoint_store that the run was kept in")
@@ -193,7 +186,6 @@ async def _restore(run: Execution, start: Begin) -> bool:
                 raise ResumeError(f"there is no checkpoint {name!r} in this store")
             return False
     state = run.state
-    run.language = cast("Any", state.language)
     if run.outer is None:
         run.address = state.agent
     run.place_address()
@@ -364,8 +356,8 @@ def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
 def _finish_output(run: Execution) -> None:
     """Pair what hooks left behind, and keep the final text in the session; stored is what may be stored of it."""
     spec, root = run.spec, run.root
-    if spec.repairs and not is_paired(run.wire, run.history):
-        run.history = _paired(run, run.history, "cancel")
+    if spec.repairs:
+        run.history = _pair(run, run.history, "cancel")
     if spec.output_key is None:
         return
     text = run.wire.text(run.output_message)
@@ -375,7 +367,9 @@ def _finish_output(run: Execution) -> None:
         root.journal.note_entries("session", {spec.output_key: shown})
 
 
-def _paired(run: Execution, history: History[Any], tail: Any) -> History[Any]:
+def _pair(run: Execution, history: History[Any], tail: Any) -> History[Any]:
+    if is_paired(run.wire, history):
+        return history
     options = {name: value for name, value in run.spec.fit_options.items() if name in ("orphans", "is_placeholder")}
     paired = pair(run.wire, history, make_options(tail=tail, language=run.language, **options))
     return History(paired.messages) if paired.changed else history
@@ -455,9 +449,8 @@ def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
         history = History(history).extend(answer_calls(run, calls, default))
     if state.partial is not None:
         history = History(history).extend(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
-    if run.spec.repairs and not is_paired(run.wire, history):
-        history = _paired(run, history, "keep" if outcome is Outcome.INTERRUPTED else "cancel")
-    return history
+    tail = "keep" if outcome is Outcome.INTERRUPTED else "cancel"
+    return _pair(run, history, tail) if run.spec.repairs else history
 
 
 async def _clean_up(

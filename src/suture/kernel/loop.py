@@ -10,7 +10,7 @@ and the loop goes on from any such place. A durable engine runs the very same lo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -80,25 +80,18 @@ class Port(Protocol):
         ...
 
 
-def _steps(port: Port) -> dict[str, Callable[[Standing], Awaitable[Standing]]]:
-    return {
-        "model": port.model_turn,
-        "after": port.after_model,
-        "tools": port.tool_calls,
-        "gathered": port.after_tools,
-    }
+_STEPS = {"model": "model_turn", "after": "after_model", "tools": "tool_calls", "gathered": "after_tools"}
 
 
 async def advance(at: Standing, port: Port) -> Standing:
     """Do what comes next and return where the run stands then. All calls of a turn are one step."""
-    return at if at.phase == "end" else await _steps(port)[at.phase](at)
+    return at if at.phase == "end" else await getattr(port, _STEPS[at.phase])(at)
 
 
 async def drive(at: Standing, port: Port) -> Standing:
     """Advance a run to its end."""
-    steps = _steps(port)
     while at.phase != "end":
-        at = await steps[at.phase](at)
+        at = await getattr(port, _STEPS[at.phase])(at)
     return at
 
 
@@ -172,25 +165,21 @@ class LocalPort:
             await _run_hooks(run, run.spec.stack.after_model, at.turn, "after")
             if not run.history.length:
                 raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
-        run.state.phase = phase = "tools" if run.last_calls() else self._read_answer(at)
+        state, phase = run.state, "tools"
+        if not run.last_calls():
+            run.output_message, phase = run.history[-1], "end"
+            fault = _read_output(run)
+            if fault:  # an answer of the wrong form goes back to the model
+                if state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:
+                    raise OutputError(
+                        f"the answer does not fit output_type, after {state.corrections} corrections: {fault}"
+                    )
+                run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
+                state.corrections, phase = state.corrections + 1, "model"
+        state.phase = phase
         if run.journal is not None:
             run.journal.note_state()
         return Standing(phase, at.turn, at.is_last)
-
-    def _read_answer(self, at: Standing) -> Literal["end", "model"]:
-        """Take the last message as the answer; one of the wrong form goes back to the model."""
-        run = self.run
-        run.output_message = run.history[-1]
-        fault = _read_output(run)
-        if not fault:
-            return "end"
-        if run.state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:
-            raise OutputError(
-                f"the answer does not fit output_type, after {run.state.corrections} corrections: {fault}"
-            )
-        run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
-        run.state.corrections += 1
-        return "model"
 
     async def tool_calls(self, at: Standing, /) -> Standing:
         """Run the calls that have not ended, and put all results into the history, in call order."""
@@ -260,7 +249,12 @@ async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str
             continue
         if not isinstance(changed, ChatModelAgentState):
             raise ConfigError(f"{hook.name} must return a ChatModelAgentState or None, not {type(changed).__name__}")
-        state = _take(run, state, cast("ChatModelAgentState[Any]", changed), hook, turn)
+        new = cast("ChatModelAgentState[Any]", changed)
+        messages = state.messages if new.messages is state.messages else as_history(state.messages, new.messages)
+        if messages is not state.messages:
+            run.tell_rewrite(turn, hook.name, len(state.messages), len(messages), new.report)
+        infos, deferred = tuple(new.tool_infos), tuple(new.deferred_tool_infos)
+        state = ChatModelAgentState(messages=messages, tool_infos=infos, deferred_tool_infos=deferred)
     if state is not first:
         if state.messages is not run.history:
             ids = run.ids  # what a hook took out of the history is let go of
@@ -279,22 +273,6 @@ async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:
         if is_cancelled(run):
             raise
         raise ComponentCancelledError(f"{hook.name} cancelled its own work, though nobody cancelled the run") from error
-
-
-def _take(
-    run: Execution, old: ChatModelAgentState[Any], new: ChatModelAgentState[Any], hook: Hook, turn: int
-) -> ChatModelAgentState[Any]:
-    """Return the state that a hook gave, in the run's own form, and send an event of a changed history."""
-    messages = old.messages
-    if new.messages is not messages:
-        messages = as_history(messages, new.messages)
-        if messages is not old.messages:
-            run.tell_rewrite(turn, hook.name, len(old.messages), len(messages), new.report)
-    return ChatModelAgentState(
-        messages=messages,
-        tool_infos=tuple(new.tool_infos),
-        deferred_tool_infos=tuple(new.deferred_tool_infos),
-    )
 
 
 def as_history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:

@@ -45,23 +45,6 @@ def replace(value: S, /, **changes: Any) -> S:
     return msgspec.structs.replace(value, **changes)
 
 
-class _Fields:
-    """The fields of a struct as a dataclass has them, made when somebody asks."""
-
-    def __get__(self, value: object, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-        from dataclasses import make_dataclass  # noqa: PLC0415 - only who replaces fields that way pays for it
-
-        return make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-
-
-def replaceable(kind: type[S]) -> type[S]:
-    """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
-    kind.__dataclass_fields__ = _Fields()  # pyright: ignore[reportAttributeAccessIssue]
-    kind.__replace__ = replace
-    return kind
-
-
-@replaceable
 class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What a run works with, as `before_agent` sees it and may change it for the whole run.
 
@@ -80,7 +63,6 @@ class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=Tru
     resumed: bool = False
 
 
-@replaceable
 class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What lasts from turn to turn: the history and the tools that the model sees.
 
@@ -98,7 +80,6 @@ class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True)
     report: Mapping[str, Any] | None = None
 
 
-@replaceable
 class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     """What surrounds one model turn.
 
@@ -272,11 +253,13 @@ class Stack(msgspec.Struct, frozen=True, eq=False):
     """How many middlewares there are."""
 
 
-def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = ()) -> Stack:
-    """Return the hooks of `middlewares` in the order in which they run."""
+def compile_stack(
+    middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = (), *, first: int = 0
+) -> Stack:
+    """Return the hooks of `middlewares` in the order in which they run; `first` is the place of the first one."""
     older: list[tuple[int, AgentMiddleware]] = []
     newer: list[tuple[int, Any]] = []
-    for at, item in enumerate(middlewares):
+    for at, item in enumerate(middlewares, first):
         if isinstance(item, AgentMiddleware):
             older.append((at, item))
         elif isinstance(item, ChatModelAgentMiddleware):
@@ -292,12 +275,12 @@ def compile_stack(middlewares: Sequence[Any], tool_call_middlewares: Sequence[To
     return Stack(
         before_agent=_overriding(newer, "before_agent"),
         before_model=(
-            *_without_context(_older(older, "before_chat_model")),
+            *_older(older, "before_chat_model"),
             *_overriding(newer, "before_model_rewrite_state"),
         ),
         after_model=(
             *_overriding(newer, "after_model_rewrite_state"),
-            *_without_context(_older(older, "after_chat_model")),
+            *_older(older, "after_chat_model"),
         ),
         around_model=_overriding(newer, "wrap_model_call", "wrap_model"),
         around_tools={
@@ -325,16 +308,12 @@ def _overriding(middlewares: Sequence[tuple[int, Any]], *methods: str) -> tuple[
 
 
 def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> list[Hook]:
+    alone = field != "wrap_tool_call"
     return [
-        Hook(f"AgentMiddleware.{at}", "AgentMiddleware", field, function, at)
+        Hook(f"AgentMiddleware.{at}", "AgentMiddleware", field, state_alone(function) if alone else function, at)
         for at, item in middlewares
         if (function := getattr(item, field)) is not None
     ]
-
-
-def _without_context(hooks: Sequence[Hook]) -> list[Hook]:
-    """Return hooks of the state alone as hooks that are also given a context."""
-    return [replace(hook, call=state_alone(hook.call)) for hook in hooks]
 
 
 def state_alone(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

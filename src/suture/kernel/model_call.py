@@ -19,14 +19,13 @@ from suture.errors import (
     RetryExhausted,
     StreamCutError,
 )
-from suture.events import ModelStarted, RetryScheduled
+from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
 from suture.kernel.config import Callbacks, Component, FailoverContext, RetryContext, RetryDecision
 from suture.kernel.config import notify as notify_callbacks
-from suture.kernel.emitter import ModelSender
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
-from suture.kernel.run_state import add_usage
-from suture.kernel.state import Execution, get_frame, is_cancelled
+from suture.kernel.run_state import add_usage, subtract_usage
+from suture.kernel.state import LIMIT, Execution, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
@@ -330,6 +329,34 @@ class Turn(msgspec.Struct, eq=False):
                 failover=failover,
             )
 
+    # The events of an attempt
+
+    def retried(self) -> None:
+        """Send nothing: whoever asks again says so."""
+
+    async def piece(self, delta: Delta) -> None:
+        """Send a delta, if pieces are wanted; wait while the reader is behind."""
+        run, emitter = self.run, self.run.emitter
+        if emitter is not None and run.state.streaming:
+            shown = run.spec.shown(delta)
+            emitter.send(MessageDelta, turn=run.state.turn + 1, message_id=self.message_id, delta=shown)
+            if len(emitter.buffer.items) > LIMIT:
+                await emitter.buffer.wait_for_room()
+
+    def finished(self, message: Any, usage: TokenUsage | None) -> None:
+        """Send the whole message."""
+        run = self.run
+        if run.emitter is not None:
+            shown = run.spec.shown(message)
+            run.emitter.send(
+                MessageFinished,
+                turn=run.state.turn + 1,
+                message_id=self.message_id,
+                message=shown,
+                text=run.wire.text(shown),
+                usage=run.wire.usage(message) or usage,
+            )
+
     # One attempt
 
     async def _shorten(self, error: ContextLengthError) -> bool:
@@ -367,8 +394,8 @@ class Turn(msgspec.Struct, eq=False):
         frame.turn, frame.spot, frame.owner, sender = turn, "model", "model", None
         if run.emitter is not None:
             run.emitter.send(ModelStarted, turn=turn, attempt=self.number, message_id=message_id, model=name_of(model))
-            frame.sender = ModelSender(run, message_id)
-            sender = None if run.spec.stack.sends_model_events else frame.sender
+            frame.sender = self
+            sender = None if run.spec.stack.sends_model_events else self
         root = Collector(sender, True, False)  # noqa: FBT003 - by place, it is faster
         run.replies = []
         request = ModelRequest(
@@ -403,10 +430,9 @@ class Turn(msgspec.Struct, eq=False):
         total, run = TokenUsage(), self.run
         for reply in run.replies:
             total = add_usage(total, run.wire.usage(reply) or TokenUsage())
-        done = add_usage(TokenUsage(), counted or TokenUsage())
-        rest = {name: max(0, getattr(total, name) - getattr(done, name)) for name in TokenUsage.__struct_fields__}
-        if any(rest.values()):
-            run.spend(TokenUsage(**rest))
+        rest = subtract_usage(total, add_usage(TokenUsage(), counted or TokenUsage()))
+        if rest != TokenUsage():
+            run.spend(rest)
 
 
 # --- what an attempt is worth ---------------------------------------------------------------------

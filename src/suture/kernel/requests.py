@@ -170,11 +170,7 @@ class HookError(Exception):
 
 
 def text_result(text: str) -> ToolResult:
-    """Return a result that is one text.
-
-    >>> text_result("done").text
-    'done'
-    """
+    """Return a result that is one text."""
     return ToolResult((TextPart(text),))
 
 
@@ -184,33 +180,21 @@ def error_result(text: str) -> ToolResult:
 
 
 def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
-    """Return one result of all pieces: a text that goes on in the next piece stays one text.
-
-    >>> join_results([text_result("a"), text_result("b")]).text
-    'ab'
-    """
+    """Return one result of all pieces: a text that goes on in the next piece stays one text."""
     if len(pieces) == 1:
         return pieces[0]
-    parts: list[Any] = []
-    texts: list[str] = []
+    runs: list[Any] = []  # parts, and lists of texts that are one
     extra: dict[str, Any] = {}
-
-    def end_text() -> None:
-        if texts:
-            parts.append(TextPart("".join(texts)))
-            texts.clear()
-
     for piece in pieces:
         extra.update(piece.extra)
         for number, part in enumerate(piece.parts):
-            if type(part) is TextPart and not part.extra:
-                if number:  # two texts of one piece stay two
-                    end_text()
-                texts.append(part.text)
+            if type(part) is not TextPart or part.extra:
+                runs.append(part)
+            elif number or not runs or runs[-1].__class__ is not list:  # two texts of one piece stay two
+                runs.append([part.text])
             else:
-                end_text()
-                parts.append(part)
-    end_text()
+                runs[-1].append(part.text)
+    parts = [TextPart("".join(run)) if run.__class__ is list else run for run in runs]
     return ToolResult(
         tuple(parts),
         is_error=any(piece.is_error for piece in pieces),

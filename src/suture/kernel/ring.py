@@ -17,20 +17,9 @@ from msgspec.structs import replace
 
 from suture._aio import closing, settle
 from suture.errors import ConfigError
+from suture.kernel import requests
 from suture.kernel.middleware import SPECIFIC_HOOKS, ChatModelAgentMiddleware, Hook, Stack
 from suture.kernel.model_call import AskedModel, accept, ask, make_model_context
-from suture.kernel.requests import (
-    AskModel,
-    CallTool,
-    Collector,
-    HookError,
-    Model,
-    ModelRequest,
-    ToolCallRequest,
-    error_result,
-    name_of,
-    text_result,
-)
 from suture.kernel.run_state import Rejected
 from suture.kernel.state import Frame, current_frame, get_frame
 from suture.kernel.tool_call import CalledTool, check_names, refuse_call
@@ -89,8 +78,10 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
                 inner = ModelLayer(hook, inner)  # noqa: PLW2901 - it stands inside the next one
             elif hook.method in {"wrap_tool_call", "wrap_model_call"}:
                 inner = _layer(hook, _entry(inner))  # noqa: PLW2901
+            elif isinstance(inner, SpecificLayer):
+                inner = SpecificLayer((hook, *inner.hooks), ring, inner.inner)  # noqa: PLW2901
             else:
-                inner = SpecificLayer(hook, ring, inner)  # noqa: PLW2901
+                inner = SpecificLayer((hook,), ring, inner)  # noqa: PLW2901
         rings[ring] = _entry(inner)
     return rings
 
@@ -99,78 +90,63 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
 
 
 class SpecificLayer:
-    """A hook for one kind of tool, in the ring of that kind."""
+    """Neighbouring hooks for one kind of tool, outermost first, in the ring of that kind."""
 
-    __slots__ = ("enhanced", "hook", "inner", "native", "streams")
+    __slots__ = ("enhanced", "hooks", "inner", "streams")
 
-    def __init__(self, hook: Hook, kind: str, inner: Any) -> None:
-        self.hook, self.inner = hook, inner
+    def __init__(self, hooks: tuple[Hook, ...], kind: str, inner: Any) -> None:
+        self.hooks, self.inner = hooks, inner
         self.streams = kind.endswith("streamable")
         self.enhanced = kind.startswith("enhanced")
-        self.native: bool = getattr(inner, "native", False)
-        """Whether nothing but hooks of this kind stands between it and the tool."""
 
-    async def __call__(self, call: ToolCallRequest) -> ToolResult:
-        """Run the call through the hook's endpoint; pieces go into the call's sink."""
+    async def __call__(self, call: requests.ToolCallRequest) -> ToolResult:
+        """Run the call through the endpoint that the hooks give; pieces go into the call's sink."""
         inside = _Inside(self.inner, call, enhanced=self.enhanced)
-        endpoint = await self._wrap(inside)
+        bridged = not isinstance(self.inner, CalledTool)
+        if bridged:
+            endpoint: Any = inside.stream if self.streams else inside.invoke
+        else:
+            endpoint = _Owned(self.inner.endpoint, "tool", streams=self.streams)
+        for hook in reversed(self.hooks):
+            endpoint = await self._wrap(hook, endpoint)
         argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
         try:
             if not self.streams:
                 return inside.put_back(await endpoint(argument, **call.options))
-            sink = call.sink or Collector()
-            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=not self.native)
-            changed = inside.changed_whole()
-            if changed is not None and passed != inside.whole:  # the hook has changed what is void: it runs again
+            sink = call.sink or requests.Collector()
+            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=bridged)
+            changed = inside.result if inside.is_void else None
+            if changed is not None and passed != inside.whole:  # a hook has changed what is void: they run again
                 inside.answer, frame = changed, get_frame()
-                frame.counts.pop(f"{frame.place}/{self.hook.owner}", None)  # what it asked is answered
+                for hook in self.hooks:  # what they asked is answered
+                    frame.counts.pop(f"{frame.place}/{hook.owner}", None)
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
-            return error_result(str(error))
+            return requests.error_result(str(error))
         return whole if changed is None else changed
 
-    def endpoint(self, argument: Any, /, **options: Any) -> Any:
-        """Run the call natively, inside another hook of this kind."""
-        return self._stream(argument, options) if self.streams else self._invoke(argument, options)
-
-    async def _invoke(self, argument: Any, options: dict[str, Any]) -> Any:
-        return await (await self._wrap(None))(argument, **options)
-
-    async def _stream(self, argument: Any, options: dict[str, Any]) -> AsyncIterator[Any]:
-        endpoint = await self._wrap(None)
-        async with closing(endpoint(argument, **options)) as stream:
-            async for piece in stream:
-                yield piece
-
-    async def _wrap(self, inside: "_Inside | None") -> Callable[..., Any]:
-        """Return the endpoint that the hook gives for what stands inside it."""
+    async def _wrap(self, hook: Hook, inner: Any) -> Callable[..., Any]:
+        """Return the endpoint that a hook gives for what stands inside it."""
         frame = get_frame()
-        if self.native:
-            owner = "tool" if not isinstance(self.inner, SpecificLayer) else self.inner.hook.owner
-            inner: Any = _Owned(self.inner.endpoint, owner, streams=self.streams)
-        elif inside is not None:
-            inner = inside.stream if self.streams else inside.invoke
-        else:  # pragma: no cover - an inner layer that is not native is never asked for an endpoint
-            raise AssertionError
-        before, frame.owner = frame.owner, self.hook.owner
+        before, frame.owner = frame.owner, hook.owner
         try:
-            wrapped: Any = await settle(self.hook.call(inner, ToolContext(frame.tool, frame.call_id)))
+            wrapped: Any = await settle(hook.call(inner, ToolContext(frame.tool, frame.call_id)))
         except Exception as error:
-            raise HookError(self.hook.owner) from error
+            raise requests.HookError(hook.owner) from error
         finally:
             frame.owner = before
         if wrapped is not None and not callable(wrapped):
-            raise ConfigError(f"{self.hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
-        return inner if wrapped is None else _Owned(wrapped, self.hook.owner, streams=self.streams)
+            raise ConfigError(f"{hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
+        return inner if wrapped is None else _Owned(wrapped, hook.owner, streams=self.streams)
 
 
 async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
     """Put a hook's stream into a sink; return the sink's whole, and (`joins`) what the hook itself gave."""
-    given = Collector()
+    given = requests.Collector()
     await sink.open()
     async with closing(stream) as pieces:
         async for piece in pieces:
-            result = text_result(piece) if isinstance(piece, str) else piece
+            result = requests.text_result(piece) if isinstance(piece, str) else piece
             if joins:
                 await given.write(result)
             await sink.write(result)
@@ -193,7 +169,7 @@ class _Owned:
                 work.close()
             wanted = "an async generator: yield results" if self._streams else "async: return what the tool returns"
             raise ConfigError(f"the endpoint that {self._owner} gave must be {wanted}; it gave {found}")
-        return _OwnedStream(work, self._owner) if self._streams else self._await(work)
+        return _own(work, self._owner) if self._streams else self._await(work)
 
     async def _await(self, work: Awaitable[Any]) -> Any:
         frame = get_frame()
@@ -209,36 +185,26 @@ class _Owned:
         return value
 
 
-class _OwnedStream:
-    """A stream whose code is its owner's each time it runs."""
-
-    __slots__ = ("_frame", "_next", "_owner", "_stream")
-
-    def __init__(self, stream: Any, owner: str) -> None:
-        self._stream, self._owner, self._frame = stream, owner, get_frame()
-        self._next = stream.__aiter__().__anext__
-
-    def __aiter__(self) -> "_OwnedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        frame = self._frame
-        before, frame.owner = frame.owner, self._owner
-        try:
-            return await self._next()
-        finally:
-            frame.owner = before
-
-    async def aclose(self) -> None:
-        end = getattr(self._stream, "aclose", None)
-        if end is not None:
-            await end()
+async def _own(stream: Any, owner: str) -> AsyncIterator[Any]:
+    """Yield what a stream gives; its code is its owner's each time it runs."""
+    frame = get_frame()
+    async with closing(stream) as pieces:
+        step = aiter(pieces).__anext__
+        while True:
+            before, frame.owner = frame.owner, owner
+            try:
+                piece = await step()
+            except StopAsyncIteration:
+                return
+            finally:
+                frame.owner = before
+            yield piece
 
 
 class _Inside:
     """What stands inside a hook where that is a general wrapper: its `proceed`, as an endpoint of the hook's kind."""
 
-    def __init__(self, proceed: CallTool, call: ToolCallRequest, *, enhanced: bool) -> None:
+    def __init__(self, proceed: requests.CallTool, call: requests.ToolCallRequest, *, enhanced: bool) -> None:
         self.proceed, self.call, self.enhanced = proceed, call, enhanced
         self.result: ToolResult | None = None
         self.whole: ToolResult | None = None
@@ -247,7 +213,7 @@ class _Inside:
         self.is_void = False
         """Whether pieces that the hook was given do not hold: the call ran again, or its result is another one."""
 
-    def _call(self, argument: Any, options: dict[str, Any]) -> ToolCallRequest:
+    def _call(self, argument: Any, options: dict[str, Any]) -> requests.ToolCallRequest:
         text = argument if isinstance(argument, str) else argument.text
         if text == self.call.arguments and not options:
             return self.call
@@ -264,7 +230,7 @@ class _Inside:
         if not isinstance(value, str):
             return value
         if result is None:
-            return text_result(value)
+            return requests.text_result(value)
         return result if value == result.text else replace(result, parts=(TextPart(value),))
 
     async def stream(self, argument: Any, /, **options: Any) -> AsyncIterator[Any]:
@@ -281,12 +247,8 @@ class _Inside:
         if not sink.is_open and self.result is not None:
             yield self.result if self.enhanced else self.result.text
 
-    def changed_whole(self) -> ToolResult | None:
-        """Return the result that holds in place of the pieces that the hook was given, if these do not."""
-        return self.result if self.is_void else None
 
-
-class _Bridge(Collector, kw_only=True, eq=False):
+class _Bridge(requests.Collector, kw_only=True, eq=False):
     """A sink whose pieces are pulled from a queue."""
 
     queue: Any = field(default_factory=lambda: asyncio.Queue[Any](_ROOM))
@@ -319,16 +281,16 @@ class _Bridge(Collector, kw_only=True, eq=False):
     async def open(self) -> None:
         """Begin, perhaps once more."""
         self.is_void = self.is_void or bool(self.pieces)
-        await Collector.open(self)
+        await requests.Collector.open(self)
 
     async def write(self, piece: Any, /) -> None:
         """Pass a piece on, and keep it."""
-        await Collector.write(self, piece)
+        await requests.Collector.write(self, piece)
         await self.queue.put(piece)
 
     async def close(self) -> ToolResult | None:
         """Return the whole."""
-        self.whole = await Collector.close(self)
+        self.whole = await requests.Collector.close(self)
         return self.whole
 
 
@@ -343,13 +305,13 @@ class ModelLayer:
     def __init__(self, hook: Hook, inner: Any) -> None:
         self.hook, self.inner = hook, inner
 
-    async def __call__(self, request: ModelRequest[Any]) -> Any:
+    async def __call__(self, request: requests.ModelRequest[Any]) -> Any:
         """Ask the model that the hook gives."""
         model, run = await self.model(), get_frame().run
         known = len(run.replies)
         return accept(run, model, await ask(model, request), known)
 
-    async def model(self) -> Model[Any]:
+    async def model(self) -> requests.Model[Any]:
         """Return the model inside, with the hook around it."""
         frame = get_frame()
         inner: Any = await self.inner.model() if hasattr(self.inner, "model") else _BridgedModel(frame, self.inner)
@@ -368,12 +330,12 @@ class ModelLayer:
 class _BridgedModel:
     """What stands inside a `wrap_model` where that is a general wrapper, as a model."""
 
-    def __init__(self, frame: Frame, proceed: AskModel) -> None:
+    def __init__(self, frame: Frame, proceed: requests.AskModel) -> None:
         self._proceed = proceed
         self.wire, self.profile = frame.run.asking.wire, frame.run.asking.profile
-        self.name = name_of(frame.run.asking)
+        self.name = requests.name_of(frame.run.asking)
 
-    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+    async def stream(self, request: requests.ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
         sink = _Bridge(joins=False)
         async with closing(sink.pull(self._proceed(replace(request, sink=sink)))) as deltas:
@@ -394,7 +356,7 @@ class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_model_events = True
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: requests.ModelRequest[Any], proceed: requests.AskModel, /) -> Any:
         """Send what comes out of the model at this place."""
         sender = current_frame().sender
         if sender is None:
@@ -413,14 +375,14 @@ class EventSenderToolWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_tool_events = True
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: requests.ToolCallRequest, proceed: requests.CallTool, /) -> ToolResult:
         """Send what goes in and comes out at this place."""
         sender = current_frame().sender
         if sender is None:
             return await proceed(call)
         sender.arguments, sender.shown = call.arguments, None
         sender.started()
-        result = await proceed(replace(call, sink=_SendingSink(call.sink or Collector(), sender)))
+        result = await proceed(replace(call, sink=_SendingSink(call.sink or requests.Collector(), sender)))
         sender.shown = result
         return result
 

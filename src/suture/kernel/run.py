@@ -10,13 +10,11 @@ import msgspec
 from suture._aio import run_to_the_end, uncancel
 from suture.errors import ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
-from suture.kernel.emitter import Buffer, Emitter
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting
-from suture.kernel.state import Execution, Frame, Spec, current_frame, get_frame, set_frame
-from suture.messages import TokenUsage
+from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting, subtract_usage
+from suture.kernel.state import Buffer, Emitter, Execution, Frame, Spec, current_frame, get_frame, set_frame
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
 _POINTS = ("now", "after_model", "after_tools")
@@ -332,8 +330,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         outer.children.discard(work)
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
-        now, before = inner.state.usage, inner.usage_before
-        used = TokenUsage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__})
+        used = subtract_usage(inner.state.usage, inner.usage_before)
         if used.total_tokens:
             outer.spend(used)
     if result.outcome is Outcome.INTERRUPTED:

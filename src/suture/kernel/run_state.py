@@ -10,6 +10,7 @@ from suture.errors import ResumeError
 from suture.events import Interrupt
 from suture.kernel.middleware import Outcome
 from suture.kernel.values import decode_value, encode_value
+from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo, ToolResult
 from suture.repair import Cause
 
@@ -43,7 +44,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str = ""
     agent: str = ""
     wire: str = ""
-    language: str = "en"
+    language: Language = "en"
     streaming: bool = True
     driver: str = ""
     """Who keeps the run going: an engine outside, by its name; nobody but the process that runs it, if empty."""
@@ -152,14 +153,17 @@ def take_values(state: RunState) -> None:
 
 
 def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
-    """Return the sum of two usages.
-
-    >>> add_usage(TokenUsage(total_tokens=2), TokenUsage(total_tokens=3)).total_tokens
-    5
-    """
+    """Return the sum of two usages."""
     total = new.total_tokens or new.prompt_tokens + new.completion_tokens
     sums = {name: getattr(old, name) + getattr(new, name) for name in TokenUsage.__struct_fields__}
     return TokenUsage(**{**sums, "total_tokens": old.total_tokens + total})
+
+
+def subtract_usage(new: TokenUsage, old: TokenUsage) -> TokenUsage:
+    """Return what `new` has more than `old`."""
+    return TokenUsage(
+        **{name: max(0, getattr(new, name) - getattr(old, name)) for name in TokenUsage.__struct_fields__}
+    )
 
 
 class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
@@ -266,16 +270,12 @@ class Approval(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, data: Any) -> "Approval | None":
         """Return what `data` says: a bool, or a mapping with `approved` and perhaps `reason`."""
-        if isinstance(data, cls):
-            return data
-        if isinstance(data, bool):
-            return cls(data)
-        if isinstance(data, dict):
-            approved: Any = data.get("approved")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            reason: Any = data.get("reason", "")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            if isinstance(approved, bool) and isinstance(reason, str):
-                return cls(approved, reason)
-        return None
+        if isinstance(data, bool | cls):
+            return cls(data) if isinstance(data, bool) else data
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError:
+            return None
 
 
 def check_answer(address: str, terms: str, data: Any) -> None:

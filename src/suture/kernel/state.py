@@ -4,10 +4,13 @@ One context variable holds a `Frame`: where in the run the code stands. Every to
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from os import urandom
+from threading import get_ident
+from time import time
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -15,10 +18,9 @@ import msgspec
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
-from suture.kernel.emitter import Emitter
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -26,6 +28,9 @@ from suture.tools import RunContext, Tool
 from suture.wires import Call, ChatWire
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+LIMIT = 256
+"""How many events may be unread before a model's stream waits for the reader."""
 
 
 class Spec(msgspec.Struct, frozen=True, eq=False):
@@ -66,6 +71,109 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
         return value if self.redact is None else self.redact(value)
 
 
+# --- events on their way to the one reader of a run -----------------------------------------------
+#
+# Nothing is lost: they wait until they are read. Past `LIMIT` unread ones whoever can wait (a model's stream) waits; a
+# tool never does.
+
+
+class Buffer:
+    """A queue with one reader."""
+
+    __slots__ = ("_loop", "_reader", "_thread", "_waiting", "closed", "dropped", "items", "lifted", "sequence")
+
+    def __init__(self) -> None:
+        self.items: deque[Event] = deque()
+        self.closed = False
+        self.lifted = False
+        """Whether nobody waits for the reader any more: somebody awaits the run instead of reading on."""
+        self.dropped = False
+        """Whether nobody will read the events."""
+        self.sequence = 0
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._reader: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def put(self, event: Event) -> None:
+        """Add an event; its number is given here. After the last one nothing is added."""
+        if self.closed or self.dropped:
+            return
+        if get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.put, event)
+            return
+        msgspec.structs.force_setattr(event, "sequence", self.sequence)
+        self.sequence += 1
+        self.items.append(event)
+        self._wake(self._reader)
+
+    def close(self) -> None:
+        """Say that no more events will come."""
+        self.closed = True
+        self._wake(self._reader)
+
+    def lift(self, *, keep: bool = True) -> None:
+        """Stop waiting for the reader; without one (`keep=False`) keep no events either."""
+        self.lifted = True
+        if not keep:
+            self.dropped = True
+            self.items.clear()
+        self._wake_all()
+
+    async def next(self) -> Event | None:
+        """Return the next event; `None` after the last."""
+        while not self.items:
+            if self.closed:
+                return None
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        event = self.items.popleft()
+        if self._waiting and len(self.items) <= LIMIT:
+            self._wake_all()
+        return event
+
+    async def wait_for_room(self) -> None:
+        """Wait until the reader has caught up."""
+        while len(self.items) > LIMIT and not self.lifted:
+            room: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.add(room)
+            try:
+                await room
+            finally:
+                self._waiting.discard(room)
+
+    def _wake_all(self) -> None:
+        for room in self._waiting:
+            self._wake(room)
+
+    @staticmethod
+    def _wake(future: "asyncio.Future[None] | None") -> None:
+        if future is not None and not future.done():
+            future.set_result(None)
+
+
+class Emitter:
+    """Puts the events of one run into a buffer, with that run's name and path on them."""
+
+    __slots__ = ("agent", "buffer", "path", "run_id")
+
+    def __init__(self, buffer: Buffer, agent: str, path: tuple[str, ...], run_id: str) -> None:
+        self.buffer, self.agent, self.path, self.run_id = buffer, agent, path, run_id
+
+    def send(self, kind: type[E], **fields: Any) -> None:
+        """Make an event and put it."""
+        self.buffer.put(kind(agent=self.agent, run_path=self.path, run_id=self.run_id, time=time(), **fields))
+
+    def forward(self, event: Event) -> None:
+        """Put an event that somebody else made."""
+        self.buffer.put(
+            msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
+        )
+
+
 def new_run_id() -> str:
     """Return an id that no other run has."""
     return urandom(8).hex()
@@ -74,7 +182,7 @@ def new_run_id() -> str:
 class Execution:
     """What this process knows of a run, with what is stored of it in `state` and `history`."""
 
-    language: Language = "en"
+    language: Any = property(attrgetter("state.language"))
     checkpoint_id: str | None = None
     opened: Any = None
     """The journal that this process holds the lease of."""
@@ -140,9 +248,12 @@ class Execution:
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
         """Return a run that has not begun, with an id that no other run has; `fields` are those of its state."""
         state = RunState(run_id=new_run_id(), agent=spec.name, wire=spec.wire.name, language=language, **fields)
-        run = cls(spec, state, outer)
-        run.language = language
-        return run
+        return cls(spec, state, outer)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Stand where the run stood."""
+        self.state, self.history = copy_state(snapshot.state), snapshot.history
+        self.snapshots, self.ids = dict(snapshot.nested), dict(snapshot.ids)
 
     @property
     def root(self) -> "Execution":
@@ -227,11 +338,7 @@ def is_cancelled(run: Execution) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error in words; one that cannot say what it is still has a name.
-
-    >>> describe_error(ValueError("no such page"))
-    'ValueError: no such page'
-    """
+    """Return an error in words; one that cannot say what it is still has a name."""
     name = type(error).__name__
     try:
         return f"{name}: {error}".removesuffix(": ")
@@ -239,75 +346,44 @@ def describe_error(error: BaseException) -> str:
         return name
 
 
-class _Values(MutableMapping[str, Any]):
-    """The values of a run; in a tool call, with what that call has set."""
+class _Stored(MutableMapping[str, Any]):
+    """The values of a run, or its session: stored when they are set; in a tool call, with what that call has set."""
 
-    __slots__ = ("_frame",)
+    __slots__ = ("_field", "_own", "_run")
 
-    def __init__(self, frame: "Frame") -> None:
-        self._frame = frame
+    def __init__(self, run: Execution, field: str, own: dict[str, Any] | None = None) -> None:
+        self._run, self._field, self._own = run, field, own
 
     def __getitem__(self, key: str) -> Any:
-        own = self._frame.own_values
-        if own is not None and key in own:
-            if own[key] is DELETED:
-                raise KeyError(key)
-            return own[key].value
-        return self._frame.run.state.values[key].value
+        own = self._own
+        entry = own[key] if own is not None and key in own else getattr(self._run.state, self._field)[key]
+        if entry is DELETED:
+            raise KeyError(key)
+        return entry.value if isinstance(entry, Kept) else entry
 
     def __setitem__(self, key: str, value: Any) -> None:
-        kept = Kept(value, _encode(key, value))
-        if self._frame.own_values is None:
-            self._frame.run.put("values", {key: kept})
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a key is a string, not {type(key).__name__}")
+        form = encode_value(value)  # refused now rather than when it must be stored
+        entry = Kept(value, form) if self._field == "values" else value
+        if self._own is None:
+            self._run.put(self._field, {key: entry})
         else:
-            self._frame.own_values[key] = kept
+            self._own[key] = entry
 
     def __delitem__(self, key: str) -> None:
         self[key]
-        if self._frame.own_values is None:
-            self._frame.run.drop("values", [key])
+        if self._own is None:
+            self._run.drop(self._field, [key])
         else:
-            self._frame.own_values[key] = DELETED
+            self._own[key] = DELETED
 
     def __iter__(self) -> Iterator[str]:
-        base, own = self._frame.run.state.values, self._frame.own_values or {}
+        base, own = getattr(self._run.state, self._field), self._own or {}
         return iter([key for key in {**base, **own} if own.get(key) is not DELETED])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class _Session(MutableMapping[str, Any]):
-    """The values that a run shares with the runs inside it."""
-
-    __slots__ = ("_root",)
-
-    def __init__(self, frame: "Frame") -> None:
-        self._root = frame.run.root
-
-    def __getitem__(self, key: str) -> Any:
-        return self._root.state.session[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        _encode(key, value)
-        self._root.put("session", {key: value})
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        self._root.drop("session", [key])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._root.state.session))
-
-    def __len__(self) -> int:
-        return len(self._root.state.session)
-
-
-def _encode(key: str, value: Any) -> Any:
-    """Return what a value is stored as; refuse one now that could not be stored later."""
-    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"a key is a string, not {type(key).__name__}")
-    return encode_value(value)
 
 
 class Frame(RunContext[Any]):
@@ -316,8 +392,8 @@ class Frame(RunContext[Any]):
     __slots__ = ("call_id", "counts", "own_values", "owner", "request", "run", "sender", "spot", "tool", "turn")
 
     deps: Any = property(attrgetter("run.deps"))
-    values: Any = property(_Values)
-    session: Any = property(_Session)
+    values: Any = property(lambda self: _Stored(self.run, "values", self.own_values))
+    session: Any = property(lambda self: _Stored(self.run.root, "session"))
     cache: Any = property(attrgetter("run.cache"))
     agent: Any = property(attrgetter("run.spec.name"))
     model: Any = property(attrgetter("run.asking"))

@@ -7,17 +7,17 @@ the same machine need not wait for that: it sees that the holder is dead.
 import asyncio
 import os
 import socket
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError
-from suture.kernel.journal import Changed, Journal, Moved, encode_records, recall, replay, write_whole
+from suture.kernel.journal import Changed, Journal, Moved, encode_records, recall, replay
 from suture.kernel.loop import as_history
 from suture.kernel.run_state import VERSION, RunState, copy_state
 from suture.kernel.state import Execution, Spec, new_run_id
-from suture.kernel.tool_call import answer_reply
 from suture.messages import History
 
 SECONDS = 30.0
@@ -154,22 +154,22 @@ async def open_journal(run: Execution, store: Any, name: str, *, takes_lease: bo
 async def _read_journal(run: Execution, journal: Journal) -> bool:
     """Replay a journal; what this process remembers of it is not read again."""
     store, name = journal.store, journal.name
-    recent = recall(run, store, name)
-    if recent is not None:
-        tail = await store.load(name, recent.length - 1)
-        if tail and tail[0] == recent.last:
-            run.state, run.history, run.ids = copy_state(recent.state), recent.history, dict(recent.ids)
-            journal.count, journal.last = recent.length + len(tail) - 1, tail[-1]
+    length, last, snapshot = recall(run, store, name) or (0, b"", None)
+    if snapshot is not None:
+        tail = await store.load(name, length - 1)
+        if tail and tail[0] == last:
+            run.restore(snapshot)
+            journal.count, journal.last = length + len(tail) - 1, tail[-1]
             if len(tail) > 1:
                 messages: list[Any] = list(run.history)
-                replay(run, tail[1:], messages, answer_reply)
+                replay(run, tail[1:], messages)
                 run.history = as_history(run.history, messages)
             return True
     stored = await store.load(name, 0)
     messages: list[Any] = []
     given = run.state
     run.state = RunState()
-    replay(run, stored, messages, answer_reply)
+    replay(run, stored, messages)
     run.history, journal.count = History(messages), len(stored)
     if stored:
         journal.last = stored[-1]
@@ -192,17 +192,24 @@ async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
     run = await read_run(spec, name)
     if run is None or spec.store is None or run.state.key == key:
         return run
-    records, messages, found = await spec.store.load(name, 0), list[Any](), None
+    records, found = await spec.store.load(name, 0), None
     if any(key.encode() in record for record in records):
-        run.state = RunState()
-        for record in records:
-            replay(run, [record], messages, answer_reply)
-            if run.state.key == key and run.state.outcome:
-                found = copy_state(run.state), History(messages)
+        for past, messages in _read_stages(spec, name, records):
+            if past.state.key == key and past.state.outcome:
+                found = copy_state(past.state), History(messages)
     if found is None:
         return None
     run.state, run.history = found
     return run
+
+
+def _read_stages(spec: Spec, name: str, records: Sequence[bytes]) -> Iterator[tuple[Execution, list[Any]]]:
+    """Yield a stored run, and its messages, as it stood behind each of its records."""
+    run, messages = Execution(spec, RunState()), list[Any]()
+    run.checkpoint_id = name
+    for record in records:
+        replay(run, [record], messages)
+        yield run, messages
 
 
 class Checkpoint(NamedTuple):
@@ -220,16 +227,12 @@ async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
     """Return the places of a stored run, one for each of its records behind which it has its input."""
     if spec.store is None:
         raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
-    run = Execution(spec, RunState())
-    run.checkpoint_id = name
-    messages: list[Any] = []
-    places: list[Checkpoint] = []
-    for number, record in enumerate(await spec.store.load(name, 0)):
-        replay(run, [record], messages, answer_reply)
-        state = run.state
-        if state.entered:
-            places.append(Checkpoint(number + 1, state.turn, state.phase, state.outcome, len(messages)))
-    return places
+    stages = enumerate(_read_stages(spec, name, await spec.store.load(name, 0)), 1)
+    return [
+        Checkpoint(number, run.state.turn, run.state.phase, run.state.outcome, len(messages))
+        for number, (run, messages) in stages
+        if run.state.entered
+    ]
 
 
 async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
@@ -240,7 +243,7 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     if not isinstance(position, int) or position < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
     run = Execution(spec, RunState())
-    replay(run, (await store.load(name, 0))[:position], [], answer_reply)
+    replay(run, (await store.load(name, 0))[:position], [])
     new_id = await _fork_journal(store, name, position, new_name)
     begun = _begun_calls(run.state)
     if not begun:
@@ -281,7 +284,7 @@ async def compact_run(spec: Spec, name: str) -> None:
         run = await read_run(spec, name)
         if run is None or run.state.outcome != "finished":
             raise ResumeError(f"{name!r} has not finished: its journal is needed to go on with it")
-        await store.replace(name, length, [write_whole(run, store)], owner=lease.owner)
+        await store.replace(name, length, [Journal(run, store, "").write_whole()], owner=lease.owner)
         for other in await store.runs():
             if other.startswith(f"{name}/"):  # calls that have ended need no journals of agents inside
                 await store.delete(other)

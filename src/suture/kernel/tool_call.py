@@ -5,19 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from contextvars import copy_context
 from typing import Any, cast
 
-from msgspec.structs import replace
-
+from suture import events
 from suture._aio import closing, in_context, run_to_the_end
 from suture._text import shorten
 from suture.errors import ComponentCancelledError, ConfigError
 from suture.kernel.config import Component, notify
-from suture.kernel.emitter import ToolSender
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
 from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
 from suture.kernel.state import Execution, Frame, describe_error, get_frame, is_cancelled, set_frame
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
+from suture.tools.execution import clean_result
 from suture.wires import Call, Piece
 
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
@@ -60,7 +59,6 @@ class CalledTool:
     """The tool itself, inside the ring: callbacks, approval, retries, timeout."""
 
     __slots__ = ("enhanced", "streams")
-    native = True
 
     def __init__(self, kind: str) -> None:
         self.streams = kind in STREAMING
@@ -95,7 +93,7 @@ class CalledTool:
         tool = frame.run.tools[frame.tool]
         if not frame.run.spec.callbacks and not tool.requires_approval and tool.timeout is None and not tool.retry:
             return tool.endpoint(argument, context=frame, **options)
-        guarded = _Guard(tool, frame).run(argument, options)
+        guarded = _guard(tool, frame, argument, options)
         return guarded if self.streams else _last(guarded)
 
 
@@ -111,99 +109,135 @@ async def _once(work: Awaitable[Any]) -> AsyncIterator[Any]:
     yield await work
 
 
-class _Guard:
-    """What stands directly around one call of a tool, written once: a tool that does not stream gives one piece."""
+async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
+    """Run a tool inside its callbacks, once it is approved; one that does not stream gives one piece."""
+    callbacks = [each for each in frame.run.spec.callbacks if "tool" in each.kinds]
+    about = Component(kind="tool", name=tool.name, call_id=frame.call_id)
+    whole = ToolArgument(argument) if isinstance(argument, str) else argument
+    await notify(callbacks, "on_start", about, whole)
+    pieces: list[Any] = []
+    try:
+        if tool.requires_approval:
+            await _approve(tool, frame, whole.text)
+        async with closing(_attempts(tool, frame, argument, options)) as stream:
+            async for piece in stream:
+                if callbacks:  # whoever wants the whole pays for keeping it
+                    pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+                yield piece
+    except Exception as error:
+        await notify(callbacks, "on_error", about, error)
+        raise
+    if callbacks:
+        await notify(callbacks, "on_end", about, join_results(pieces))
 
-    def __init__(self, tool: Tool[..., Any], frame: Frame) -> None:
-        self.tool, self.frame = tool, frame
-        self._may_still_run = False
-        """Whether an attempt was given up that nothing could stop: another one would run beside it."""
 
-    async def run(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Run the tool inside its callbacks."""
-        callbacks = [each for each in self.frame.run.spec.callbacks if "tool" in each.kinds]
-        about = Component(kind="tool", name=self.tool.name, call_id=self.frame.call_id)
-        text = argument if isinstance(argument, str) else argument.text
-        await notify(
-            callbacks, "on_start", about, argument if not isinstance(argument, str) else ToolArgument(argument)
-        )
-        pieces: list[Any] = []
+async def _attempts(
+    tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]
+) -> AsyncIterator[Any]:
+    """Try a tool until something comes of it, or its retries are used up; each attempt has its time."""
+    clock, came = asyncio.timeout(None), False
+    for retries in range(tool.retry, -1, -1):
+        deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
         try:
-            if self.tool.requires_approval:
-                await self._approve(text)
-            async with closing(self._attempts(argument, options)) as stream:
-                async for piece in stream:
-                    if callbacks:  # whoever wants the whole pays for keeping it
-                        pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+            work = tool.endpoint(argument, context=frame, **options)
+            async with closing(work if tool.kind in STREAMING else _once(work)) as stream:
+                while True:
+                    async with (clock := asyncio.timeout_at(deadline)):
+                        piece = await anext(stream, _END)
+                    if piece is _END:
+                        return
+                    came = True
                     yield piece
         except Exception as error:
-            await notify(callbacks, "on_error", about, error)
-            raise
-        if callbacks:
-            await notify(callbacks, "on_end", about, join_results(pieces))
+            frame.run.check_stop()
+            timed_out = isinstance(error, TimeoutError) and clock.expired()
+            # One in a thread cannot be stopped: another attempt would run beside it.
+            if (
+                retries
+                and not came
+                and not isinstance(error, ToolArgumentsError)
+                and not (timed_out and tool.in_thread)
+            ):
+                continue
+            if not timed_out:
+                raise
+            rest = "; it may still be running" if tool.in_thread else ""
+            raise TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}") from None
 
-    async def _attempts(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Try the tool until something comes of it, or its retries are used up."""
-        frame, came, attempt = self.frame, False, 0
-        while True:
-            try:
-                async with closing(self._in_time(argument, options)) as stream:
-                    async for piece in stream:
-                        came = True
-                        yield piece
-            except Exception as error:
-                attempt += 1
-                frame.run.check_stop()
-                hopeless = came or self._may_still_run or isinstance(error, ToolArgumentsError)
-                if attempt > self.tool.retry or hopeless:
-                    raise
-            else:
-                return
 
-    async def _in_time(self, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Yield what the tool gives until its time is up."""
-        tool = self.tool
-        work = tool.endpoint(argument, context=self.frame, **options)
-        deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
-        async with closing(work if tool.kind in STREAMING else _once(work)) as stream:
-            while True:
-                clock = asyncio.timeout_at(deadline)
-                try:
-                    async with clock:
-                        piece = await anext(stream, _END)
-                except TimeoutError:
-                    if not clock.expired():
-                        raise
-                    self._may_still_run = tool.in_thread
-                    rest = "; it may still be running" if tool.in_thread else ""
-                    raise TimeoutError(f"{tool.name} did not finish within {tool.timeout} s{rest}") from None
-                if piece is _END:
-                    return
-                yield piece
+async def _approve(tool: Tool[..., Any], frame: Frame, arguments: str) -> None:
+    """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
+    from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
 
-    async def _approve(self, arguments: str) -> None:
-        """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
-        from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
-
-        tool, frame = self.tool, self.frame
-        wrong = tool.validate(arguments)
-        if wrong:
-            raise ToolArgumentsError(wrong)
-        asked = {"tool": tool.name, "call_id": frame.call_id, "arguments": arguments}
-        about = blake2b(f"{tool.name}\0{arguments}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        approval = Approval.of(ask(frame, "approval", asked, None, "approval", about))
-        if approval is None or not approval.approved:
-            reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
-            raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.run.language) + reason)
-        index = int(frame.spot)
-        if index not in frame.run.state.started:
-            frame.run.state.started[index] = True
-            await write_beginning(frame.run, [index])
-        if frame.sender is not None:
-            frame.sender.started()
+    wrong = tool.validate(arguments)
+    if wrong:
+        raise ToolArgumentsError(wrong)
+    asked = {"tool": tool.name, "call_id": frame.call_id, "arguments": arguments}
+    about = blake2b(f"{tool.name}\0{arguments}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    approval = Approval.of(ask(frame, "approval", asked, None, "approval", about))
+    if approval is None or not approval.approved:
+        reason = f"\nReason: {approval.reason}" if approval is not None and approval.reason else ""
+        raise Rejected(placeholder_text(Cause.REJECTED, tool.name, frame.call_id, frame.run.language) + reason)
+    index = int(frame.spot)
+    if index not in frame.run.state.started:
+        frame.run.state.started[index] = True
+        await write_beginning(frame.run, [index])
+    if frame.sender is not None:
+        frame.sender.started()
 
 
 # --- one call -------------------------------------------------------------------------------------
+
+
+class ToolSender:
+    """Sends the events of one tool call."""
+
+    __slots__ = ("arguments", "frame", "has_started", "shown")
+
+    def __init__(self, frame: Frame, arguments: str, *, settled: ToolResult | None = None) -> None:
+        self.frame, self.arguments = frame, arguments
+        self.has_started = settled is not None
+        """A call that is settled was begun by another process."""
+        self.shown = settled
+        """The result as it was where a middleware of the list sends it; the call's own if not given."""
+
+    def _send(self, kind: type[events.Event], **fields: Any) -> None:
+        frame = self.frame
+        if frame.run.emitter is not None:
+            frame.run.emitter.send(
+                kind, turn=frame.turn, index=frame.spot, call_id=frame.call_id, name=frame.tool, **fields
+            )
+
+    def started(self) -> None:
+        """Send that the call begins, once."""
+        if not self.has_started:
+            self.has_started = True
+            self._send(events.ToolStarted, arguments=self.frame.run.spec.shown(self.arguments))
+
+    def waits(self) -> None:
+        """Send that the call waits for an answer."""
+        self._send(events.ToolWaiting, arguments=self.frame.run.spec.shown(self.arguments))
+
+    async def piece(self, result: ToolResult) -> None:
+        """Send a piece of a streamed result, if pieces are wanted; a tool never waits for the reader."""
+        if self.frame.run.state.streaming:
+            self._send(events.ToolDelta, result=self.frame.run.spec.shown(result))
+
+    def retried(self) -> None:
+        """Send that the pieces so far are void."""
+        self._send(events.ToolRetried)
+
+    def finished(self, result: ToolResult, *, directly: bool) -> None:
+        """Send the whole result; a call that a wrapper answered begins with it."""
+        run = self.frame.run
+        if self.shown is None and not self.has_started and run.spec.stack.sends_tool_events:
+            return  # it never came to the place that sends
+        self.started()
+        result = run.spec.shown(self.shown or result)
+        message_id = f"{run.address}/{self.frame.place}"
+        self._send(
+            events.ToolFinished, result=result, text=result.text, message_id=message_id, return_directly=directly
+        )
 
 
 def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> list[int]:
@@ -260,7 +294,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
         result, failure = _fail(frame, error, root.pieces)
         if result is None:
             return failure
-    state.ended[index] = result = _storable(result)
+    state.ended[index] = result = clean_result(result)
     if frame.own_values:
         run.put("call_values", {index: frame.own_values})
     if run.journal is not None or frame.sender is not None:
@@ -325,8 +359,11 @@ def _fail(
         raise error
     if isinstance(error, HookError) and isinstance(error.__cause__, Exception):
         return None, error.__cause__
+    form = None if isinstance(error, ToolArgumentsError) else run.spec.format_tool_error
     try:
-        text = _error_text(run, cause)
+        text = form(cause) if form is not None and isinstance(cause, Exception) else describe_error(cause)
+        if isinstance(error, ToolArgumentsError):
+            text = str(error)
     except Exception as fault:  # noqa: BLE001 - `format_tool_error` itself failed
         return None, fault
     said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
@@ -334,24 +371,6 @@ def _fail(
     raises = run.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError)
     unstored = run.journal is not None and run.journal.broken is error
     return result, error if raises or unstored or isinstance(error, ConfigError) else None
-
-
-def _error_text(run: Execution, error: BaseException) -> str:
-    if isinstance(error, ToolArgumentsError):
-        return str(error)
-    if run.spec.format_tool_error is not None and isinstance(error, Exception):
-        return run.spec.format_tool_error(error)
-    return describe_error(error)
-
-
-def _storable(result: ToolResult) -> ToolResult:
-    """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
-    for at, part in enumerate(result.parts):
-        if isinstance(part, TextPart) and not part.text.isascii():  # two halves are a character, one alone is U+FFFD
-            text = part.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            if text != part.text:
-                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
-    return result
 
 
 def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
@@ -504,11 +523,6 @@ def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -
         if cause is not None:
             messages += explain(run, call, cause)
     return messages
-
-
-def answer_reply(run: Execution, reply: Any) -> list[Any]:
-    """Return the messages that answered a reply, from what is stored."""
-    return answer_calls(run, run.wire.calls(reply), Cause.UNKNOWN)
 
 
 def explain(run: Execution, call: Call, cause: Cause) -> list[Any]:

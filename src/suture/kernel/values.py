@@ -15,10 +15,9 @@ from datetime import date, datetime, time, timedelta, timezone
 from functools import cache, partial
 from math import isfinite
 from threading import Lock
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
-from msgspec.structs import FieldInfo
 
 from suture import messages
 from suture.errors import ConfigError, InputError, SutureError
@@ -32,6 +31,9 @@ _INTEGERS: Final = (-(2**63), 2**64 - 1)  # what MessagePack can hold
 _ESCAPED: Final = "dict"
 _LARGE: Final = "int"
 _SHOWN: Final = 40
+_TOO_DEEP: Final = f"nested more than {_DEEPEST} levels deep"
+_CONTAINERS: Final = frozenset((list, dict))
+_LEAVES: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -44,24 +46,14 @@ class Kind(msgspec.Struct, frozen=True):
     """Whether the order of the list that `encode` gives means nothing; then it is sorted, for equal bytes."""
 
 
-def has_kind(cls: type[Any]) -> bool:
-    """Tell whether `kind_of_class` can find out everything from the class.
-
-    >>> has_kind(enum.Enum), has_kind(complex)
-    (True, False)
-    """
+def _has_kind(cls: type[Any]) -> bool:
+    """Tell whether `_kind_of_class` can find out everything from the class."""
     return issubclass(cls, (msgspec.Struct, enum.Enum)) or "__dataclass_fields__" in cls.__dict__
 
 
-def kind_of_class(name: str, cls: type[Any]) -> Kind:
-    """Return how instances of a Struct, a dataclass or an enum are stored; refuse any other class.
-
-    >>> class Size(enum.Enum):
-    ...     SMALL = "s"
-    >>> kind_of_class("shop.Size", Size).encode(Size.SMALL)
-    's'
-    """
-    if not has_kind(cls):
+def _kind_of_class(name: str, cls: type[Any]) -> Kind:
+    """Return how instances of a Struct, a dataclass or an enum are stored; refuse any other class."""
+    if not _has_kind(cls):
         raise ConfigError(
             f"{cls.__qualname__} is no msgspec Struct, dataclass or enum; "
             "pass encode=, which makes plain data of an instance, and decode=, which makes the instance again"
@@ -97,23 +89,14 @@ def _decode_moment(cls: Any, stored: Any) -> Any:
     return cls.fromisoformat(text).replace(fold=fold, tzinfo=timezone(*zone) if zone else None)
 
 
-def _decode_span(stored: list[int]) -> timedelta:
-    days, seconds, microseconds = stored
-    return timedelta(days, seconds, microseconds)
-
-
 _LOOSE: Final[dict[type, type]] = {tuple: list, messages.FrozenMap: dict}
-
-
-@cache
-def _infos(cls: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
-    return msgspec.structs.fields(cls)
+_fields_of = cache(msgspec.structs.fields)
 
 
 def _message_fields(value: msgspec.Struct) -> dict[str, Any]:
     """Return the fields that are not at their default. A message takes lists and dicts and makes them its own."""
     fields: dict[str, Any] = {}
-    for info in _infos(type(value)):
+    for info in _fields_of(type(value)):
         given: Any = getattr(value, info.name)
         if given is not info.default:
             loosen: Any = _LOOSE.get(given.__class__) if info.type is not Any else None
@@ -205,7 +188,7 @@ register a class once
         raise ConfigError(f"only a class can be registered, and {cls!r} is none")
     if (encode is None) != (decode is None):
         raise ConfigError(f"{_called(cls)}: encode and decode come together or not at all")
-    kind = kind_of_class(name, cls) if encode is None or decode is None else Kind(name, encode, decode)
+    kind = _kind_of_class(name, cls) if encode is None or decode is None else Kind(name, encode, decode)
     with _registering:
         if name in _by_name or name == _ESCAPED:
             raise ConfigError(f"the name {name!r} is taken; register {_called(cls)} once, under a name of its own")
@@ -230,9 +213,11 @@ def encode_value(value: Any) -> Any:
     suture.errors.InputError: scores[1]: nan is not a number that can be stored
     """
     try:
-        return _encoded(value, None, 1)
+        return _encoded(value, 1)
     except RecursionError:
         raise InputError("nested too deeply for the stack that is left") from None
+    except _Refusal as refusal:
+        raise refusal.explain() from refusal.__cause__
 
 
 def decode_value(plain: Any) -> Any:
@@ -255,74 +240,88 @@ calls suture.register_type("shop.Basket", ...) before this is read
         raise InputError("nested too deeply for the stack that is left") from None
 
 
-class _Frame(msgspec.Struct, frozen=True, eq=False):
-    """Where a value stands: what holds it, under which key, and where that stands itself."""
+class _Refusal(Exception):
+    """Why a value cannot be stored; each container that it passes on its way out adds itself, and the key."""
 
-    owner: Any
-    key: str | int
-    above: "_Frame | None"
+    def __init__(self, text: str, error: type[SutureError] = InputError) -> None:
+        self.text, self.error, self.steps = text, error, list[tuple[Any, str | int]]()
+
+    def explain(self) -> SutureError:
+        """Return the error that says what is wrong, and where."""
+        text, steps, held = self.text, self.steps[::-1], set[int]()
+        for at, (owner, _) in enumerate(steps):
+            if text is _TOO_DEEP and id(owner) in held:
+                text, steps = "a value that contains itself cannot be stored", steps[:at]
+                break
+            held.add(id(owner))
+        path = ""
+        for _, key in steps:
+            if isinstance(key, int):
+                path += f"[{key}]"
+            elif key:
+                path += f".{key}" if key.isidentifier() and len(key) <= _SHOWN else f"[{key[:_SHOWN]!r}]"
+        path = path.removeprefix(".")
+        if text is _TOO_DEEP:
+            path = path[:_SHOWN] + "…"
+        if self.error is InputError:
+            return InputError(text, path=path)
+        return self.error(f"{path}: {text}" if path else text)
 
 
-_Place: TypeAlias = _Frame | None
-
-
-def _encoded(value: Any, place: _Place, depth: int) -> Any:  # noqa: C901
+def _encoded(value: Any, depth: int) -> Any:  # noqa: C901, PLR0912
     # All in one function, for one frame per level: 200 levels must fit into whatever stack is left.
     cls: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
-    if cls is str:
-        if not _is_unicode(value):
-            raise InputError("a text with a lone surrogate cannot be stored", path=_way(place))
-        return value
+    if cls is str and not _is_unicode(value):
+        raise _Refusal("a text with a lone surrogate cannot be stored")
     if cls is int and not _INTEGERS[0] <= value <= _INTEGERS[1]:
         return {_TAG: _LARGE, _VALUE: hex(value)}  # in hexadecimal, which Python reads at any length
     if cls is float and not isfinite(value):
-        raise InputError(f"{value} is not a number that can be stored", path=_way(place))
+        raise _Refusal(f"{value} is not a number that can be stored")
     if cls in _LEAVES:
         return value
-    kind, inner = (None, value) if cls in _CONTAINERS else _take_apart(value, cls, place)
-    if type(inner) not in _CONTAINERS:
-        return _tag(kind, _encoded(inner, _Frame(value, "", place), depth))
-    if depth > _DEEPEST:
-        _refuse_depth(place)
-    if type(inner) is list:
-        elements: list[Any] = []
-        for index, each in enumerate(cast("list[Any]", inner)):
-            elements.append(_encoded(each, _Frame(value, index, place), depth + 1))
-        return _tag(kind, elements)
-    entries: dict[str, Any] = {}
-    for key, each in inner.items():
+    kind, inner = (None, value) if cls in _CONTAINERS else _take_apart(value, cls)
+    form: type[Any] = inner.__class__
+    if form in _CONTAINERS and depth > _DEEPEST:
+        raise _Refusal(_TOO_DEEP)
+    for key in inner if form is dict else ():
         if type(key) is not str:
-            raise InputError(f"a key must be a string, not {type(key).__name__}", path=_way(place))
+            raise _Refusal(f"a key must be a string, not {type(key).__name__}")
         if not _is_unicode(key):
-            raise InputError("a key with a lone surrogate cannot be stored", path=_way(place))
-        entries[key] = _encoded(each, _Frame(value, key, place), depth + 1)
-    return _tag(kind, {_TAG: _ESCAPED, _VALUE: entries} if _TAG in entries else entries)
+            raise _Refusal("a key with a lone surrogate cannot be stored")
+    at: str | int = ""
+    plain: Any
+    try:
+        if form is list:
+            plain = []
+            for at, each in enumerate(inner):  # noqa: B007 - where it was refused
+                plain.append(_encoded(each, depth + 1))
+        elif form is dict:
+            plain = {}
+            for at, each in inner.items():
+                plain[at] = _encoded(each, depth + 1)
+            if _TAG in plain:
+                plain = {_TAG: _ESCAPED, _VALUE: plain}
+        else:
+            plain = _encoded(inner, depth)
+    except _Refusal as refusal:
+        refusal.steps.append((value, at))
+        raise
+    if kind is not None and kind.unordered:
+        plain.sort(key=msgspec.json.encode)
+    return plain if kind is None else {_TAG: kind.name, _VALUE: plain}
 
 
-def _take_apart(value: Any, cls: type[Any], place: _Place) -> tuple[Kind, Any]:
+def _take_apart(value: Any, cls: type[Any]) -> tuple[Kind, Any]:
     kind = _by_class.get(cls)
     if kind is None:
         package = cls.__module__ if cls.__module__ not in ("builtins", "__main__") else "your_package"
-        functions = "" if has_kind(cls) else ", encode=..., decode=..."
+        functions = "" if _has_kind(cls) else ", encode=..., decode=..."
         call = f'suture.register_type("{package}.{cls.__name__}", {cls.__name__}{functions})'
-        where = f"{way}: " if (way := _way(place)) else ""
-        raise UnregisteredTypeError(f"{where}{_called(cls)} cannot be stored; register it first: {call}")
+        raise _Refusal(f"{_called(cls)} cannot be stored; register it first: {call}", UnregisteredTypeError)
     try:
         return kind, kind.encode(value)
     except Exception as error:
-        raise InputError(f"{_called(cls)} could not be encoded: {error!r}", path=_way(place)) from error
-
-
-def _tag(kind: Kind | None, plain: Any) -> Any:
-    if kind is None:
-        return plain
-    if kind.unordered:
-        plain.sort(key=msgspec.json.encode)
-    return {_TAG: kind.name, _VALUE: plain}
-
-
-_CONTAINERS: Final = frozenset((list, dict))
-_LEAVES: Final = frozenset((str, int, float, bool, type(None)))
+        raise _Refusal(f"{_called(cls)} could not be encoded: {error!r}") from error
 
 
 def _decoded(plain: Any) -> Any:
@@ -363,31 +362,6 @@ def _find_kind(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
     return kind, mapping
 
 
-def _refuse_depth(place: _Place) -> NoReturn:
-    frames: list[_Frame] = []
-    while place is not None:
-        frames.append(place)
-        place = place.above
-    held: set[int] = set()
-    for frame in reversed(frames):
-        if id(frame.owner) in held:
-            raise InputError("a value that contains itself cannot be stored", path=_way(frame.above))
-        held.add(id(frame.owner))
-    raise InputError(f"nested more than {_DEEPEST} levels deep", path=_way(frames[0])[:_SHOWN] + "…")
-
-
-def _way(place: _Place) -> str:
-    steps: list[str] = []
-    while place is not None:
-        key = place.key
-        if isinstance(key, int):
-            steps.append(f"[{key}]")
-        elif key:
-            steps.append(f".{key}" if key.isidentifier() and len(key) <= _SHOWN else f"[{key[:_SHOWN]!r}]")
-        place = place.above
-    return "".join(reversed(steps)).removeprefix(".")
-
-
 def _called(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
@@ -415,7 +389,7 @@ _KNOWN: Final[dict[type, Kind]] = {
     datetime: Kind("datetime", _encode_moment, partial(_decode_moment, datetime)),
     time: Kind("time", _encode_moment, partial(_decode_moment, time)),
     date: Kind("date", date.isoformat, date.fromisoformat),
-    timedelta: Kind("timedelta", lambda span: [span.days, span.seconds, span.microseconds], _decode_span),
+    timedelta: Kind("timedelta", lambda span: [span.days, span.seconds, span.microseconds], lambda it: timedelta(*it)),
     msgspec.UnsetType: Kind("unset", lambda _: None, lambda _: msgspec.UNSET),
     messages.FrozenMap: Kind("suture.FrozenMap", dict, messages.FrozenMap),
 }
@@ -423,6 +397,6 @@ _KNOWN: Final[dict[type, Kind]] = {
 for _name in messages.__all__:
     _cls = getattr(messages, _name)
     if isinstance(_cls, type) and issubclass(_cls, msgspec.Struct):
-        _KNOWN[_cls] = Kind(f"suture.{_name}", _message_fields, kind_of_class("", _cls).decode)
+        _KNOWN[_cls] = Kind(f"suture.{_name}", _message_fields, _kind_of_class("", _cls).decode)
 _by_class.update(_KNOWN)
 _by_name.update({kind.name: kind for kind in _KNOWN.values()})

@@ -7,6 +7,8 @@ Schema and reader are made once; reading is what a call pays.
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
+from inspect import Parameter
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args, get_origin, get_type_hints
 
@@ -17,7 +19,7 @@ from suture._text import shorten
 from suture.errors import ConfigError, InputError, SutureError
 from suture.messages import ToolArgument, check_plain
 from suture.tools.execution import ToolArgumentsError
-from suture.tools.signature import Parameter, Signature
+from suture.tools.signature import NOTHING, Signature
 
 Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
 """Returns what is wrong with the text of a JSON object that could not be read."""
@@ -57,16 +59,7 @@ class Reader(NamedTuple):
 def make_reader(
     tool: str, signature: Signature, notes: Mapping[str, str], schema: Mapping[str, Any] | None = None
 ) -> Reader:
-    """Make a reader for a function; `notes` describes parameters that do not do it themselves.
-
-    >>> from suture.tools.signature import read_signature
-    >>> def search(query: str): ...
-    >>> reader = make_reader("search", read_signature(search, "search"), {"query": "What to look for."})
-    >>> reader.schema["properties"]
-    {'query': {'description': 'What to look for.', 'type': 'string'}}
-    >>> reader.read('{"query": "pairing"}'), reader.problem('{"query": 3}')
-    ({'query': 'pairing'}, 'arguments.query: expected str, got int')
-    """
+    """Make a reader for a function; `notes` describes parameters that do not do it themselves."""
     if signature.raw:
         inner = None if schema is None else _schema_reader(tool, schema, None)
 
@@ -79,7 +72,7 @@ def make_reader(
     if schema is not None:
         return _schema_reader(tool, schema, signature)
     hints = signature.visible if "pydantic" in sys.modules else ()
-    needs_pydantic = any(_is_its(each.hint) or _is_its_value(each.default) for each in hints)
+    needs_pydantic = any(_is_its(each.annotation) or _is_its_value(each.default) for each in hints)
     make = _pydantic_reader if needs_pydantic else _msgspec_reader
     return make(tool, signature.visible, notes)
 
@@ -152,7 +145,12 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
     names = tuple(parameter.name for parameter in parameters)
     # A name that a struct may have other uses for is not its field's.
     rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
-    fields = [(field, *_field(each)) for field, each in zip(rename, parameters, strict=True)]
+    fields = [
+        (field, each.annotation)
+        if each.default is NOTHING  # msgspec would copy a default that can change
+        else (field, each.annotation, msgspec.field(default_factory=partial(getattr, each, "default")))
+        for field, each in zip(rename, parameters, strict=True)
+    ]
     try:
         kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
         decode = msgspec.json.Decoder(kind).decode
@@ -169,10 +167,10 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
             path = f"arguments.{parameter.name}"
             if parameter.name in values:
                 try:
-                    msgspec.json.decode(values[parameter.name], type=parameter.hint)
+                    msgspec.json.decode(values[parameter.name], type=parameter.annotation)
                 except Exception as fault:  # noqa: BLE001 - all of them are told
-                    problems.append(_explain_value(fault, path, parameter.hint))
-            elif parameter.required:
+                    problems.append(_explain_value(fault, path, parameter.annotation))
+            elif parameter.default is NOTHING:
                 problems.append(f"{path}: missing")
         return problems or [_explain_value(error, "arguments")]
 
@@ -183,22 +181,14 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
     return _reader(schema if names else None, decode, asdict if own else by_name, explain)
 
 
-def _field(parameter: Parameter) -> tuple[Any, ...]:
-    """Return a struct field's type and default; msgspec would copy a default that can change."""
-    default = parameter.default
-    if parameter.required:
-        return (parameter.hint,)
-    return parameter.hint, msgspec.field(default_factory=lambda: default)
-
-
 def _misfit(tool: str, parameters: Sequence[Parameter], error: Exception) -> ConfigError:
     """Return the error for an annotation that has no JSON form, by the parameter it belongs to."""
     for parameter in parameters:
         try:
-            msgspec.json.schema(parameter.hint)
-            msgspec.json.Decoder(parameter.hint)
+            msgspec.json.schema(parameter.annotation)
+            msgspec.json.Decoder(parameter.annotation)
         except (TypeError, ValueError, RecursionError) as fault:
-            shown = getattr(parameter.hint, "__name__", None) or repr(parameter.hint)
+            shown = getattr(parameter.annotation, "__name__", None) or repr(parameter.annotation)
             return ConfigError(
                 f"tool {tool!r}, parameter {parameter.name!r}: a model cannot write {shown} as JSON "
                 f"({str(fault).splitlines()[0]}); pass it with run(..., deps=...) and take a RunContext[{shown}]"
@@ -240,7 +230,7 @@ def _pydantic_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[
 
     names = {f"at{place}": parameter.name for place, parameter in enumerate(parameters)}
     fields: dict[str, Any] = {
-        field: (Annotated[each.hint, Field(alias=each.name)], ... if each.required else each.default)
+        field: (Annotated[each.annotation, Field(alias=each.name)], ... if each.default is NOTHING else each.default)
         for field, each in zip(names, parameters, strict=True)
     }
     try:
@@ -291,7 +281,7 @@ def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: M
 
 
 def _default(parameter: Parameter) -> dict[str, Any]:
-    if parameter.required:
+    if parameter.default is NOTHING:
         return {}
     try:
         plain = msgspec.to_builtins(parameter.default, str_keys=True)
@@ -342,11 +332,7 @@ class _Outermost(TypedDict, total=False):
 
 
 def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a schema of an object, and refuse any other.
-
-    >>> check_schema("search", {"properties": {"query": {}}})
-    {'type': 'object', 'properties': {'query': {}}}
-    """
+    """Return a copy of a schema of an object, and refuse any other."""
     where = f"tool {tool!r}: its schema"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
         raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}")
@@ -365,8 +351,8 @@ def _schema_reader(tool: str, schema: Mapping[str, Any], signature: Signature | 
     """Make a reader for a schema that was checked. What its function cannot take, or cannot do without, counts too."""
     properties: dict[str, Any] = schema.get("properties", {})
     visible = signature.visible if signature else ()
-    required = dict.fromkeys((*schema.get("required", ()), *(each.name for each in visible if each.required)))
-    defaults = {each.name: each.default for each in visible if not each.required}
+    required = dict.fromkeys((*schema.get("required", ()), *(each.name for each in visible if each.default is NOTHING)))
+    defaults = {each.name: each.default for each in visible if each.default is not NOTHING}
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
     known = list(properties) if closed else None
     if signature and not signature.takes_options:

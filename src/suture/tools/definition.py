@@ -2,39 +2,12 @@
 
 import inspect
 import re
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+import typing
+from collections import abc
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MethodType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Protocol,
-    Self,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Union,
-    Unpack,
-    cast,
-    get_args,
-    get_origin,
-    overload,
-)
+from typing import Annotated, Any, TypeVar, Unpack, cast, get_args, get_origin, overload
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -42,17 +15,17 @@ from msgspec.structs import replace
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.messages import Part, ToolInfo, ToolResult
-from suture.tools.execution import Kind, bind_function, bind_method, make_endpoint
+from suture.tools.execution import Kind, bind_function, make_endpoint
 
-P = ParamSpec("P")
-Q = ParamSpec("Q")
+P = typing.ParamSpec("P")
+Q = typing.ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = r"[a-zA-Z0-9_-]{1,64}"
 _RICH = frozenset((ToolResult, *get_args(Part)))
-_STREAMS = frozenset((AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator))
+_STREAMS = frozenset((abc.AsyncGenerator, abc.AsyncIterable, abc.AsyncIterator, abc.Generator, abc.Iterator))
 _METHODS: dict[str, Kind] = {  # the first one that an object has is taken
     "enhanced_stream": "enhanced_streamable",
     "enhanced_invoke": "enhanced_invokable",
@@ -65,7 +38,7 @@ def _accept(arguments: str) -> str:  # noqa: ARG001 - the form of `Tool.validate
     return ""
 
 
-class ToolObject(Protocol):
+class ToolObject(typing.Protocol):
     """An object that describes itself with `info`, and has an endpoint: `invoke`, `stream`, or one for parts."""
 
     @property
@@ -74,7 +47,7 @@ class ToolObject(Protocol):
         ...
 
 
-class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
+class Tool(Struct, typing.Generic[P, R_co], frozen=True, eq=False, weakref=True):
     """A tool: what the model is told, the endpoint that runs it, and how it wants to be run.
 
     Made once (with `tool`), shared by many runs, never changed; `msgspec.structs.replace` makes another. Called
@@ -136,9 +109,9 @@ class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
         return self.function(*args, **kwargs)
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
+    def __get__(self, instance: None, owner: type) -> typing.Self: ...
     @overload
-    def __get__(self: "Tool[Concatenate[Any, Q], R]", instance: object, owner: type) -> "Tool[Q, R]": ...
+    def __get__(self: "Tool[typing.Concatenate[Any, Q], R]", instance: object, owner: type) -> "Tool[Q, R]": ...
     def __get__(self, instance: object, owner: type) -> "Tool[..., Any]":
         if instance is None or self.attach is None:
             return self
@@ -149,11 +122,11 @@ class Tool(Struct, Generic[P, R_co], frozen=True, eq=False, weakref=True):
         return f"Tool({self.name!r}, kind={self.kind!r})"
 
 
-AnyTool: TypeAlias = ToolObject | Callable[..., Any]
+AnyTool: typing.TypeAlias = ToolObject | Callable[..., Any]
 """Whatever makes a tool: a `Tool`, a function, an object that can be called or describes itself."""
 
 
-class _Choices(TypedDict, total=False):
+class _Choices(typing.TypedDict, total=False):
     """The keyword arguments of `tool`."""
 
     name: str | None
@@ -232,10 +205,18 @@ def _make(
     if isinstance(source, Tool):
         known = cast("Tool[..., Any]", source)
         raise ConfigError(f"{known.name!r} is a tool already; msgspec.structs.replace makes a changed one")
-    if method := _method_of(source):
-        new = _from_object(source, method, thread=thread)
+    if method := _method_of(source):  # it checks the arguments itself; its `validate`, if it is there, does so early
+        info, run = cast("ToolObject", source).info, getattr(source, method)
         if kind or schema is not None:
-            raise ConfigError(f"tool {new.name!r} is an object: its methods tell its kind, its info tells its schema")
+            raise ConfigError(f"tool {info.name!r} is an object: its methods tell its kind, its info tells its schema")
+        threaded, validate = thread and _is_blocking(run), getattr(source, "validate", _accept)
+        takes_options = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(run).parameters.values())
+
+        def bind(argument: Any, options: dict[str, Any]) -> Callable[[], Any]:
+            return partial(run, argument, **options) if takes_options else partial(run, argument)
+
+        endpoint = make_endpoint(_METHODS[method], bind, threaded=threaded, tool=info.name)
+        new = Tool(info, _METHODS[method], endpoint, in_thread=threaded, validate=validate, function=run)
     elif callable(source) and not isinstance(source, type):
         new = _from_function(source, name, schema, kind, thread=thread)
     else:
@@ -310,7 +291,7 @@ def _kind_of(function: Callable[..., Any], hint: Any, choice: Kind | None, tool:
         if streams and choice in ("invokable", "enhanced_invokable"):
             raise ConfigError(f"tool {tool!r} is a generator, so its kind is streamable or enhanced_streamable")
         return choice
-    while get_origin(hint) in (Annotated, Awaitable, Coroutine):
+    while get_origin(hint) in (Annotated, abc.Awaitable, abc.Coroutine):
         hint = get_args(hint)[0 if get_origin(hint) is Annotated else -1]
     origin = get_origin(hint)
     if streams or origin in _STREAMS or (isinstance(hint, type) and hint in _STREAMS):
@@ -321,12 +302,9 @@ def _kind_of(function: Callable[..., Any], hint: Any, choice: Kind | None, tool:
 
 def _is_rich(hint: Any) -> bool:
     """Return whether values of this type are parts or results, rather than text."""
-    if get_origin(hint) in (Union, UnionType, Annotated, list, tuple, Sequence):
+    if get_origin(hint) in (typing.Union, UnionType, Annotated, list, tuple, abc.Sequence):
         return any(_is_rich(each) for each in get_args(hint))
     return isinstance(hint, type) and hint in _RICH
-
-
-# --- from an object -----------------------------------------------------------------------------
 
 
 def _method_of(source: object) -> str | None:
@@ -334,15 +312,6 @@ def _method_of(source: object) -> str | None:
     if not isinstance(getattr(source, "info", None), ToolInfo):
         return None
     return next((name for name in _METHODS if callable(getattr(source, name, None))), None)
-
-
-def _from_object(source: Any, name: str, *, thread: bool) -> Tool[..., Any]:
-    """Make a tool whose method checks the arguments itself; `validate(arguments)`, if it is there, does so early."""
-    method, info, kind = getattr(source, name), source.info, _METHODS[name]
-    threaded = thread and _is_blocking(method)
-    endpoint = make_endpoint(kind, bind_method(method), threaded=threaded, tool=info.name)
-    validate = getattr(source, "validate", _accept)
-    return Tool(info, kind, endpoint, in_thread=threaded, validate=validate, function=method)
 
 
 # --- several, and one of our own ----------------------------------------------------------------

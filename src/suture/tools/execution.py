@@ -4,7 +4,6 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
-from operator import is_
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -18,7 +17,7 @@ from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResul
 from suture.tools.context import RunContext
 
 if TYPE_CHECKING:
-    from suture.tools.signature import Hidden, Signature
+    from suture.tools.signature import Signature
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
@@ -53,13 +52,7 @@ class ToolArgumentsError(SutureError, ValueError):
 
 
 def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
-    """Make the endpoint of a kind.
-
-    >>> import asyncio
-    >>> shout = make_endpoint("invokable", lambda text, options: text.upper, threaded=False, tool="shout")
-    >>> asyncio.run(shout("hey"))
-    'HEY'
-    """
+    """Make the endpoint of a kind."""
     plain = not kind.startswith("enhanced")
     convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
 
@@ -128,13 +121,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
 def bind_function(
     function: Callable[..., Any], signature: "Signature", read: Callable[[str], dict[str, Any]], tool: str
 ) -> Bind:
-    """Make what binds arguments, contexts and options to a function.
-
-    >>> from suture.tools.signature import read_signature
-    >>> bind = bind_function(pow, read_signature(pow, "pow"), lambda text: {"base": 2, "exp": 5, "mod": None}, "pow")
-    >>> bind("", {})()
-    32
-    """
+    """Make what binds arguments, contexts and options to a function."""
     hidden, positional = signature.hidden, signature.positional
 
     def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
@@ -151,30 +138,15 @@ def bind_function(
     return bind
 
 
-def _fill(hidden: "Hidden", context: RunContext[Any] | None, tool: str) -> Any:
+def _fill(hidden: inspect.Parameter, context: RunContext[Any] | None, tool: str) -> Any:
     if context is not None:
-        return context if hidden.kind is RunContext else ToolContext(context.tool, context.call_id)
+        return context if hidden.annotation is RunContext else ToolContext(context.tool, context.call_id)
     if hidden.default is not inspect.Parameter.empty:
         return hidden.default
     raise NotInRunError(
-        f"tool {tool!r} needs a {hidden.kind.__name__} as {hidden.name!r}; "
+        f"tool {tool!r} needs a {hidden.annotation.__name__} as {hidden.name!r}; "
         "an agent's run passes it in, and by hand it is the endpoint's option context=, a RunContext"
     )
-
-
-def bind_method(method: Callable[..., Any]) -> Bind:
-    """Make what hands the argument unread to a method of an object, with all options if it takes any.
-
-    >>> bind_method(str.strip)(" 32 ", {"trace": 1})()
-    '32'
-    """
-    parameters = inspect.signature(method).parameters.values()
-    takes_options = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-    def bind(argument: Any, options: dict[str, Any]) -> Call:
-        return partial(method, argument, **options) if takes_options else partial(method, argument)
-
-    return bind
 
 
 # --- from a value to a result -------------------------------------------------------------------
@@ -227,8 +199,7 @@ def _storable(value: Any) -> Any:
 
 def _as_result(value: Any, tool: str) -> ToolResult:
     if isinstance(value, ToolResult):
-        clean = tuple(map(_storable_part, value.parts))
-        return value if all(map(is_, clean, value.parts)) else replace(value, parts=clean)
+        return clean_result(value)
     if value is None:
         return ToolResult()
     if isinstance(value, str):
@@ -240,11 +211,14 @@ def _as_result(value: Any, tool: str) -> ToolResult:
                 f"tool {tool!r} gave a {type(part).__name__}; an enhanced tool gives a ToolResult, a part, "
                 "a list of parts, or text"
             )
-    return ToolResult(tuple(map(_storable_part, parts)))
+    return clean_result(ToolResult(parts))
 
 
-def _storable_part(part: Part) -> Part:
-    if not isinstance(part, TextPart):
-        return part
-    text = replace_surrogates(part.text)
-    return part if text is part.text else replace(part, text=text)
+def clean_result(result: ToolResult) -> ToolResult:
+    """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
+    for at, part in enumerate(result.parts):
+        if isinstance(part, TextPart) and not part.text.isascii():
+            text = replace_surrogates(part.text)
+            if text != part.text:
+                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
+    return result

@@ -20,36 +20,15 @@ Namespaces: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 _RUN_CONTEXT = r"""['"]?([\w.]+\.)?RunContext\b"""
 
 
-class Parameter(NamedTuple):
-    """A parameter that the model fills in."""
-
-    name: str
-    hint: Any
-    default: Any
-
-    @property
-    def required(self) -> bool:
-        """Whether the model must fill it in."""
-        return self.default is NOTHING
-
-
-class Hidden(NamedTuple):
-    """A parameter that the run fills in: its `RunContext`, or the call's `ToolContext`."""
-
-    name: str
-    kind: type
-    default: Any
-
-
 class Signature(NamedTuple):
-    """All parameters of a function, by who fills them in, and what it says it returns.
+    """The parameters of a function by who fills them in, their annotations resolved, and what it says it returns.
 
-    `raw` names the one parameter that takes the arguments unread. `positional` names those that cannot be passed
-    by name, in order. A method's first parameter is left out.
+    The run fills in those that are `hidden`: its `RunContext`, or the call's `ToolContext`. `raw` names the one that
+    takes the arguments unread, `positional` those that cannot be passed by name. A method's first one is left out.
     """
 
-    visible: tuple[Parameter, ...]
-    hidden: tuple[Hidden, ...] = ()
+    visible: tuple[inspect.Parameter, ...]
+    hidden: tuple[inspect.Parameter, ...] = ()
     raw: str = ""
     positional: tuple[str, ...] = ()
     takes_options: bool = False
@@ -60,11 +39,6 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
     """Read the signature of a function; refuse what no model could fill in.
 
     Annotations of the names in `lenient`, of which "return" may be one, need not name a type that is known.
-
-    >>> def search(query: str, ctx: RunContext, limit: int = 3) -> list[str]: ...
-    >>> signature = read_signature(search, "search")
-    >>> [parameter.name for parameter in signature.visible], [parameter.name for parameter in signature.hidden]
-    (['query', 'limit'], ['ctx'])
     """
     try:
         whole = inspect.signature(function)
@@ -73,8 +47,8 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
     parameters = list(whole.parameters.values())[is_method(function) :]
     filled_in = _partial_names(function)
     namespaces = _namespaces(function)
-    visible: list[Parameter] = []
-    hidden: list[Hidden] = []
+    visible: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
     raw: list[str] = []
     for each in parameters:
         where = f"tool {tool!r}, parameter {each.name!r}"
@@ -85,11 +59,11 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
         hint = _resolve(each.annotation, namespaces, where, needed=each.name not in lenient)
         if kind := _hidden_kind(hint):
             optional = each.default is NOTHING and NoneType in _alternatives(hint)
-            hidden.append(Hidden(each.name, kind, None if optional else each.default))
+            hidden.append(each.replace(annotation=kind, default=None if optional else each.default))
         elif _bare(hint) is ToolArgument:
             raw.append(each.name)
         else:
-            visible.append(Parameter(each.name, Any if hint is object else hint, each.default))
+            visible.append(each.replace(annotation=Any if hint is object else hint))
     if raw and len(raw) + len(visible) > 1:
         raise ConfigError(f"tool {tool!r}: a function that takes a ToolArgument reads all arguments from it itself")
     where = f"tool {tool!r}, what it returns"
@@ -104,11 +78,7 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Return whether this is a function of a class that takes the object first.
-
-    >>> is_method(RunContext.send), is_method(len)
-    (True, False)
-    """
+    """Return whether this is a function of a class that takes the object first."""
     if not isinstance(function, FunctionType):
         return False
     owner = function.__qualname__.rpartition(".")[0]
@@ -163,25 +133,18 @@ def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: boo
 
 
 def origin_of(function: Any) -> Callable[..., Any]:
-    """Return the function behind partials, bound methods, wrappers and objects that can be called.
-
-    >>> from functools import partial
-    >>> def power(base, exponent): ...
-    >>> origin_of(partial(power, exponent=2)) is power
-    True
-    """
-    behind: Any = function
-    while behind is not None:
-        function, behind = behind, None
+    """Return the function behind partials, bound methods, wrappers and objects that can be called."""
+    while True:
         if isinstance(function, functools.partial):
-            behind = cast("functools.partial[Any]", function).func
+            function = cast("functools.partial[Any]", function).func
         elif isinstance(function, MethodType):
-            behind = function.__func__
+            function = function.__func__
         elif hasattr(function, "__wrapped__"):
-            behind = function.__wrapped__
-        elif not inspect.isroutine(function) and not isinstance(function, type):
-            behind = type(function).__call__
-    return cast("Callable[..., Any]", function)
+            function = function.__wrapped__
+        elif inspect.isroutine(function) or isinstance(function, type):
+            return cast("Callable[..., Any]", function)
+        else:
+            function = type(function).__call__
 
 
 def _namespaces(function: Callable[..., Any]) -> Namespaces:

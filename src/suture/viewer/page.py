@@ -29,7 +29,6 @@ from suture.kernel.journal import (
 )
 from suture.kernel.run_state import RunState
 from suture.kernel.state import Execution
-from suture.kernel.tool_call import answer_reply
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
 from suture.stores import Store
@@ -190,7 +189,7 @@ class _Reader:
             written = next((change.time for change in reversed(changes) if isinstance(change, Noted)), self.time)
             for change in changes:
                 self._note(change, written)
-                apply_record(self.run, change, self.messages, answer_reply)
+                apply_record(self.run, change, self.messages)
                 self._follow(change, written)
             self.time = written
         state, shown = self.run.state, self.shown

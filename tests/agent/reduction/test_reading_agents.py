@@ -59,7 +59,7 @@ def model_of(wire: str, *steps: Step) -> ScriptedModel[Any]:
 
 
 def agent_of(model: ScriptedModel[Any], backend: Any, *tools: Any, **settings: Any) -> ChatModelAgent[Any]:
-    own = {key: settings.pop(key) for key in list(settings) if key in ChatModelAgent.__dataclass_fields__}
+    own = {key: settings.pop(key) for key in list(settings) if key in ChatModelAgent.__struct_fields__}
     reduction = ToolReduction(backend, **{"max_length_for_trunc": 1_000, **settings})
     return ChatModelAgent(**{"model": model, "tools": tools or (dump,), "middlewares": [reduction], **own})
 
