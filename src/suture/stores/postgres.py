@@ -337,9 +337,6 @@ class _Session(SQLTables):
         rows = self.query("SELECT length FROM {schema}runs WHERE run = :run", run=run.encode())
         return rows[0][0] if rows else 0
 
-    def add_run(self, run: str, records: Sequence[bytes]) -> None:
-        self.append(run, 0, records, None)
-
 
 def _close(sessions: list[_Session], process: int) -> None:
     # What a forked process has inherited is its parent's.
