@@ -22,13 +22,13 @@ from suture.kernel import (
 )
 from suture.kernel.model_call import ask
 from suture.messages import History, ToolResult
-from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import InRun, Outside, Record
+from suture.middleware.record import InRun, Outside, Record, save_all
 from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, ToolDetail, Writer
 from suture.reduction.compaction import check_sizes, target_of
+from suture.reduction.phases import content_of
+from suture.reduction.settings import READ_EARLIER
 from suture.reduction.texts import digest_of, offload_path
-from suture.reduction.truncate import content_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -104,7 +104,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         )
 
     def _record(self) -> Record:
-        return self._record_of(self._settings, "compaction")
+        return self._record_of(self._settings, self._backend, "compaction")
 
     def _backend(self, name: str = "") -> Writer:
         """Return where things are saved."""
@@ -139,7 +139,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return self.backend is None or isinstance(self.backend, FileBackend)
 
     def _reader(self, taken: Collection[str]) -> str:
-        return self.read_file_tool_name if self.read_file_tool_name not in taken else "read_earlier"
+        return self.read_file_tool_name if self.read_file_tool_name not in taken else READ_EARLIER
 
     # Before the model
 
@@ -241,7 +241,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
         room = int(_SHARE * window) if window else None
         folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, room)
-        asks = None if model is None else _Memory(run.values, partial(self._ask, run, model)).ask
+        asks = None if model is None else partial(self._ask_once, run, model, dict[str, str]())
         plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
         try:
             await save_all(plan.saves, self._backend)
@@ -252,6 +252,15 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return plan
 
     # The summariser
+
+    async def _ask_once(self, run: RunContext[Any], model: Any, answers: dict[str, str], prompt: str) -> str:
+        """Ask the summariser what it was not asked before in this run: a turn that failed is taken again."""
+        key = digest_of(prompt)
+        answer = run.values.get(_SUMMARIES, {}).get(key)
+        answers[key] = await self._ask(run, model, prompt) if answer is None else answer
+        if answer is None:
+            run.values[_SUMMARIES] = dict(answers)
+        return answers[key]
 
     async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         """Ask the summariser; log what goes wrong, and raise it."""
@@ -285,11 +294,9 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait({task}, timeout=self.summarizer_timeout)
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
+        finally:
+            task.cancel()  # of one that is done nothing comes
         if not done:
-            task.cancel()
             raise TimeoutError(f"no answer within {self.summarizer_timeout:g} s")
         if task.cancelled():
             raise RuntimeError("its own work was cancelled")
@@ -312,23 +319,6 @@ def _estimate(
     """Return how many tokens there are, whatever a provider reported: its report is of another history."""
     tally = record.tally(wire)
     return sum(map(tally.of, history)) + tally.of_rest(state.tool_infos, context.instruction)
-
-
-class _Memory:
-    """Asks a summariser what it was not asked before in this run: a turn that failed is taken again."""
-
-    def __init__(self, values: MutableMapping[str, Any], summarize: Callable[[str], Awaitable[str]]) -> None:
-        self._values, self._summarize = values, summarize
-        self._new: dict[str, str] = {}
-
-    async def ask(self, prompt: str) -> str:
-        """Return the summariser's answer, or the one that it gave before."""
-        key = digest_of(prompt)
-        answer = self._values.get(_SUMMARIES, {}).get(key)
-        self._new[key] = await self._summarize(prompt) if answer is None else answer
-        if answer is None:
-            self._values[_SUMMARIES] = dict(self._new)
-        return self._new[key]
 
 
 class SessionFiles(MemoryBackend):

@@ -14,8 +14,8 @@ from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
 from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
 from suture.profiles import get_profile
-from suture.reduction.clear import Meter, clear, clearable
 from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
+from suture.reduction.phases import Meter, clear
 from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
 from suture.reduction.summary import (
@@ -26,6 +26,7 @@ from suture.reduction.summary import (
     entries_of,
     prompt_text,
     read_summary,
+    said_in,
     summary_text,
     take_chunk,
 )
@@ -34,7 +35,6 @@ from suture.repair import assign
 from suture.repair.pairing import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
-from suture.wires.parts import Telling
 
 _MOST_SUMMARY, _LEAST_SUMMARY = 4_000, 64
 """How many tokens a summary has, at most and at least."""
@@ -158,9 +158,8 @@ class Compactor:
         if tokens >= self.now:
             return False
         self._held += messages
-        self.changes.append(
-            Change(action=action, index=index, call_id="", name="", tokens_before=self.now, tokens_after=tokens)
-        )
+        change = Change(action=action, index=index, call_id="", name="", tokens_before=self.now, tokens_after=tokens)
+        self.changes.append(change)
         self.saves.update({save.path: save for save in saves})
         self.messages, self.now = messages, tokens
         return True
@@ -191,10 +190,10 @@ class Compactor:
         draft = Draft(self.wire, self.messages, self.terms._replace(settings=settings), self.count)
         rounds = rounds_of(self.wire, self.messages)
         draft.keep_names(rounds)
-        done = await clear(draft, Meter(self.now), self.now, clearable(draft, rounds), force=True)
+        done = await clear(draft, Meter(self.now), self.now, rounds, force=True)
         messages = done.draft.current()
         self._follow(dict(enumerate(messages)))
-        self._take("clear", messages, done.draft.saves)
+        self._take("clear", messages, [*done.draft.saves])
 
     async def _drop_thinking(self) -> None:
         wire, recent = self.wire, self._survey().recent
@@ -284,9 +283,10 @@ class Compactor:
         entries = entries_of(self.wire, fold.gone)
         if self.summarize is not None and entries:
             body = await self._ask(self.summarize, entries, fold.previous.body, budget)
-            if body and self._put("summarize", fold, stop, body, room):
+            if body and self._take("summarize", *self._folded(fold, stop, body, room), index=stop):
                 return
-        self._put("digest", fold, stop, self._digest(entries, fold.previous.body, budget), room)
+        body = self._digest(entries, fold.previous.body, budget)
+        self._take("digest", *self._folded(fold, stop, body, room), index=stop)
 
     def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
         """Return the first place behind any summary that it is enough to fold up to, or the last that may be."""
@@ -319,20 +319,15 @@ class Compactor:
         keep = max(0, len(text) * budget // cost - _NOTICE // 4)
         return cut_middle(text, keep, "", "", self.terms.language)
 
-    def _put(self, action: str, fold: _Fold, stop: int, body: str, room: int) -> bool:
-        """Put what stays, and what stands for the rest, in the place of the messages before `stop`."""
-        return self._take(action, *self._folded(fold, stop, body, room), index=stop)
-
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
+        """Return what stays, and what stands for the rest, in the place of the messages before `stop`."""
         kept, path, saves = self._keep_words(fold, room)
         return [*kept, self._stand_for(Summary(body, path)), *self.messages[stop:]], saves
 
-    def _stand_for(self, summary: Summary) -> Any:
-        """Return the message that a summary is."""
-        return self.wire.speak("user", self._text_of(summary))
-
-    def _text_of(self, summary: Summary) -> str:
-        return summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
+    def _stand_for(self, summary: Summary, message: Any = None) -> Any:
+        """Return the message that a summary is, or `message` with it for a text."""
+        text = summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
+        return self.wire.speak("user", text) if message is None else self.wire.with_text(message, text)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
         """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
@@ -351,7 +346,7 @@ class Compactor:
             else:
                 shown[place] = message
                 room -= self.count(message)
-        texts = [said for place in sorted(gone) if (said := self._said(fold.kept[place][1]))]
+        texts = [said for place in sorted(gone) if (said := said_in(self.wire, fold.kept[place][1]))]
         if texts:  # an image has none
             path = self._save("user", "\n\n".join([path, *texts] if path else texts), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
@@ -363,15 +358,6 @@ class Compactor:
         path = f"{self.terms.root.rstrip('/')}/compact/{name}"
         saves.append(Save(path, content, name))
         return path
-
-    def _said(self, message: Any) -> str:
-        """Return what a message says beside its thoughts, calls and results."""
-        message = self.wire.without_thinking(message)
-        if message is None:
-            return ""
-        telling = Telling("")
-        self.wire.tell(message, telling)
-        return "\n".join(telling.texts[1:])
 
     # A summary
 
@@ -412,26 +398,27 @@ class Compactor:
         if survey.last:
             fold = self._split(survey, survey.last)
             body = self._digest(entries_of(self.wire, fold.gone), fold.previous.body, budget)
-            self._put("digest", fold, survey.last, body, room)
+            self._take("digest", *self._folded(fold, survey.last, body, room), index=survey.last)
 
     def _cut(self, goal: int, *, words: bool) -> None:
         """Cut all blocks to the greatest size at which there is room."""
+
+        def cut_to(level: int) -> tuple[list[Any], list[Save]]:
+            saves: list[Save] = []
+            return [self._cut_one(message, level, saves, words=words) for message in self.messages], saves
+
         low, high = 0, max(map(self.count, self.messages), default=0)
-        best = self._cut_to(low, words=words)
+        best = cut_to(low)
         if self.tokens(best[0]) <= goal:
             while high - low > 1 + high // 32:
                 middle = (low + high) // 2
-                made = self._cut_to(middle, words=words)
+                made = cut_to(middle)
                 if self.tokens(made[0]) <= goal:
                     low, best = middle, made
                 else:
                     high = middle
         self._follow(dict(enumerate(best[0])))
         self._take("cut", *best)
-
-    def _cut_to(self, level: int, *, words: bool) -> tuple[list[Any], list[Save]]:
-        saves: list[Save] = []
-        return [self._cut_one(message, level, saves, words=words) for message in self.messages], saves
 
     def _cut_one(self, message: Any, level: int, saves: list[Save], *, words: bool) -> Any:
         """Return a message whose results and texts are no longer than `level`."""
@@ -453,17 +440,16 @@ class Compactor:
             if summary is not None:
                 least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
                 body = self._shorten(summary.body, max(level, least))
-                return wire.with_text(message, self._text_of(Summary(body, summary.path)))
-            if words and self.folding.offload:
-                return self._cut_message(message, level, saves) or message
-        elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):
-            return self._cut_message(message, level, saves) or message
-        return message
+                return self._stand_for(Summary(body, summary.path), message)
+            may_cut = words and self.folding.offload
+        else:
+            may_cut = view.role == "assistant" and not view.signed and not wire.compacted_by(message)
+        return (self._cut_message(message, level, saves) if may_cut else None) or message
 
     def _cut_message(self, message: Any, level: int, saves: list[Save]) -> Any | None:
         """Return a message whose own text is cut, if that makes it shorter."""
         made: list[Save] = []
-        short = self._cut_text(self._said(message), level, made)
+        short = self._cut_text(said_in(self.wire, message), level, made)
         if short is None:
             return None
         cut = self.wire.with_text(message, short)
@@ -477,11 +463,10 @@ class Compactor:
         cost = self.measure(text)
         if cost <= level:
             return None
-        keep = len(text) * level // cost
+        keep, made = len(text) * level // cost, list[Save]()
         if is_truncated_text(text):
-            short, made = shorter_notice(text, max(0, keep - LONGEST_NOTICE // 8)), list[Save]()
+            short = shorter_notice(text, max(0, keep - LONGEST_NOTICE // 8))
         else:
-            made = list[Save]()
             path = self._save("cut", text, made) if self.folding.offload else ""
             tool = self.terms.settings.read_file_tool_name
             short = cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)

@@ -136,19 +136,23 @@ class Entry(NamedTuple):
     """The same on one line."""
 
 
+def said_in(wire: Wire, message: Any) -> str:
+    """Return what a message says beside its thoughts, calls and results."""
+    message = wire.without_thinking(message)
+    if message is None:
+        return ""
+    telling = Telling("")
+    wire.tell(message, telling)
+    return "\n".join(telling.texts[1:])
+
+
 def entries_of(wire: Wire, messages: Sequence[Any]) -> list[Entry]:
     """Return what messages say, one entry for each text, call and result; thoughts are left out."""
     entries: list[Entry] = []
     names: dict[str, str] = {}
-    for original in messages:
-        message = wire.without_thinking(original)
-        if message is None:
-            continue
+    for message in messages:
         view = wire.view(message)
-        telling = Telling(view.role)
-        wire.tell(message, telling)
-        said = "\n".join(telling.texts[1:])
-        if said:
+        if said := said_in(wire, message):
             entries.append(Entry(view.role, said, _line(said, 200)))
         for call in view.calls:
             names[call.id] = call.name

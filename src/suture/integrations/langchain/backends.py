@@ -22,8 +22,7 @@ from langgraph.store.base import BaseStore
 from suture._aio import settle
 from suture.errors import ConfigError
 from suture.messages import History
-from suture.middleware.offload import BackendOf
-from suture.middleware.record import Outside, Record
+from suture.middleware.record import BackendOf, Outside, Record
 from suture.reduction import Saved, Settings
 from suture.reduction.draft import SAVED, Terms, mark_saved, read_saved
 from suture.reduction.texts import folded, safe_name
