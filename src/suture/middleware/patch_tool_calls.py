@@ -144,39 +144,31 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
 
     async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
         """Pair twice where there is a generator: once to see what it is to be asked, once with its answers."""
-        if self.generator is None:
+        generator: Callable[..., str | Awaitable[str]] | None = self.generator
+        if generator is None:
             return pair(wire, history, self._options(None))
         asked: list[tuple[str, str, Cause, tuple[int, int]]] = []
+        texts: dict[tuple[int, int], str] = {}
 
-        def ask(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
+        def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
             asked.append((name, call_id, cause, place))
-            return ""
+            return texts.get(place, "")
 
-        paired = pair(wire, history, self._options(ask))
+        options = self._options(say)
+        paired = pair(wire, history, options)
         if not asked:
             return paired
-        texts: dict[tuple[int, int], str] = {}
         numbers = _number_calls(wire, history)
-        for name, call_id, cause, place in asked:
+        for name, call_id, cause, place in tuple(asked):
             which = (name, call_id, numbers[place])
             if which not in notes.texts:
-                notes.texts[which] = await self._text(name, call_id, cause)
+                text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
+                notes.texts[which] = await text if isawaitable(text) else text
             texts[place] = notes.texts[which]
-
-        def say(_: str, __: str, ___: Cause, place: tuple[int, int]) -> str:
-            return texts[place]
-
-        paired = pair(wire, history, self._options(say))
+        paired = pair(wire, history, options)
         if not wire.marks:
             _record(text for text in texts.values() if text)
         return paired
-
-    async def _text(self, name: str, call_id: str, cause: Cause) -> str:
-        generator: Callable[..., str | Awaitable[str]] | None = self.generator
-        if generator is None:
-            return ""
-        text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
-        return await text if isawaitable(text) else text
 
     def _options(self, generator: Callable[..., str] | None) -> PairOptions:
         run: Any = _current()

@@ -87,14 +87,15 @@ class _Shelf:
             char_limit: How many characters to read.
             search: Show only lines that contain this text, from offset on.
         """
-        room, first = self._most - _MARGIN, _bound(offset, 1)
+        most, first = self._most_of(self._read_name), _bound(offset, 1)
+        room = max(most - _MARGIN, _LEAST - _MARGIN)
         count = _bound(limit, 1) if limit > 0 else _LINES
 
         async def window() -> str:
             texts = self._texts(self._find(path))
             if char_offset is not None or char_limit is not None:
-                most = room if char_limit is None or char_limit <= 0 else min(char_limit, room)
-                return await _show_characters(texts, _bound(char_offset or 0, 0), most)
+                wanted = room if char_limit is None or char_limit <= 0 else min(char_limit, room)
+                return await _show_characters(texts, _bound(char_offset or 0, 0), wanted)
             if search and tail > 0:
                 raise _Refused("tail and search do not go together; give one of them")
             if search:
@@ -104,7 +105,7 @@ class _Shelf:
                 return await _show_tail(texts, _bound(tail, 1), room)
             return await _show_lines(texts, first, count, room)
 
-        return await _answer(window(), self._most)
+        return await _answer(window(), most)
 
     async def ls(self, offset: int = 1) -> ToolResult:
         """List the tool output of this conversation that was saved: path, tool, length, and why it was saved.
@@ -165,11 +166,11 @@ class _Shelf:
 
     def _most_of(self, name: str) -> int:
         """Return how long a result of a tool may be so that it is not truncated in its turn."""
-        settings = self._record().settings
-        return min(self._most, settings.max_length_for_trunc) if settings.truncates(name) else self._most
+        settings = [record.settings for record, _ in self._records()]
+        return min([self._most, *[each.max_length_for_trunc for each in settings if each.truncates(name)]])
 
     def _records(self) -> list[tuple[Record, BackendOf]]:
-        """Return what this reader's middleware has saved; and others, of which the model cannot tell it."""
+        """Return what this reader's middleware has saved, and then what others have: to a model they are one."""
         own = self._record()
         return [(own, self._backend_of), *[each for each in own.run().cache.get(RECORDS, ()) if each[0] is not own]]
 

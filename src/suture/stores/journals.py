@@ -242,7 +242,8 @@ class EncryptedStore(Store):
     """A store that encrypts each record (AES-GCM) before another store keeps it.
 
     What was changed is a `DamagedJournalError` when it is read, and so is a record that stands at another number of its
-    run than it was appended at. The ids of runs, the keys of records, how many there are and how long, are not hidden.
+    run than it was appended at. One of another run at the same number is not: forks share records. The ids of runs, the
+    keys of records, how many there are and how long, are not hidden.
 
     Args:
         store: keeps the records.

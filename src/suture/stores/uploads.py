@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import aclosing
 from functools import partial
 from threading import Lock
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from suture._aio import LOG, closing, wait_to_the_end
 from suture._text import quote
@@ -46,44 +46,18 @@ class Upload:
         self.place: Any = None
 
 
-class Shelf(Protocol):
-    """What keeps the files of a backend. Names are checked paths without a leading slash."""
-
-    def find(self, name: str) -> Any:
-        """Return what is known of a file, its `size` among it; raise `PathNotFoundError` if there is none."""
-        ...
-
-    def get(self, file: Any, start: int, end: int) -> bytes:
-        """Return some bytes of a file, at most `BLOCK`; raise `PathNotFoundError` if it has gone."""
-        ...
-
-    def names(self, prefix: str) -> list[str]:
-        """Return the names of all files at or below `prefix`, in no order."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
-        ...
-
-    def expire(self, seconds: float) -> int:
-        """Delete the files that are so old, and what dead writers left; return how many files."""
-        ...
-
-    def add(self, upload: Upload, block: bytearray) -> None:
-        """Write a block of full size. Nobody sees it yet; nothing is made before the first one."""
-        ...
-
-    def commit(self, upload: Upload, block: bytearray) -> None:
-        """Write the last block, which is shorter than the others, and give the file its path; or raise."""
-        ...
-
-    def abort(self, upload: Upload) -> None:
-        """Remove what was written."""
-        ...
-
-
 class Files(FileBackend, ABC):
-    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised."""
+    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised.
+
+    A shelf works synchronously, on checked paths without their leading slash:
+
+    - `find(name)` returns a file, which has a `size`, and `get(file, start, end)` some of its bytes, at most `BLOCK`;
+      both raise `PathNotFoundError`.
+    - `names(prefix)`, `delete(name)` and `expire(seconds)` do what their namesakes do, also with unfinished files.
+    - `add(upload, block)` writes a block of full size, which nobody sees yet; nothing is made before the first one.
+    - `commit(upload, block)` writes the last block, which is shorter, and gives the file its path, or raises.
+    - `abort(upload)` removes what was written.
+    """
 
     _block: ClassVar[int] = BLOCK
 
@@ -107,12 +81,12 @@ class Files(FileBackend, ABC):
         name = check_path(path)
         check_range(start, stop)
 
-        def open_file(shelf: Shelf) -> tuple[Any, int, bytes]:
+        def open_file(shelf: Any) -> tuple[Any, int, bytes]:
             file = shelf.find(name)
             end = file.size if stop is None else min(stop, file.size)
             return file, end, shelf.get(file, start, end) if start < end else b""
 
-        def read_on(shelf: Shelf) -> bytes:
+        def read_on(shelf: Any) -> bytes:
             return shelf.get(file, start, end)
 
         file, end, piece = await self._do(open_file, path, "read")
@@ -193,7 +167,7 @@ class Files(FileBackend, ABC):
         return start == len(content)
 
 
-def _check_free(shelf: Shelf, name: str) -> None:
+def _check_free(shelf: Any, name: str) -> None:
     try:
         shelf.find(name)
     except PathNotFoundError:

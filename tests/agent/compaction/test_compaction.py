@@ -131,7 +131,8 @@ def test_words_that_left_the_history_can_be_read_with_a_tool():
     assert said[4_000:4_050] in read[0]
 
 
-def test_words_are_read_back_whole_however_little_a_tool_may_say():
+@pytest.mark.parametrize(("name", "length"), [("read_file", 1_000), ("look_back", 300)])
+def test_words_that_are_read_back_are_not_truncated_however_little_a_tool_may_say(name: str, length: int):
     said = "".join(f"word{number} " for number in range(2_000))
 
     def reply(messages: Any) -> Any:
@@ -139,11 +140,13 @@ def test_words_are_read_back_whole_however_little_a_tool_may_say():
             return "done"
         path = messages[0].content.partition("saved to: ")[2].partition(". Use")[0]
         arguments = f'{{"path": "{path}", "char_offset": 4000, "char_limit": 1000}}'
-        return Message.assistant(tool_calls=[ToolCall("r", "read_earlier", arguments)])
+        reader = "read_earlier" if name == "read_file" else name
+        return Message.assistant(tool_calls=[ToolCall("r", reader, arguments)])
 
-    middlewares: list[Any] = [ToolReduction(MemoryBackend(), max_length_for_trunc=500), Compaction(3_000)]
+    compaction = Compaction(3_000, read_file_tool_name=name)
+    middlewares: list[Any] = [ToolReduction(MemoryBackend(), max_length_for_trunc=500), compaction]
     result = ChatModelAgent(model=ScriptedModel(reply), middlewares=middlewares).run_sync(said)
-    assert said[4_000:5_000] in result.messages[-2].content
+    assert said[4_000 : 4_000 + length] in result.messages[-2].content
 
 
 @pytest.mark.parametrize("compacts_first", [False, True])
