@@ -14,23 +14,12 @@ from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
 from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
 from suture.profiles import get_profile
+from suture.reduction import texts
 from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
 from suture.reduction.phases import Meter, clear
 from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
-from suture.reduction.summary import (
-    Entry,
-    Summary,
-    cut_middle,
-    digest_text,
-    entries_of,
-    prompt_text,
-    read_summary,
-    said_in,
-    summary_text,
-    take_chunk,
-)
-from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
+from suture.reduction.texts import Entry, Summary
 from suture.repair import assign
 from suture.repair.pairing import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
@@ -237,7 +226,7 @@ class Compactor:
         return _Survey(segments, frozenset(pending), 0 if wanted else recent, last)
 
     def _summary(self, message: Any) -> Summary | None:
-        return read_summary("\n".join(self.wire.words(message).texts[1:]))
+        return texts.read_summary("\n".join(self.wire.words(message).texts[1:]))
 
     def _split(self, survey: _Survey, stop: int) -> _Fold:
         """Take the messages before `stop` apart."""
@@ -272,7 +261,7 @@ class Compactor:
         survey, limits = self._survey(), self.limits
         budget = min(_MOST_SUMMARY, max(_LEAST_SUMMARY, limits.target // 5))
         room = min(self.folding.keep_user_tokens, limits.target // 3)
-        frame = self.measure(summary_text(Summary(""), "", self.terms.language))
+        frame = self.measure(texts.summary_text(Summary(""), "", self.terms.language))
         stop = self._choose_stop(survey, budget + frame, room)
         if not stop:
             return
@@ -280,7 +269,7 @@ class Compactor:
         budget = min(budget, self.now - self.tokens(self._folded(fold, stop, "", room)[0]) - 1)
         if budget <= 0:  # all that could be folded must stay
             return
-        entries = entries_of(self.wire, fold.gone)
+        entries = texts.entries_of(self.wire, fold.gone)
         if self.summarize is not None and entries:
             body = await self._ask(self.summarize, entries, fold.previous.body, budget)
             if body and self._take("summarize", *self._folded(fold, stop, body, room), index=stop):
@@ -310,14 +299,14 @@ class Compactor:
         """Return what was said in brief, below the summary that there was."""
         if previous:
             previous = self._shorten(previous, budget // 2) + "\n\n"
-        return previous + digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
+        return previous + texts.digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
 
     def _shorten(self, text: str, budget: int) -> str:
         cost = self.measure(text)
         if cost <= budget:
             return text
         keep = max(0, len(text) * budget // cost - _NOTICE // 4)
-        return cut_middle(text, keep, "", "", self.terms.language)
+        return texts.cut_middle(text, keep, "", "", self.terms.language)
 
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
         """Return what stays, and what stands for the rest, in the place of the messages before `stop`."""
@@ -326,7 +315,7 @@ class Compactor:
 
     def _stand_for(self, summary: Summary, message: Any = None) -> Any:
         """Return the message that a summary is, or `message` with it for a text."""
-        text = summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
+        text = texts.summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
         return self.wire.speak("user", text) if message is None else self.wire.with_text(message, text)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
@@ -346,15 +335,15 @@ class Compactor:
             else:
                 shown[place] = message
                 room -= self.count(message)
-        texts = [said for place in sorted(gone) if (said := said_in(self.wire, fold.kept[place][1]))]
-        if texts:  # an image has none
-            path = self._save("user", "\n\n".join([path, *texts] if path else texts), saves)
+        said = [text for place in sorted(gone) if (text := texts.said_in(self.wire, fold.kept[place][1]))]
+        if said:  # an image has none
+            path = self._save("user", "\n\n".join([path, *said] if path else said), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
         return kept, path, saves
 
     def _save(self, kind: str, content: str, saves: list[Save]) -> str:
         """Save a text under a path that is its own; return that."""
-        name = f"{kind}-{digest_of(content)}"
+        name = f"{kind}-{texts.digest_of(content)}"
         path = f"{self.terms.root.rstrip('/')}/compact/{name}"
         saves.append(Save(path, content, name))
         return path
@@ -364,16 +353,16 @@ class Compactor:
     async def _ask(self, summarize: Summarize, entries: Sequence[Entry], previous: str, budget: int) -> str:
         """Return a summary, made chunk by chunk; what a summariser that fails leaves is a digest. Empty if all is."""
         language, instruction, measure = self.terms.language, self.folding.instruction, self.measure
-        texts = [f"{entry.who}: {entry.text}" for entry in entries]
+        said = [f"{entry.who}: {entry.text}" for entry in entries]
         summary, window = previous, self.folding.window or self.limits.limit
         for _ in range(_MOST_CHUNKS):
             budget = min(budget, window // 4)
             words = budget * 2 // 3
-            room = window - measure(prompt_text(summary, "", words, language, instruction)) - budget - 8
+            room = window - measure(texts.prompt_text(summary, "", words, language, instruction)) - budget - 8
             if room < _LEAST_SUMMARY:
                 break
-            chunk, rest = take_chunk(texts, room, measure)
-            prompt = prompt_text(summary, chunk, words, language, instruction)
+            chunk, rest = texts.take_chunk(said, room, measure)
+            prompt = texts.prompt_text(summary, chunk, words, language, instruction)
             try:
                 answer = (await summarize(prompt)).strip()
             except ContextLengthError as error:
@@ -383,12 +372,12 @@ class Compactor:
                 break
             if not answer or measure(answer) > min(budget, measure(summary) + measure(chunk)):
                 break
-            summary, texts = answer, rest
+            summary, said = answer, rest
             if not rest:
                 return summary
         if summary == previous:
             return ""
-        return self._digest(entries[len(entries) - len(texts) :], summary, budget + measure(summary))
+        return self._digest(entries[len(entries) - len(said) :], summary, budget + measure(summary))
 
     # Cutting
 
@@ -397,7 +386,7 @@ class Compactor:
         survey = self._survey()
         if survey.last:
             fold = self._split(survey, survey.last)
-            body = self._digest(entries_of(self.wire, fold.gone), fold.previous.body, budget)
+            body = self._digest(texts.entries_of(self.wire, fold.gone), fold.previous.body, budget)
             self._take("digest", *self._folded(fold, survey.last, body, room), index=survey.last)
 
     def _cut(self, goal: int, *, words: bool) -> None:
@@ -449,7 +438,7 @@ class Compactor:
     def _cut_message(self, message: Any, level: int, saves: list[Save]) -> Any | None:
         """Return a message whose own text is cut, if that makes it shorter."""
         made: list[Save] = []
-        short = self._cut_text(said_in(self.wire, message), level, made)
+        short = self._cut_text(texts.said_in(self.wire, message), level, made)
         if short is None:
             return None
         cut = self.wire.with_text(message, short)
@@ -464,12 +453,12 @@ class Compactor:
         if cost <= level:
             return None
         keep, made = len(text) * level // cost, list[Save]()
-        if is_truncated_text(text):
-            short = shorter_notice(text, max(0, keep - LONGEST_NOTICE // 8))
+        if texts.is_truncated_text(text):
+            short = texts.shorter_notice(text, max(0, keep - texts.LONGEST_NOTICE // 8))
         else:
             path = self._save("cut", text, made) if self.folding.offload else ""
             tool = self.terms.settings.read_file_tool_name
-            short = cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)
+            short = texts.cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)
         if self.measure(short) >= cost:
             return None
         saves += made
