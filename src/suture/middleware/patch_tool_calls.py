@@ -7,16 +7,8 @@ from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Literal
 
+from suture import kernel
 from suture.errors import ConfigError, NotInRunError
-from suture.kernel import (
-    AskModel,
-    ChatModelAgentMiddleware,
-    ChatModelAgentState,
-    ModelContext,
-    ModelRequest,
-    current_run,
-    replace,
-)
 from suture.language import resolve_language
 from suture.messages import History
 from suture.repair import (
@@ -42,7 +34,7 @@ _DIGESTS = "suture.patch_tool_calls"
 _find_wire = cache(get_wire)
 
 
-class PatchToolCalls(ChatModelAgentMiddleware[Any]):
+class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
     """Makes every history whole before a model turn: placeholders, moves, duplicates, orphans.
 
     First in the list is the usual place; any place is right, because what a later middleware breaks is mended once
@@ -101,23 +93,25 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         return {"orphans": self.orphans, "is_placeholder": self.is_synthetic}
 
     def before_model_rewrite_state(
-        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
-    ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+    ) -> Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
         if not self.persist or is_in_order(_find_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._rewrite(state, model_context.wire)
 
-    async def _rewrite(self, state: ChatModelAgentState[Any], wire: str) -> ChatModelAgentState[Any] | None:
+    async def _rewrite(
+        self, state: kernel.ChatModelAgentState[Any], wire: str
+    ) -> kernel.ChatModelAgentState[Any] | None:
         fixed = await self._repair(state.messages, wire)
-        return None if fixed is None else replace(state, messages=fixed[0], report=fixed[1].to_dict())
+        return None if fixed is None else kernel.replace(state, messages=fixed[0], report=fixed[1].to_dict())
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
         """Repair what is sent, for this call only."""
         if not self.persist:
-            fixed = await self._repair(request.messages, current_run().wire)
+            fixed = await self._repair(request.messages, kernel.current_run().wire)
             if fixed is not None:
-                request = replace(request, messages=fixed[0])
+                request = kernel.replace(request, messages=fixed[0])
         return await proceed(request)
 
     async def _repair(self, messages: Any, wire_name: str) -> tuple[History[Any], Report] | None:
@@ -223,7 +217,7 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
 def _current() -> RunContext[Any] | None:
     """Return the run that asks; none where a hook is called by hand."""
     try:
-        return current_run()
+        return kernel.current_run()
     except NotInRunError:
         return None
 

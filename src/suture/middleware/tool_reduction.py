@@ -8,17 +8,10 @@ from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
+from suture import kernel
 from suture._aio import closing, settle
 from suture.errors import ConfigError, OffloadError
 from suture.events import Custom
-from suture.kernel import (
-    ChatModelAgentContext,
-    ChatModelAgentMiddleware,
-    ChatModelAgentState,
-    ModelContext,
-    Sink,
-    ToolCallRequest,
-)
 from suture.messages import ToolResult
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Question, Record, check_saving
@@ -33,7 +26,7 @@ _STREAMING = ("streamable", "enhanced_streamable")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
+class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     """Keeps tool output from overflowing the context, in two phases.
 
     *Truncation*, when a tool returns: text longer than `max_length_for_trunc` is saved in the backend, and a notice
@@ -110,7 +103,7 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
 
     # Before the agent: tools that read what was saved
 
-    def before_agent(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
+    def before_agent(self, context: kernel.ChatModelAgentContext[Any], /) -> kernel.ChatModelAgentContext[Any]:
         """Add the tools that read what was saved, but none whose name is taken."""
         if context.messages:
             self._record().see(context.messages)
@@ -124,8 +117,8 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
     # Before the model: what is too long is truncated, what is old is cleared
 
     async def before_model_rewrite_state(
-        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
-    ) -> ChatModelAgentState[Any] | None:
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+    ) -> kernel.ChatModelAgentState[Any] | None:
         """Look at what is new; reduce the history only if there is too much of it."""
         if not (self.truncates_any or self.clears_any):
             return None
@@ -163,7 +156,7 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
 
     # When a tool returns: what is too long is truncated, and no tool may claim that something was saved
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: Any, /) -> ToolResult:
         """Truncate what a tool gives: while it streams, and what comes back otherwise."""
         if not self.truncates(call.name):
             return without_mark(await proceed(call))
@@ -185,7 +178,7 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
         await sink.abort()
         return await self._shorten(call, without_mark(result))
 
-    async def _shorten(self, call: ToolCallRequest, result: ToolResult) -> ToolResult:
+    async def _shorten(self, call: kernel.ToolCallRequest, result: ToolResult) -> ToolResult:
         """Return a whole result, no longer than may be."""
         handled = self.config_of(call.name).trunc_handler is not None
         if not handled and text_length(result.parts) <= self.max_length_for_trunc:
@@ -199,12 +192,12 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
             self.report(record, error)
             return result
 
-    async def _handle_stream(self, call: ToolCallRequest, proceed: Any) -> ToolResult:
+    async def _handle_stream(self, call: kernel.ToolCallRequest, proceed: Any) -> ToolResult:
         """Give what the tool's own handler makes of a stream; it may read all of the output first."""
         source = Source(call, proceed)
         try:
             stream, extra = await self._choose_stream(call, source)
-            sink = cast("Sink", call.sink)
+            sink = cast("kernel.Sink", call.sink)
             await sink.open()
             async with closing(stream) as pieces:
                 async for piece in pieces:
@@ -215,7 +208,7 @@ class ToolReduction(Settings, InRun, ChatModelAgentMiddleware[Any]):
             await source.stop()
 
     async def _choose_stream(
-        self, call: ToolCallRequest, source: Source
+        self, call: kernel.ToolCallRequest, source: Source
     ) -> tuple[AsyncIterator[ToolResult], dict[str, Any]]:
         """Ask the tool's handler; return the stream to give, and what is to be noted on the result."""
         record, detail = self._record(), replace(detail_of(call), stream_tool_result=source.look())

@@ -10,20 +10,8 @@ from threading import Lock
 from typing import Any, ClassVar, Final, TypeVar
 
 from suture.errors import ConfigError
-from suture.stores.protocols import (
-    DamagedJournalError,
-    Entry,
-    Lease,
-    LeaseError,
-    Store,
-    StoreConflictError,
-    check_append,
-    check_fork,
-    check_lease,
-    check_seconds,
-    check_text,
-    find_stale_runs,
-)
+from suture.stores import protocols
+from suture.stores.protocols import Entry, Lease, LeaseError, Store, StoreConflictError, check_append, check_text
 
 T = TypeVar("T")
 
@@ -72,21 +60,21 @@ class Journals(Store, ABC):
         return await self._do(lambda tables: tables.runs(), "the runs were not read", reads=True)
 
     async def expire(self, seconds: float) -> int:
-        check_seconds("seconds", seconds)
+        protocols.check_seconds("seconds", seconds)
         return await self._do(lambda tables: tables.expire(seconds), "no run was expired", reads=True)
 
     async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
-        check_lease(run, owner, seconds)
+        protocols.check_lease(run, owner, seconds)
         undone = f"the lease of run {run!r} was not changed"
         return await self._do(lambda tables: tables.acquire(run, owner, seconds, queue=queue), undone)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        check_lease(run, owner, seconds)
+        protocols.check_lease(run, owner, seconds)
         undone = f"the lease of run {run!r} was not changed"
         return await self._do(lambda tables: tables.renew(run, owner, seconds), undone)
 
     async def release(self, run: str, owner: str) -> None:
-        check_lease(run, owner)
+        protocols.check_lease(run, owner)
         await self._do(lambda tables: tables.release(run, owner), f"the lease of run {run!r} was not changed")
 
     async def lease(self, run: str) -> Lease | None:
@@ -156,7 +144,7 @@ class _Tables:
         return self.journals.get(run, [])[first:]
 
     def fork(self, run: str, position: int, new_run: str) -> None:
-        check_fork(run, position, self._length(run))
+        protocols.check_fork(run, position, self._length(run))
         self._check_length(new_run, 0)
         if position:
             old = self.journals[run]
@@ -178,7 +166,7 @@ class _Tables:
 
     def expire(self, seconds: float) -> int:
         changed = {run: inf if self.lease(run) else each.changed for run, each in self.journals.items()}
-        stale = find_stale_runs(changed, self.clock() - seconds)
+        stale = protocols.find_stale_runs(changed, self.clock() - seconds)
         for run in stale:
             del self.journals[run]
         return len(stale)
@@ -302,7 +290,9 @@ class EncryptedStore(Store):
                 return cipher.decrypt(nonce, body, about)
             except (InvalidTag, ValueError):
                 continue
-        raise DamagedJournalError(f"record {number} of run {run!r} was changed, or encrypted with another key")
+        raise protocols.DamagedJournalError(
+            f"record {number} of run {run!r} was changed, or encrypted with another key"
+        )
 
 
 # --- SQL --------------------------------------------------------------------------------------
@@ -386,7 +376,7 @@ class SQLTables(ABC):
     def fork(self, run: str, position: int, new_run: str) -> None:
         """Let a run begin with the records of another one."""
         with self.changing():
-            check_fork(run, position, self.length(run))
+            protocols.check_fork(run, position, self.length(run))
             if length := self.length(new_run):
                 raise StoreConflictError(new_run, given=0, expected=length)
             # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
@@ -423,7 +413,7 @@ class SQLTables(ABC):
             held = {run for (run,) in self.query("SELECT DISTINCT run FROM {schema}leases")}
             rows = self.query(self.changes)
             changed = {self.read(run): inf if run in held else last for run, last, _ in rows}
-            stale = set(find_stale_runs(changed, now - seconds))
+            stale = set(protocols.find_stale_runs(changed, now - seconds))
             self._remove([number for run, _, number in rows if self.read(run) in stale])
             return len(stale)
 
