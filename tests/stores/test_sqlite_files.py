@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -434,8 +434,11 @@ def test_the_file_is_as_durable_as_was_asked(tmp_path: Path, given: Any, number:
 
 
 def open_files(path: Path) -> list[str]:
-    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    return [file for file in (str(link.readlink()) for link in links) if file.startswith(str(path))]
+    found: list[str] = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found.append(str(link.readlink()))
+    return [file for file in found if file.startswith(str(path))]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")

@@ -68,7 +68,7 @@ def test_an_append_waits_for_another_thread_while_the_event_loop_goes_on(store: 
 
     async def use():
         await store.append("run", 0, [b"0"])
-        busy = asyncio.ensure_future(store._in_thread(long_work, ""))
+        busy = asyncio.ensure_future(store._run("thread", long_work, ""))
         await asyncio.to_thread(working.wait)
         append = asyncio.ensure_future(store.append("run", 1, [b"1"]))
         cancelled = asyncio.ensure_future(store.append("other", 0, [b"0"]))
@@ -172,7 +172,7 @@ def test_work_that_fails_leaves_no_transaction_behind(store: SQLiteStore):
 
     async def use():
         with pytest.raises(KeyError):
-            await store._in_thread(fail, "")
+            await store._run("thread", fail, "")
         await store.append("run", 0, [b"0"])
         assert await store.runs() == ["run"]
 

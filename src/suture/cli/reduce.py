@@ -22,8 +22,8 @@ from suture.cli.files import Conversation, Refusal, Source, open_source, read_co
 from suture.cli.output import Outputs
 from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
+from suture.reduction.phases import content_of
 from suture.reduction.texts import folded, safe_name
-from suture.reduction.truncate import content_of
 from suture.stores import LocalBackend, PathNotFoundError, PathTakenError, StoreError, encode_text
 from suture.tokens import CharacterCounter, ExactCounter
 

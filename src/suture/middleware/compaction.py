@@ -9,26 +9,19 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from suture import kernel
 from suture._aio import LOG, settle
 from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, ModelError, OffloadError
 from suture.events import Custom
-from suture.kernel import (
-    ChatModelAgentContext,
-    ChatModelAgentMiddleware,
-    ChatModelAgentState,
-    Model,
-    ModelContext,
-    ModelRequest,
-)
 from suture.kernel.model_call import ask
 from suture.messages import History, ToolResult
-from suture.middleware.offload import save_all
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import InRun, Outside, Record
+from suture.middleware.record import InRun, Outside, Record, save_all
 from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, ToolDetail, Writer
 from suture.reduction.compaction import check_sizes, target_of
+from suture.reduction.phases import content_of
+from suture.reduction.settings import READ_EARLIER
 from suture.reduction.texts import digest_of, offload_path
-from suture.reduction.truncate import content_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
 from suture.tools import Tool
@@ -44,7 +37,7 @@ _SUMMARIES = "suture.summaries"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Compaction(InRun, ChatModelAgentMiddleware[Any]):
+class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     """Keeps a request below a limit, before each model turn and when a provider says that it is too long.
 
     A ladder, measured again after each rung and left at `target_tokens`: old tool results are cleared, old thinking is
@@ -63,7 +56,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
 
     max_tokens: int | None = None
     target_tokens: int | None = None
-    summarizer: Model[Any] | Callable[[str], str | Awaitable[str]] | None = None
+    summarizer: kernel.Model[Any] | Callable[[str], str | Awaitable[str]] | None = None
     _: KW_ONLY
     keep_recent_rounds: int = 2
     """How many of the model's latest turns stay as they are, if they can."""
@@ -104,7 +97,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         )
 
     def _record(self) -> Record:
-        return self._record_of(self._settings, "compaction")
+        return self._record_of(self._settings, self._backend, "compaction")
 
     def _backend(self, name: str = "") -> Writer:
         """Return where things are saved."""
@@ -119,7 +112,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
 
     # The tools that read what was saved
 
-    def before_agent(self, context: ChatModelAgentContext[Any], /) -> ChatModelAgentContext[Any]:
+    def before_agent(self, context: kernel.ChatModelAgentContext[Any], /) -> kernel.ChatModelAgentContext[Any]:
         """Add the tools that read what was saved, but none whose name is taken."""
         names = {tool.name for tool in context.tools}
         if self._reads:
@@ -139,13 +132,13 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return self.backend is None or isinstance(self.backend, FileBackend)
 
     def _reader(self, taken: Collection[str]) -> str:
-        return self.read_file_tool_name if self.read_file_tool_name not in taken else "read_earlier"
+        return self.read_file_tool_name if self.read_file_tool_name not in taken else READ_EARLIER
 
     # Before the model
 
     def before_model_rewrite_state(  # not async: most turns need nothing, and pay for nothing
-        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
-    ) -> ChatModelAgentState[Any] | Awaitable[ChatModelAgentState[Any] | None] | None:
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+    ) -> kernel.ChatModelAgentState[Any] | Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
         """Count; compact the history only if there is too much of it."""
         run = self._run()
         limit = self._limit(run)
@@ -158,7 +151,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         wire, history = record.see(state.messages, model_context.wire)
         tally, usage = record.tally(wire), model_context.last_usage
         if usage is not None and run.cache.get((self, "stale")) is usage:
-            tokens = _estimate(record, wire, history, state, model_context)
+            tokens = self._estimate(state, model_context)
         else:
             tokens = tally.total(history, state.tool_infos, usage, model_context.instruction)
         if tokens <= limit:
@@ -166,8 +159,8 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return self.compact(state, model_context, limit, tokens)
 
     async def _count_whole(
-        self, state: ChatModelAgentState[Any], context: ModelContext, limit: int
-    ) -> ChatModelAgentState[Any] | None:
+        self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, limit: int
+    ) -> kernel.ChatModelAgentState[Any] | None:
         """Count with a function of the whole history; compact as often as it says that there is too much."""
         before = state
         for share in (64, 48, 36, 27, 0):  # nothing fits into 0: the last one names what is too large
@@ -189,12 +182,10 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return int(window * _SHARE) if window else None
 
     async def shorten(
-        self, state: ChatModelAgentState[Any], context: ModelContext, error: ContextLengthError
-    ) -> ChatModelAgentState[Any] | None:
+        self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, error: ContextLengthError
+    ) -> kernel.ChatModelAgentState[Any] | None:
         """Compact a history that a provider refused as too long: to 80 % of what it takes, and strictly smaller."""
-        run, record = self._run(), self._record()
-        wire, history = record.see(state.messages, context.wire)
-        estimate = max(1, _estimate(record, wire, history, state, context))
+        run, estimate = self._run(), max(1, self._estimate(state, context))
         window = error.limit or getattr(getattr(run, "model", None), "context_window", None)
         if error.limit:
             run.values[_LIMIT] = error.limit
@@ -202,9 +193,15 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         limit = int(_SHARE * min(window or real // 2, real))
         return await self.compact(state, context, limit, real)
 
+    def _estimate(self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext) -> int:
+        """Return how many tokens there are, whatever a provider reported: its report is of another history."""
+        wire, history = self._record().see(state.messages, context.wire)
+        tally = self._record().tally(wire)
+        return sum(map(tally.of, history)) + tally.of_rest(state.tool_infos, context.instruction)
+
     async def compact(
-        self, state: ChatModelAgentState[Any], context: ModelContext, limit: int, tokens: int
-    ) -> ChatModelAgentState[Any] | None:
+        self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, limit: int, tokens: int
+    ) -> kernel.ChatModelAgentState[Any] | None:
         """Compact a history that has `tokens` tokens to at most `limit`; `None` where nothing changes."""
         record, run = self._record(), self._run()
         wire, history = record.see(state.messages, context.wire)
@@ -241,7 +238,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         window = getattr(model, "context_window", None) or (run.values.get(_LIMIT) if self.summarizer is None else None)
         room = int(_SHARE * window) if window else None
         folding = Folding(self.keep_recent_rounds, self.keep_user_tokens, offload, self.instruction, room)
-        asks = None if model is None else _Memory(run.values, partial(self._ask, run, model)).ask
+        asks = None if model is None else partial(self._ask_once, run, model, dict[str, str]())
         plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
         try:
             await save_all(plan.saves, self._backend)
@@ -252,6 +249,15 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         return plan
 
     # The summariser
+
+    async def _ask_once(self, run: RunContext[Any], model: Any, answers: dict[str, str], prompt: str) -> str:
+        """Ask the summariser what it was not asked before in this run: a turn that failed is taken again."""
+        key = digest_of(prompt)
+        answer = run.values.get(_SUMMARIES, {}).get(key)
+        answers[key] = await self._ask(run, model, prompt) if answer is None else answer
+        if answer is None:
+            run.values[_SUMMARIES] = dict(answers)
+        return answers[key]
 
     async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         """Ask the summariser; log what goes wrong, and raise it."""
@@ -272,7 +278,7 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         if not hasattr(model, "stream"):
             return str(await settle(model(prompt)))
         wire = get_chat_wire(model.wire)
-        message = await ask(model, ModelRequest("", [wire.user(prompt)]))
+        message = await ask(model, kernel.ModelRequest("", [wire.user(prompt)]))
         usage = wire.usage(message)
         if usage is not None:
             run.spend(usage)
@@ -285,11 +291,9 @@ class Compaction(InRun, ChatModelAgentMiddleware[Any]):
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait({task}, timeout=self.summarizer_timeout)
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
+        finally:
+            task.cancel()  # of one that is done nothing comes
         if not done:
-            task.cancel()
             raise TimeoutError(f"no answer within {self.summarizer_timeout:g} s")
         if task.cancelled():
             raise RuntimeError("its own work was cancelled")
@@ -304,31 +308,6 @@ def _name_file(root: str, detail: ToolDetail) -> str:
 
 def _nowhere(_: str) -> None:
     """Return no backend."""
-
-
-def _estimate(
-    record: Record, wire: Wire, history: History[Any], state: ChatModelAgentState[Any], context: ModelContext
-) -> int:
-    """Return how many tokens there are, whatever a provider reported: its report is of another history."""
-    tally = record.tally(wire)
-    return sum(map(tally.of, history)) + tally.of_rest(state.tool_infos, context.instruction)
-
-
-class _Memory:
-    """Asks a summariser what it was not asked before in this run: a turn that failed is taken again."""
-
-    def __init__(self, values: MutableMapping[str, Any], summarize: Callable[[str], Awaitable[str]]) -> None:
-        self._values, self._summarize = values, summarize
-        self._new: dict[str, str] = {}
-
-    async def ask(self, prompt: str) -> str:
-        """Return the summariser's answer, or the one that it gave before."""
-        key = digest_of(prompt)
-        answer = self._values.get(_SUMMARIES, {}).get(key)
-        self._new[key] = await self._summarize(prompt) if answer is None else answer
-        if answer is None:
-            self._values[_SUMMARIES] = dict(self._new)
-        return self._new[key]
 
 
 class SessionFiles(MemoryBackend):

@@ -7,16 +7,8 @@ from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Literal
 
+from suture import kernel
 from suture.errors import ConfigError, NotInRunError
-from suture.kernel import (
-    AskModel,
-    ChatModelAgentMiddleware,
-    ChatModelAgentState,
-    ModelContext,
-    ModelRequest,
-    current_run,
-    replace,
-)
 from suture.language import resolve_language
 from suture.messages import History
 from suture.repair import (
@@ -42,7 +34,7 @@ _DIGESTS = "suture.patch_tool_calls"
 _find_wire = cache(get_wire)
 
 
-class PatchToolCalls(ChatModelAgentMiddleware[Any]):
+class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
     """Makes every history whole before a model turn: placeholders, moves, duplicates, orphans.
 
     First in the list is the usual place; any place is right, because what a later middleware breaks is mended once
@@ -101,23 +93,25 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
         return {"orphans": self.orphans, "is_placeholder": self.is_synthetic}
 
     def before_model_rewrite_state(
-        self, state: ChatModelAgentState[Any], model_context: ModelContext, /
-    ) -> Awaitable[ChatModelAgentState[Any] | None] | None:
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+    ) -> Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
         """Repair the history for good; one that is in order costs no more than a look at what is new."""
         if not self.persist or is_in_order(_find_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._rewrite(state, model_context.wire)
 
-    async def _rewrite(self, state: ChatModelAgentState[Any], wire: str) -> ChatModelAgentState[Any] | None:
+    async def _rewrite(
+        self, state: kernel.ChatModelAgentState[Any], wire: str
+    ) -> kernel.ChatModelAgentState[Any] | None:
         fixed = await self._repair(state.messages, wire)
-        return None if fixed is None else replace(state, messages=fixed[0], report=fixed[1].to_dict())
+        return None if fixed is None else kernel.replace(state, messages=fixed[0], report=fixed[1].to_dict())
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
         """Repair what is sent, for this call only."""
         if not self.persist:
-            fixed = await self._repair(request.messages, current_run().wire)
+            fixed = await self._repair(request.messages, kernel.current_run().wire)
             if fixed is not None:
-                request = replace(request, messages=fixed[0])
+                request = kernel.replace(request, messages=fixed[0])
         return await proceed(request)
 
     async def _repair(self, messages: Any, wire_name: str) -> tuple[History[Any], Report] | None:
@@ -144,39 +138,31 @@ class PatchToolCalls(ChatModelAgentMiddleware[Any]):
 
     async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
         """Pair twice where there is a generator: once to see what it is to be asked, once with its answers."""
-        if self.generator is None:
+        generator: Callable[..., str | Awaitable[str]] | None = self.generator
+        if generator is None:
             return pair(wire, history, self._options(None))
         asked: list[tuple[str, str, Cause, tuple[int, int]]] = []
+        texts: dict[tuple[int, int], str] = {}
 
-        def ask(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
+        def say(name: str, call_id: str, cause: Cause, place: tuple[int, int]) -> str:
             asked.append((name, call_id, cause, place))
-            return ""
+            return texts.get(place, "")
 
-        paired = pair(wire, history, self._options(ask))
+        options = self._options(say)
+        paired = pair(wire, history, options)
         if not asked:
             return paired
-        texts: dict[tuple[int, int], str] = {}
         numbers = _number_calls(wire, history)
-        for name, call_id, cause, place in asked:
+        for name, call_id, cause, place in tuple(asked):
             which = (name, call_id, numbers[place])
             if which not in notes.texts:
-                notes.texts[which] = await self._text(name, call_id, cause)
+                text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
+                notes.texts[which] = await text if isawaitable(text) else text
             texts[place] = notes.texts[which]
-
-        def say(_: str, __: str, ___: Cause, place: tuple[int, int]) -> str:
-            return texts[place]
-
-        paired = pair(wire, history, self._options(say))
+        paired = pair(wire, history, options)
         if not wire.marks:
             _record(text for text in texts.values() if text)
         return paired
-
-    async def _text(self, name: str, call_id: str, cause: Cause) -> str:
-        generator: Callable[..., str | Awaitable[str]] | None = self.generator
-        if generator is None:
-            return ""
-        text = generator(name, call_id, cause=cause) if self._asks_cause else generator(name, call_id)
-        return await text if isawaitable(text) else text
 
     def _options(self, generator: Callable[..., str] | None) -> PairOptions:
         run: Any = _current()
@@ -231,7 +217,7 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
 def _current() -> RunContext[Any] | None:
     """Return the run that asks; none where a hook is called by hand."""
     try:
-        return current_run()
+        return kernel.current_run()
     except NotInRunError:
         return None
 

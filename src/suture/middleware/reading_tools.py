@@ -9,13 +9,12 @@ import re
 from bisect import bisect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any
 
 from suture._aio import closing
 from suture._text import visible
 from suture.messages import TextPart, ToolResult
-from suture.middleware.offload import BackendOf
-from suture.middleware.record import Record
+from suture.middleware.record import RECORDS, BackendOf, Record, is_taken
 from suture.reduction import Saved
 from suture.reduction.texts import folded
 from suture.stores import FileBackend, PathNotFoundError
@@ -34,8 +33,6 @@ _MOST = 10**12
 _LINES = 200
 _WIDTH = 400
 """How many characters of a line a search shows; of a longer one, what surrounds the match."""
-_MOST_COUNTED = 10_000
-"""How many matches are counted that are not shown."""
 _LONGEST_PATTERN = 1_000
 _PHASES = {"trunc": "truncated", "clear": "cleared"}
 _NOTHING = "[nothing was saved in this conversation so far]"
@@ -90,23 +87,25 @@ class _Shelf:
             char_limit: How many characters to read.
             search: Show only lines that contain this text, from offset on.
         """
-        room, first = self._most - _MARGIN, _bound(offset, 1)
+        most, first = self._most_of(self._read_name), _bound(offset, 1)
+        room = max(most - _MARGIN, _LEAST - _MARGIN)
         count = _bound(limit, 1) if limit > 0 else _LINES
 
         async def window() -> str:
             texts = self._texts(self._find(path))
             if char_offset is not None or char_limit is not None:
-                most = room if char_limit is None or char_limit <= 0 else min(char_limit, room)
-                return await _show_characters(texts, _bound(char_offset or 0, 0), most)
+                wanted = room if char_limit is None or char_limit <= 0 else min(char_limit, room)
+                return await _show_characters(texts, _bound(char_offset or 0, 0), wanted)
             if search and tail > 0:
                 raise _Refused("tail and search do not go together; give one of them")
             if search:
-                return await _show_matches(texts, _checked(search), first, count, room)
+                found = _LineSearch(_checked(search), first=first, width=room // 2)
+                return await _show_matches(found, texts, count, room)
             if tail > 0:
                 return await _show_tail(texts, _bound(tail, 1), room)
             return await _show_lines(texts, first, count, room)
 
-        return await _answer(window(), self._most)
+        return await _answer(window(), most)
 
     async def ls(self, offset: int = 1) -> ToolResult:
         """List the tool output of this conversation that was saved: path, tool, length, and why it was saved.
@@ -134,37 +133,53 @@ class _Shelf:
             path: Where to look; in all that was saved, if not given.
             ignore_case: Whether upper and lower case are the same.
         """
-        most = self._most_of("grep")
+        most, problems = self._most_of("grep"), list[str]()
 
-        async def found() -> str:
-            matches = _Matches(_room(most), self._read_name)
-            wanted = _checked(pattern)
-            files = [self._find(path)] if path else self._all()
+        async def rows(files: Sequence[Saved], wanted: str) -> AsyncIterator[str]:
             for saved in files:
                 search = _LineSearch(wanted, ignore_case=ignore_case, width=_room(most) // 2)
                 try:
-                    await matches.read(visible(saved.path), search, self._texts(saved))
+                    async with closing(search.rows(self._texts(saved))) as found:
+                        async for number, line in found:
+                            yield f"{visible(saved.path)}:{number}:{line}\n"
                 except _Refused as refusal:
                     if path:
                         raise
-                    matches.problems.append(str(refusal))
-                if matches.is_uncounted:
-                    break
-            return matches.show(wanted, len(files)) if files else _NOTHING
+                    problems.append(str(refusal))
 
-        return await _answer(found(), most)
+        async def window() -> str:
+            wanted, files = _checked(pattern), [self._find(path)] if path else self._all()
+            shown, more = await _take_rows(rows(files, wanted), _MOST, _room(most))
+            if not files:
+                return _NOTHING
+            if len(problems) == len(files):
+                raise _Refused(f"none of {_count(len(files), 'file')} can be read: {problems[0]}")
+            unread = f"; {_count(len(problems), 'file')} could not be read: " if problems else ""
+            unread += "; ".join(problems[:3])
+            told = f"{''.join(shown)}[{_count(len(shown), 'matching line')}"
+            if more:
+                return f"{told}, and more; {self._read_name} with search and offset shows them{unread}]"
+            where = _count(len(files) - len(problems), "file")
+            return f"{told} in {where}{unread}]" if shown else f"[no line contains {_quote(wanted)} in {where}{unread}]"
+
+        return await _answer(window(), most)
 
     def _most_of(self, name: str) -> int:
         """Return how long a result of a tool may be so that it is not truncated in its turn."""
-        settings = self._record().settings
-        return min(self._most, settings.max_length_for_trunc) if settings.truncates(name) else self._most
+        settings = [record.settings for record, _ in self._records()]
+        return min([self._most, *[each.max_length_for_trunc for each in settings if each.truncates(name)]])
+
+    def _records(self) -> list[tuple[Record, BackendOf]]:
+        """Return what this reader's middleware has saved, and then what others have: to a model they are one."""
+        own = self._record()
+        return [(own, self._backend_of), *[each for each in own.run().cache.get(RECORDS, ()) if each[0] is not own]]
 
     def _find(self, path: str) -> Saved:
         """Return what was saved at a path; a text that merely looks like a path is none."""
-        saved = self._record().recorded().get(folded(path))
-        if saved is None:
+        found = [saved for record, _ in self._records() if (saved := record.recorded().get(folded(path)))]
+        if not found:
             raise _Refused(f"no output of this conversation was saved at {_quote(path)}; ls lists what was")
-        return saved
+        return found[0]
 
     def _all(self) -> list[Saved]:
         """Return all that was saved, by path."""
@@ -172,11 +187,17 @@ class _Shelf:
 
     async def _texts(self, saved: Saved) -> AsyncIterator[str]:
         """Yield a file bit by bit, as text; others run in between."""
-        backend = self._backend_of(saved.name)
-        if not isinstance(backend, FileBackend):
+        found = [backend_of(saved.name) for _, backend_of in self._records()]
+        backends = [backend for backend in found if isinstance(backend, FileBackend)]
+        if not backends:
             raise _Refused(f"{_quote(saved.path)} was saved where it can be written only; no tool here can read it")
         rest = b""
         try:
+            for backend in backends[:-1]:
+                if await is_taken(backend, saved.path):
+                    break
+            else:
+                backend = backends[-1]
             async with closing(backend.read(saved.path)) as chunks:
                 async for chunk in chunks:
                     for start in range(0, len(chunk), _BIT):
@@ -315,9 +336,6 @@ async def _show_characters(texts: AsyncIterator[str], first: int, count: int) ->
 
 # Searches
 
-_Row: TypeAlias = tuple[int, str]
-"""A line that holds what is looked for: its number and its text."""
-
 
 class _LineSearch:
     """Finds the lines that hold a text, from line `first` on.
@@ -329,7 +347,7 @@ class _LineSearch:
         # No regular expression: some patterns, in any case, would keep one busy for minutes.
         self._fold = _fold if ignore_case else str
         self._pattern = self._fold(_decode(pattern.encode("utf-8", "surrogatepass")))
-        self._first, self._width = first, min(width, _WIDTH)
+        self.pattern, self.first, self._width = pattern, first, min(width, _WIDTH)
         self._start = self._length = 0
         """How many characters are before the line at hand, and in it so far."""
         self._held = self._row = ""
@@ -337,24 +355,25 @@ class _LineSearch:
         self.lines = 0
         """How many lines there have been so far."""
 
-    async def rows(self, texts: AsyncIterator[str]) -> AsyncIterator[list[_Row]]:
-        """Yield the rows of each bit of a file."""
+    async def rows(self, texts: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
+        """Yield the number and the text of each line that is found."""
         async with closing(texts) as bits:
             async for text in bits:
-                yield self._feed(text)
-        if self._length:
-            yield self._close()
+                for row in self._feed(text):
+                    yield row
+        for row in self._close() if self._length else ():
+            yield row
 
     def _find(self, text: str) -> int:
         return self._fold(text).find(self._pattern)
 
-    def _feed(self, text: str) -> list[_Row]:
+    def _feed(self, text: str) -> list[tuple[int, str]]:
         beginning, *lines = text.split("\n")
         self._extend(beginning)
         if not lines:
             return []
         rows, end = self._close(), lines.pop()
-        if self.lines + len(lines) < self._first or self._find(text) < 0:  # nothing is to be shown of them
+        if self.lines + len(lines) < self.first or self._find(text) < 0:  # nothing is to be shown of them
             self.lines += len(lines)
             self._start += sum(map(len, lines)) + len(lines)
             lines = []
@@ -367,7 +386,7 @@ class _LineSearch:
     def _extend(self, text: str) -> None:
         """Take more of the line. Of a long one the end is kept, since a match may be cut in two."""
         self._length += len(text)
-        if self._row or self.lines + 1 < self._first:
+        if self._row or self.lines + 1 < self.first:
             return
         self._held += text
         if self._length > self._width:
@@ -385,7 +404,7 @@ class _LineSearch:
         place = self._start + before + found
         return f"{left}{self._held[begin:end]}{right} [cut; the match is at char_offset={place}]"
 
-    def _close(self) -> list[_Row]:
+    def _close(self) -> list[tuple[int, str]]:
         """End the line; return it if it is to be shown."""
         row, found = self._row, -1 if self._row else self._find(self._held)
         if found >= 0:
@@ -396,72 +415,33 @@ class _LineSearch:
         return [(self.lines, row)] if row else []
 
 
-async def _show_matches(texts: AsyncIterator[str], pattern: str, first: int, count: int, room: int) -> str:
-    """Return the lines of one file that contain a text, numbered, and how to go on."""
-    search = _LineSearch(pattern, first=first, width=room // 2)
+async def _take_rows(rows: AsyncIterator[str], count: int, room: int) -> tuple[list[str], str]:
+    """Return the rows that there is room for, `count` at most, and the next one, if any."""
     shown: list[str] = []
-    async with closing(search.rows(texts)) as found:
-        async for rows in found:
-            for number, line in rows:
-                text = _number(number, line)
-                if shown and (len(shown) == count or len(text) > room):
-                    return f"{''.join(shown)}[more lines contain it; go on with offset={number}]"
-                shown.append(_fit(text, room))
-                room -= len(shown[-1])
+    async with closing(rows) as found:
+        async for row in found:
+            if shown and (len(shown) == count or len(row) > room):
+                return shown, row
+            shown.append(_fit(row, room))
+            room -= len(shown[-1])
+    return shown, ""
+
+
+async def _show_matches(search: _LineSearch, texts: AsyncIterator[str], count: int, room: int) -> str:
+    """Return the lines of one file that are found, numbered, and how to go on."""
+
+    async def rows() -> AsyncIterator[str]:
+        async with closing(search.rows(texts)) as found:
+            async for number, line in found:
+                yield _number(number, line)
+
+    shown, more = await _take_rows(rows(), count, room)
+    if more:
+        return f"{''.join(shown)}[more lines contain it; go on with offset={more.split()[0]}]"
     lines = _count(search.lines, "line")
     if shown:
         return f"{''.join(shown)}[end of file, {lines}; no more of them contain it]"
-    return f"[no line from {first} on contains {_quote(pattern)}; the file has {lines}]"
-
-
-class _Matches:
-    """What grep has found, over all files."""
-
-    def __init__(self, room: int, read_name: str) -> None:
-        self._left, self._read_name = room, read_name
-        self._rows: list[str] = []
-        self._is_full = False
-        self._hidden = 0
-        self.problems: list[str] = []
-        """Why files could not be read."""
-
-    @property
-    def is_uncounted(self) -> bool:
-        """Whether there are more than anybody counts."""
-        return self._hidden >= _MOST_COUNTED
-
-    async def read(self, path: str, search: _LineSearch, texts: AsyncIterator[str]) -> None:
-        """Take what is found in a file."""
-        async with closing(search.rows(texts)) as found:
-            async for rows in found:
-                for row in rows:
-                    self._take(path, *row)
-                if self.is_uncounted:
-                    return
-
-    def _take(self, path: str, number: int, line: str) -> None:
-        text = f"{path}:{number}:{line}\n"
-        self._is_full = self._is_full or (bool(self._rows) and len(text) > self._left)
-        if self._is_full:
-            self._hidden += 1
-            return
-        self._rows.append(_fit(text, self._left))
-        self._left -= len(self._rows[-1])
-
-    def show(self, pattern: str, files: int) -> str:
-        """Return the lines of so many files, and how many more there are."""
-        if len(self.problems) == files:
-            raise _Refused(f"none of {_count(files, 'file')} can be read: {self.problems[0]}")
-        where = _count(files - len(self.problems), "file")
-        unread = f"; {_count(len(self.problems), 'file')} could not be read: " if self.problems else ""
-        unread += "; ".join(self.problems[:3])
-        if not self._rows:
-            return f"[no line contains {_quote(pattern)} in {where}{unread}]"
-        found = f"{''.join(self._rows)}[{_count(len(self._rows), 'matching line')}"
-        if not self._hidden:
-            return f"{found} in {where}{unread}]"
-        more = f"at least {self._hidden} more" if self.is_uncounted else f"{self._hidden} more"
-        return f"{found}, {more} in {where}; {self._read_name} with search and offset shows them{unread}]"
+    return f"[no line from {search.first} on contains {_quote(search.pattern)}; the file has {lines}]"
 
 
 def _checked(pattern: str) -> str:

@@ -3,30 +3,139 @@
 And what becomes of a history before a model turn: is there too much of it, and then plan, save, apply.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections import ChainMap
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
-from suture._aio import settle
+from suture._aio import LOG, run_to_the_end, settle
 from suture._text import replace_surrogates
-from suture.errors import NotInRunError, OffloadError
+from suture.errors import ConfigError, NotInRunError, OffloadError
 from suture.kernel import current_run
 from suture.language import current_language
 from suture.messages import History, TokenUsage, ToolInfo, ToolResult
-from suture.middleware.offload import ATTEMPTS, BackendOf, is_taken, save_all, unsaved
 from suture.middleware.patch_tool_calls import is_recorded_placeholder
-from suture.reduction import Ledger, Plan, Save, Saved, Settings, ToolDetail
-from suture.reduction.clear import Meter, clear, clearable
+from suture.reduction import Ledger, Plan, Save, Saved, Settings, ToolDetail, Writer
 from suture.reduction.draft import Draft, Register, Terms, mark_saved, read_saved, rounds_of
-from suture.reduction.plan import finish_plan
+from suture.reduction.phases import Meter, decide_truncation
+from suture.reduction.plan import reduce
 from suture.reduction.texts import folded, safe_name
-from suture.reduction.truncate import decide_truncation, truncate
-from suture.stores import PathTakenError
+from suture.stores import FileBackend, PathNotFoundError, PathTakenError, encode_text
 from suture.tokens import CharacterCounter, Tally, is_incremental
 from suture.tools.context import RunContext
 from suture.wires import Wire, get_wire, recognise
+
+T = TypeVar("T")
+BackendOf = Callable[[str], Writer | None]
+"""The name of a tool to where its output is saved."""
+RECORDS = "suture.records"
+"""Where the cache of a run has all its records, each with where its output is saved: any reader reads them."""
+ATTEMPTS = 8
+"""How many paths are tried where each of them is taken."""
+
+
+# Saving
+
+
+def check_saving(by: Any, wanted: str = "") -> None:
+    """Refuse what makes no sense among the settings of a middleware that saves output; `wanted`: what a backend is."""
+    if by.on_backend_error not in {"raise", "continue"}:
+        raise ConfigError(f"unknown on_backend_error {by.on_backend_error!r}; known: raise, continue")
+    if type(by.max_length_for_read) is not int or by.max_length_for_read <= 0:
+        raise ConfigError(f"max_length_for_read must be more than 0, found {by.max_length_for_read!r}")
+    missing = "backend must be set when not skipping truncation"
+    if not by.skip_truncation and by.backend is None:
+        raise ConfigError(f"{missing}{wanted}; or pass skip_truncation=True")
+    for name, config in by.tool_config.items():
+        without = by.backend is None and config.backend is None
+        if config.skip_truncation is False and config.trunc_handler is None and without:
+            raise ConfigError(f"tool_config[{name!r}]: {missing}")
+
+
+async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
+    """Write all of `saves`, or none: what this call has created is deleted again if a later one fails.
+
+    Raises `PathTakenError` where a path holds something else already, `OffloadError` where one cannot be written.
+    """
+    created: list[Save] = []
+    try:
+        for save in saves:
+            try:
+                if await _write(backend_of(save.name), save, exclusive=len(saves) > 1):
+                    created.append(save)
+            except PathTakenError:
+                raise
+            except Exception as error:
+                raise unsaved(save.name, save.call_id, error) from error
+    except BaseException:
+        for save in created:  # it was written for nothing; a backend that only writes cannot delete
+            delete: Any = getattr(backend_of(save.name), "delete", None)
+            try:
+                if delete is not None:
+                    await run_to_the_end(until_done(delete(save.path)))
+            except Exception:  # noqa: BLE001 - what it is deleted for matters more
+                LOG.warning("%r was written for nothing and could not be deleted", save.path, exc_info=True)
+        raise
+
+
+async def _write(backend: Any, save: Save, *, exclusive: bool) -> bool:
+    """Write a file; tell whether this call created it, so that it may delete it again.
+
+    `write` takes a file with the same content for its own, which may be another run's. `write_stream` never does.
+    """
+    if backend is None:
+        raise OffloadError([(save.name, save.call_id)], "there is no backend for it")
+    is_readable = isinstance(backend, FileBackend)
+    if exclusive and is_readable:
+
+        async def content() -> AsyncIterator[bytes]:
+            yield encode_text(save.content)
+
+        with suppress(PathTakenError):
+            await until_done(backend.write_stream(save.path, content()))
+            return True
+    await until_done(backend.write(save.path, save.content))
+    return not is_readable
+
+
+async def until_done(work: T | Awaitable[T]) -> T:
+    """Await what a backend does. If something of its own was cancelled, and not this task, that is an error of its."""
+    try:
+        return await settle(work)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("the backend's own work was cancelled") from error
+
+
+async def is_taken(backend: Writer | None, path: str) -> bool:
+    """Tell whether a path holds something, if the backend can say so."""
+    try:
+        if isinstance(backend, FileBackend):
+            await until_done(backend.size(path))
+            return True
+    except PathNotFoundError:
+        pass
+    except Exception:  # noqa: BLE001 - writing will tell
+        LOG.debug("a backend cannot say whether %r is taken", path, exc_info=True)
+    return False
+
+
+def unsaved(name: str, call_id: str, error: Exception) -> OffloadError:
+    """Return the error that says whose output was not saved, and why."""
+    if isinstance(error, OffloadError):
+        return error
+    made = OffloadError([(name, call_id)], str(error)[:1_000] or type(error).__name__)
+    made.__cause__ = error
+    return made
+
+
+# The run
 
 
 class Outside(RunContext[Any]):
@@ -61,18 +170,14 @@ class InRun:
         except NotInRunError:
             return self.outside
 
-    def _record_of(self, settings: Settings, name: str = "reduction") -> "Record":
+    def _record_of(self, settings: Settings, backend_of: BackendOf, name: str = "reduction") -> "Record":
         """Return what that run knows of its output."""
         cache = self._run().cache
         record = cache.get(self)
         if record is None:
             record = cache[self] = Record(settings, self._run, name)
+            cache.setdefault(RECORDS, []).append((record, backend_of))
         return record
-
-
-async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the user's, and await what it gives if that can be."""
-    return await settle(function(*arguments))
 
 
 @dataclass(slots=True)
@@ -98,7 +203,6 @@ class Reduced(NamedTuple):
 
     history: History[Any]
     plan: Plan[Any]
-    tokens: int
     cells: Mapping[int, Sequence[Any]]
     """By the place of a message that changed: what takes its place."""
 
@@ -124,7 +228,7 @@ class Record:
         self._tally: Tally | None = None
         self._register: Register | None = None
         self._pages = 0
-        self._saved: dict[str, Saved] = {}
+        self._marked: dict[str, Saved] = {}
         self._history: History[Any] = History()
         self._read: History[Any] = History()
 
@@ -133,6 +237,11 @@ class Record:
         """Where output is kept: where the settings say, else a place of the conversation's own."""
         root = self.settings.root_dir
         return root if root is not None else "/" + safe_name(self.run().conversation_id)
+
+    @property
+    def key(self) -> str:
+        """Where in the session things are kept: a nested run has a history, and so a place, of its own."""
+        return f"suture.{self.name}/{self.run().address}"
 
     @property
     def wire(self) -> Wire | None:
@@ -163,19 +272,15 @@ class Record:
         def offloads(name: str) -> bool:
             return backend_of(name) is not None
 
-        def taken(path: str) -> bool:
+        def is_taken(path: str) -> bool:
             return path in recorded or path in reserved
 
-        return Terms(
-            settings=self.settings,
-            root=self.root,
-            language=cast("Any", run.language),
-            offloads=offloads,
-            is_taken=taken,
-            ask=ask,
-            known=self.register,
-            owner=run.conversation_id,
-        )
+        async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+            return await settle(function(*arguments))
+
+        language: Any = run.language
+        owner = run.conversation_id
+        return Terms(self.settings, self.root, language, offloads, is_taken, ask, self.register, owner)
 
     # What was saved
 
@@ -188,15 +293,10 @@ class Record:
         """What messages that cannot be marked cannot say themselves: the session has it, page by page."""
         if self._register is None:
             self._register = Register()
-            session, key = self.run().session, self.key
-            while (page := session.get(f"{key}/{self._pages}")) is not None:
-                self._take(Ledger.of(page))
+            while (page := self.run().session.get(f"{self.key}/{self._pages}")) is not None:
+                self._register.add(Ledger.of(page))
                 self._pages += 1
         return self._register
-
-    def _take(self, ledger: Ledger) -> None:
-        self.register.add(ledger.saved, ledger.rounds)
-        self._saved.update({folded(saved.path): saved for saved in ledger.saved})
 
     def keep(self, saved: Sequence[Saved], rounds: Sequence[str] = ()) -> None:
         """Keep what was saved, and which rounds are done: messages cannot carry it, or may be folded."""
@@ -204,7 +304,7 @@ class Record:
         if saved or rounds:
             storable = [replace(each, call_id=replace_surrogates(each.call_id)) for each in saved]
             new = Ledger(tuple(storable), frozenset(rounds) - register.rounds)
-            self._take(new)
+            register.add(new)
             self.run().session[f"{self.key}/{self._pages}"] = new.to_dict()
             self._pages += 1
 
@@ -215,7 +315,7 @@ class Record:
 
     def note_saved(self, saved: Saved) -> dict[str, Any]:
         """Keep what a tool call has saved; return what is to be noted on its result."""
-        self._saved[folded(saved.path)] = saved
+        self._marked[folded(saved.path)] = saved
         if not self._is_carried:
             self.keep([saved])
         return mark_saved(saved) if self.wire is not None and self.wire.marks else {}
@@ -223,25 +323,16 @@ class Record:
     def recorded(self) -> Mapping[str, Saved]:
         """Return all that this history's output was saved as, by folded path."""
         wire, history = self.wire, self._history
-        if wire is None or not wire.marks:
-            _ = self.register
-            return self._saved
-        start = len(self._read)
-        if not history.follows(self._read):
-            start, known = 0, self.register.by_call.values()
-            self._saved = {folded(saved.path): saved for each in known for saved in each}
-        for index in range(start, len(history)):
-            for result in wire.view(history[index]).results:
-                saved = read_saved(result.extra, result) if result.extra else None
-                if saved is not None:
-                    self._saved[folded(saved.path)] = saved
-        self._read = history
-        return self._saved
-
-    @property
-    def key(self) -> str:
-        """Where in the session things are kept: a nested run has a history, and so a place, of its own."""
-        return f"suture.{self.name}/{self.run().address}"
+        if wire is not None and wire.marks:
+            start = len(self._read)
+            if not history.follows(self._read):
+                start, self._marked = 0, {}
+            for message in history[start:]:
+                for result in wire.view(message).results:
+                    if result.extra and (saved := read_saved(result.extra, result)) is not None:
+                        self._marked[folded(saved.path)] = saved
+            self._read = history
+        return ChainMap(self._marked, self.register.by_path)
 
     # One result
 
@@ -258,10 +349,9 @@ class Record:
                 return None
             if not decided.need_offload:
                 return decided.tool_result
+            save = Save(decided.offload_file_path, decided.offload_content, context.call_id, context.name)
             try:
-                extra = await self.save(
-                    Save(decided.offload_file_path, decided.offload_content, context.call_id, context.name), backend_of
-                )
+                extra = await self.save(save, backend_of)
             except PathTakenError as error:
                 taken = error
                 continue
@@ -301,23 +391,21 @@ class Record:
             try:
                 await save_all(plan.saves, backend_of)
             except PathTakenError as taken:
+                path = folded(taken.path)
                 if attempt == ATTEMPTS - 1:
-                    calls = [
-                        (save.name, save.call_id) for save in plan.saves if folded(save.path) == folded(taken.path)
-                    ]
+                    calls = [(save.name, save.call_id) for save in plan.saves if folded(save.path) == path]
                     raise OffloadError(calls, str(taken)) from taken
-                self.reserve(taken.path)
+                self.reserve(path)
                 for save in plan.saves:  # others may be taken, too: another conversation has the same root
-                    backend = backend_of(save.name)
-                    if backend is not None and await is_taken(backend, save.path):
+                    if await is_taken(backend_of(save.name), save.path):
                         self.reserve(save.path)
                 continue
             history = History(plan.messages) if draft.cells else question.history
             if left is not None:
                 self._settled = history, draft.place(left)
             if not self._is_carried:
-                self.keep(draft.saved, () if question.wire.marks else draft.digests)
-            return Reduced(history, plan, plan.tokens_after, draft.cells)
+                self.keep([*draft.saves.values()], () if question.wire.marks else draft.digests)
+            return Reduced(history, plan, draft.cells)
         raise AssertionError("the last attempt raises")
 
     async def _plan(self, question: Question, backend_of: BackendOf) -> tuple[Draft, Plan[Any], int | None]:
@@ -326,30 +414,27 @@ class Record:
         Where nothing is to be cleared only the last turn is looked at.
         """
         wire, history, settings = question.wire, question.history, self.settings
+
+        def rounds(start: int | None) -> list[Any]:
+            return [] if start is None else rounds_of(wire, history, start, is_recorded_placeholder)
+
         count: Callable[[Any], int] = self.tally(wire).of if question.whole is None else lambda _: 0
         draft = Draft(wire, history, self.terms(backend_of), count)
         meter = Meter(question.tokens, question.whole, question.tool_infos)
-        before = tokens = await meter.read(draft)
-        if question.shorten is not None:
-            await truncate(draft, rounds_of(wire, history, question.shorten, is_recorded_placeholder), again=True)
-            if draft.changes:
-                tokens = await meter.read(draft)
-        if not question.clears:
-            return draft, finish_plan(draft, before, tokens), None
         known, start = self._settled
-        start = start if history.follows(known) else 0
-        rounds = rounds_of(wire, history, start, is_recorded_placeholder)
-        old = clearable(draft, rounds)
-        done = await clear(draft, meter, tokens, old, force=question.force)
-        kept = rounds[max(0, len(rounds) - settings.clear_retention_suffix_limit) :]
-        waiting = [*old[done.handled :], *kept]
-        left = waiting[0].first if waiting else len(history)
+        start = None if not question.clears else start if history.follows(known) else 0
+        plan, done = await reduce(
+            draft, meter, rounds(question.shorten), rounds(start), again=True, force=question.force
+        )
+        if not question.clears:
+            return draft, plan, None
+        left = done.waiting[0].first if done.waiting else len(history)
         self._quiet_until = 0
         if done.missed and question.whole is None:
             # Not worth another look before as much has come as is lacking.
             rest = sum(map(self.tally(wire).of, history[left:]))
             self._quiet_until = done.tokens + settings.clear_at_least_tokens - done.missed - rest
-        return done.draft, finish_plan(done.draft, before, done.tokens), left
+        return done.draft, plan, left
 
 
 def _too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:

@@ -14,27 +14,16 @@ from suture.errors import ConfigError, ContextLengthError, ContextOverflowError
 from suture.language import resolve_language
 from suture.messages import M, TextPart, ToolInfo
 from suture.profiles import get_profile
-from suture.reduction.clear import Meter, clear, clearable
+from suture.reduction import texts
 from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
+from suture.reduction.phases import Meter, clear
 from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
-from suture.reduction.summary import (
-    Entry,
-    Summary,
-    cut_middle,
-    digest_text,
-    entries_of,
-    prompt_text,
-    read_summary,
-    summary_text,
-    take_chunk,
-)
-from suture.reduction.texts import LONGEST_NOTICE, digest_of, is_truncated_text, shorter_notice
+from suture.reduction.texts import Entry, Summary
 from suture.repair import assign
 from suture.repair.pairing import cuts_between
 from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
-from suture.wires.parts import Telling
 
 _MOST_SUMMARY, _LEAST_SUMMARY = 4_000, 64
 """How many tokens a summary has, at most and at least."""
@@ -158,9 +147,8 @@ class Compactor:
         if tokens >= self.now:
             return False
         self._held += messages
-        self.changes.append(
-            Change(action=action, index=index, call_id="", name="", tokens_before=self.now, tokens_after=tokens)
-        )
+        change = Change(action=action, index=index, call_id="", name="", tokens_before=self.now, tokens_after=tokens)
+        self.changes.append(change)
         self.saves.update({save.path: save for save in saves})
         self.messages, self.now = messages, tokens
         return True
@@ -191,10 +179,10 @@ class Compactor:
         draft = Draft(self.wire, self.messages, self.terms._replace(settings=settings), self.count)
         rounds = rounds_of(self.wire, self.messages)
         draft.keep_names(rounds)
-        done = await clear(draft, Meter(self.now), self.now, clearable(draft, rounds), force=True)
+        done = await clear(draft, Meter(self.now), self.now, rounds, force=True)
         messages = done.draft.current()
         self._follow(dict(enumerate(messages)))
-        self._take("clear", messages, done.draft.saves)
+        self._take("clear", messages, [*done.draft.saves])
 
     async def _drop_thinking(self) -> None:
         wire, recent = self.wire, self._survey().recent
@@ -238,7 +226,7 @@ class Compactor:
         return _Survey(segments, frozenset(pending), 0 if wanted else recent, last)
 
     def _summary(self, message: Any) -> Summary | None:
-        return read_summary("\n".join(self.wire.words(message).texts[1:]))
+        return texts.read_summary("\n".join(self.wire.words(message).texts[1:]))
 
     def _split(self, survey: _Survey, stop: int) -> _Fold:
         """Take the messages before `stop` apart."""
@@ -273,7 +261,7 @@ class Compactor:
         survey, limits = self._survey(), self.limits
         budget = min(_MOST_SUMMARY, max(_LEAST_SUMMARY, limits.target // 5))
         room = min(self.folding.keep_user_tokens, limits.target // 3)
-        frame = self.measure(summary_text(Summary(""), "", self.terms.language))
+        frame = self.measure(texts.summary_text(Summary(""), "", self.terms.language))
         stop = self._choose_stop(survey, budget + frame, room)
         if not stop:
             return
@@ -281,12 +269,13 @@ class Compactor:
         budget = min(budget, self.now - self.tokens(self._folded(fold, stop, "", room)[0]) - 1)
         if budget <= 0:  # all that could be folded must stay
             return
-        entries = entries_of(self.wire, fold.gone)
+        entries = texts.entries_of(self.wire, fold.gone)
         if self.summarize is not None and entries:
             body = await self._ask(self.summarize, entries, fold.previous.body, budget)
-            if body and self._put("summarize", fold, stop, body, room):
+            if body and self._take("summarize", *self._folded(fold, stop, body, room), index=stop):
                 return
-        self._put("digest", fold, stop, self._digest(entries, fold.previous.body, budget), room)
+        body = self._digest(entries, fold.previous.body, budget)
+        self._take("digest", *self._folded(fold, stop, body, room), index=stop)
 
     def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
         """Return the first place behind any summary that it is enough to fold up to, or the last that may be."""
@@ -310,29 +299,24 @@ class Compactor:
         """Return what was said in brief, below the summary that there was."""
         if previous:
             previous = self._shorten(previous, budget // 2) + "\n\n"
-        return previous + digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
+        return previous + texts.digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
 
     def _shorten(self, text: str, budget: int) -> str:
         cost = self.measure(text)
         if cost <= budget:
             return text
         keep = max(0, len(text) * budget // cost - _NOTICE // 4)
-        return cut_middle(text, keep, "", "", self.terms.language)
-
-    def _put(self, action: str, fold: _Fold, stop: int, body: str, room: int) -> bool:
-        """Put what stays, and what stands for the rest, in the place of the messages before `stop`."""
-        return self._take(action, *self._folded(fold, stop, body, room), index=stop)
+        return texts.cut_middle(text, keep, "", "", self.terms.language)
 
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
+        """Return what stays, and what stands for the rest, in the place of the messages before `stop`."""
         kept, path, saves = self._keep_words(fold, room)
         return [*kept, self._stand_for(Summary(body, path)), *self.messages[stop:]], saves
 
-    def _stand_for(self, summary: Summary) -> Any:
-        """Return the message that a summary is."""
-        return self.wire.speak("user", self._text_of(summary))
-
-    def _text_of(self, summary: Summary) -> str:
-        return summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
+    def _stand_for(self, summary: Summary, message: Any = None) -> Any:
+        """Return the message that a summary is, or `message` with it for a text."""
+        text = texts.summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
+        return self.wire.speak("user", text) if message is None else self.wire.with_text(message, text)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
         """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
@@ -351,43 +335,34 @@ class Compactor:
             else:
                 shown[place] = message
                 room -= self.count(message)
-        texts = [said for place in sorted(gone) if (said := self._said(fold.kept[place][1]))]
-        if texts:  # an image has none
-            path = self._save("user", "\n\n".join([path, *texts] if path else texts), saves)
+        said = [text for place in sorted(gone) if (text := texts.said_in(self.wire, fold.kept[place][1]))]
+        if said:  # an image has none
+            path = self._save("user", "\n\n".join([path, *said] if path else said), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
         return kept, path, saves
 
     def _save(self, kind: str, content: str, saves: list[Save]) -> str:
         """Save a text under a path that is its own; return that."""
-        name = f"{kind}-{digest_of(content)}"
+        name = f"{kind}-{texts.digest_of(content)}"
         path = f"{self.terms.root.rstrip('/')}/compact/{name}"
         saves.append(Save(path, content, name))
         return path
-
-    def _said(self, message: Any) -> str:
-        """Return what a message says beside its thoughts, calls and results."""
-        message = self.wire.without_thinking(message)
-        if message is None:
-            return ""
-        telling = Telling("")
-        self.wire.tell(message, telling)
-        return "\n".join(telling.texts[1:])
 
     # A summary
 
     async def _ask(self, summarize: Summarize, entries: Sequence[Entry], previous: str, budget: int) -> str:
         """Return a summary, made chunk by chunk; what a summariser that fails leaves is a digest. Empty if all is."""
         language, instruction, measure = self.terms.language, self.folding.instruction, self.measure
-        texts = [f"{entry.who}: {entry.text}" for entry in entries]
+        said = [f"{entry.who}: {entry.text}" for entry in entries]
         summary, window = previous, self.folding.window or self.limits.limit
         for _ in range(_MOST_CHUNKS):
             budget = min(budget, window // 4)
             words = budget * 2 // 3
-            room = window - measure(prompt_text(summary, "", words, language, instruction)) - budget - 8
+            room = window - measure(texts.prompt_text(summary, "", words, language, instruction)) - budget - 8
             if room < _LEAST_SUMMARY:
                 break
-            chunk, rest = take_chunk(texts, room, measure)
-            prompt = prompt_text(summary, chunk, words, language, instruction)
+            chunk, rest = texts.take_chunk(said, room, measure)
+            prompt = texts.prompt_text(summary, chunk, words, language, instruction)
             try:
                 answer = (await summarize(prompt)).strip()
             except ContextLengthError as error:
@@ -397,12 +372,12 @@ class Compactor:
                 break
             if not answer or measure(answer) > min(budget, measure(summary) + measure(chunk)):
                 break
-            summary, texts = answer, rest
+            summary, said = answer, rest
             if not rest:
                 return summary
         if summary == previous:
             return ""
-        return self._digest(entries[len(entries) - len(texts) :], summary, budget + measure(summary))
+        return self._digest(entries[len(entries) - len(said) :], summary, budget + measure(summary))
 
     # Cutting
 
@@ -411,27 +386,28 @@ class Compactor:
         survey = self._survey()
         if survey.last:
             fold = self._split(survey, survey.last)
-            body = self._digest(entries_of(self.wire, fold.gone), fold.previous.body, budget)
-            self._put("digest", fold, survey.last, body, room)
+            body = self._digest(texts.entries_of(self.wire, fold.gone), fold.previous.body, budget)
+            self._take("digest", *self._folded(fold, survey.last, body, room), index=survey.last)
 
     def _cut(self, goal: int, *, words: bool) -> None:
         """Cut all blocks to the greatest size at which there is room."""
+
+        def cut_to(level: int) -> tuple[list[Any], list[Save]]:
+            saves: list[Save] = []
+            return [self._cut_one(message, level, saves, words=words) for message in self.messages], saves
+
         low, high = 0, max(map(self.count, self.messages), default=0)
-        best = self._cut_to(low, words=words)
+        best = cut_to(low)
         if self.tokens(best[0]) <= goal:
             while high - low > 1 + high // 32:
                 middle = (low + high) // 2
-                made = self._cut_to(middle, words=words)
+                made = cut_to(middle)
                 if self.tokens(made[0]) <= goal:
                     low, best = middle, made
                 else:
                     high = middle
         self._follow(dict(enumerate(best[0])))
         self._take("cut", *best)
-
-    def _cut_to(self, level: int, *, words: bool) -> tuple[list[Any], list[Save]]:
-        saves: list[Save] = []
-        return [self._cut_one(message, level, saves, words=words) for message in self.messages], saves
 
     def _cut_one(self, message: Any, level: int, saves: list[Save], *, words: bool) -> Any:
         """Return a message whose results and texts are no longer than `level`."""
@@ -453,17 +429,16 @@ class Compactor:
             if summary is not None:
                 least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
                 body = self._shorten(summary.body, max(level, least))
-                return wire.with_text(message, self._text_of(Summary(body, summary.path)))
-            if words and self.folding.offload:
-                return self._cut_message(message, level, saves) or message
-        elif view.role == "assistant" and not view.signed and not wire.compacted_by(message):
-            return self._cut_message(message, level, saves) or message
-        return message
+                return self._stand_for(Summary(body, summary.path), message)
+            may_cut = words and self.folding.offload
+        else:
+            may_cut = view.role == "assistant" and not view.signed and not wire.compacted_by(message)
+        return (self._cut_message(message, level, saves) if may_cut else None) or message
 
     def _cut_message(self, message: Any, level: int, saves: list[Save]) -> Any | None:
         """Return a message whose own text is cut, if that makes it shorter."""
         made: list[Save] = []
-        short = self._cut_text(self._said(message), level, made)
+        short = self._cut_text(texts.said_in(self.wire, message), level, made)
         if short is None:
             return None
         cut = self.wire.with_text(message, short)
@@ -477,14 +452,13 @@ class Compactor:
         cost = self.measure(text)
         if cost <= level:
             return None
-        keep = len(text) * level // cost
-        if is_truncated_text(text):
-            short, made = shorter_notice(text, max(0, keep - LONGEST_NOTICE // 8)), list[Save]()
+        keep, made = len(text) * level // cost, list[Save]()
+        if texts.is_truncated_text(text):
+            short = texts.shorter_notice(text, max(0, keep - texts.LONGEST_NOTICE // 8))
         else:
-            made = list[Save]()
             path = self._save("cut", text, made) if self.folding.offload else ""
             tool = self.terms.settings.read_file_tool_name
-            short = cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)
+            short = texts.cut_middle(text, max(0, keep - _NOTICE - len(path)), path, tool, self.terms.language)
         if self.measure(short) >= cost:
             return None
         saves += made

@@ -1,8 +1,8 @@
 """A plan in the making: the rounds of a history, what is known of them, and the history with some messages replaced."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from suture.language import Language
 from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
 from suture.reduction.settings import ClearResult, Settings, ToolDetail, TruncResult
 from suture.reduction.texts import digest_of, folded, is_cleared_text, named_path
-from suture.repair import Assignment, Turn, assign
+from suture.repair import assign
 from suture.repair.texts import is_builtin_text
 from suture.wires import Call, CallEdit, Result, ResultEdit, Wire, argument_json
 
@@ -67,17 +67,19 @@ class Ledger(msgspec.Struct, frozen=True):
 class Register:
     """The entries of ledgers, each found at once; it grows, and nothing in it is copied."""
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, ledger: Ledger = Ledger()) -> None:  # noqa: B008 - frozen
         self.by_call: dict[str, list[Saved]] = {}
+        self.by_path: dict[str, Saved] = {}
+        """By folded path."""
         self.rounds: set[str] = set()
-        if ledger is not None:
-            self.add(ledger.saved, ledger.rounds)
+        self.add(ledger)
 
-    def add(self, saved: Iterable[Saved], rounds: Iterable[str] = ()) -> None:
+    def add(self, ledger: Ledger) -> None:
         """Take more that was saved, and more rounds that are done."""
-        for item in saved:
-            self.by_call.setdefault(item.call_id, []).append(item)
-        self.rounds.update(rounds)
+        for saved in ledger.saved:
+            self.by_call.setdefault(saved.call_id, []).append(saved)
+            self.by_path[folded(saved.path)] = saved
+        self.rounds |= ledger.rounds
 
     def find(self, call_id: str, content: str) -> Saved | None:
         """Return where just this content of a call was saved: a turn that failed may have come so far."""
@@ -114,6 +116,10 @@ class Save(msgspec.Struct, frozen=True):
     call_id: str = ""
     name: str = ""
 
+    def note(self, phase: str) -> Saved:
+        """Return what is to be known of it once it is saved."""
+        return Saved(self.path, self.call_id, self.name, phase, len(self.content), digest_of(self.content))
+
     def __repr__(self) -> str:
         """Show where and how much; never the content."""
         return f"Save(path={self.path!r}, call_id={self.call_id!r}, name={self.name!r}, length={len(self.content)})"
@@ -141,17 +147,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(NamedTuple):
-    """A call of a round, where it stands, and the result that it has."""
+    """A call, number `number` of message `turn`, and its result, number `position` of message `message`."""
 
     call: Call
     turn: int
-    """The message with the call."""
     number: int
-    """The call's place in that message."""
     message: int
-    """The message with the result."""
     position: int
-    """The result's place in that message."""
     result: Result
     synthetic: bool
     """Whether the result only stands for one that is missing."""
@@ -171,14 +173,14 @@ class Round(NamedTuple):
     answers: tuple[Answer, ...]
 
     @property
-    def shares(self) -> Counter[int]:
-        """How many of its results each message holds."""
-        return Counter(answer.message for answer in self.answers)
-
-    @property
     def touched(self) -> list[int]:
         """The messages that it is made of, in order."""
         return [*range(self.first, self.last + 1), *sorted({answer.message for answer in self.answers})]
+
+    def digest(self, wire: Wire) -> str:
+        """Return a short name for all that it says."""
+        calls = [[call.id, call.name, str(call.arguments)] for call in self.calls]
+        return digest_of(repr([calls, [wire.result_text(answer.result)[0] for answer in self.answers]]))
 
 
 def rounds_of(
@@ -193,36 +195,22 @@ def rounds_of(
     [(0, [0, 1])]
     """
     found = assign(wire, messages, is_placeholder, start=start)
-    return [_round(wire, found, turn) for turn in found.turns]
-
-
-def _round(wire: Wire, found: Assignment, turn: Turn) -> Round:
-    answers: list[Answer] = []
-    records = found.records
-    shared = len({slot.call.id for slot in turn.slots}) < len(turn.slots)
-    for slot in turn.slots:
-        reference = slot.answer
-        if reference is None:
-            continue
-        synthetic = reference.synthetic
-        if shared and not synthetic:  # what stands for one call may have been paired with another of its id
-            text, complete = wire.result_text(reference.result)
-            synthetic = complete and is_builtin_text(text, None, slot.call.id) is not None
-        turn_index, index = records[slot.place].index, records[reference.place].index
-        answers.append(
-            Answer(slot.call, turn_index, slot.position, index, reference.position, reference.result, synthetic)
-        )
-    first, last = records[turn.first].index, records[turn.last].index
-    return Round(first, last, tuple([slot.call for slot in turn.slots]), tuple(answers))
-
-
-def _round_digest(wire: Wire, found: Round) -> str:
-    """Return a short name for all that a round says."""
-    said = [
-        [[call.id, call.name, str(call.arguments)] for call in found.calls],
-        [wire.result_text(answer.result)[0] for answer in found.answers],
-    ]
-    return digest_of(repr(said))
+    rounds: list[Round] = []
+    for turn in found.turns:
+        answers: list[Answer] = []
+        shared = len({slot.call.id for slot in turn.slots}) < len(turn.slots)
+        for slot in turn.slots:
+            if (answer := slot.answer) is None:
+                continue
+            synthetic = answer.synthetic
+            if shared and not synthetic:  # what stands for one call may have been paired with another of its id
+                text, complete = wire.result_text(answer.result)
+                synthetic = complete and is_builtin_text(text, None, slot.call.id) is not None
+            at, result_at = found.records[slot.place].index, found.records[answer.place].index
+            answers.append(Answer(slot.call, at, slot.position, result_at, answer.position, answer.result, synthetic))
+        first, last = found.records[turn.first].index, found.records[turn.last].index
+        rounds.append(Round(first, last, tuple([slot.call for slot in turn.slots]), tuple(answers)))
+    return rounds
 
 
 def _named_paths(wire: Wire, result: Result) -> set[str]:
@@ -264,44 +252,39 @@ class Fate(NamedTuple):
     argument: str | None = None
 
 
+def _is_taken(names: set[str], outside: Callable[[str], bool], path: str) -> bool:
+    return path in names or outside(path)
+
+
 class Draft:
     """The history as it will be, message by message. What was handed in is never touched."""
 
     def __init__(self, wire: Wire, messages: Sequence[Any], terms: Terms, count: Callable[[Any], int]) -> None:
-        self.wire, self.messages, self.count = wire, messages, count
+        self.wire, self.messages, self.count, self.settings = wire, messages, count, terms.settings
         self.names: set[str] = set()
         """Paths that this plan gives out, or may not give out, folded."""
-        self.outer = terms
+        self.terms = terms._replace(is_taken=partial(_is_taken, self.names, terms.is_taken))
         self.cells: dict[int, list[Any]] = {}
         """What takes the place of a message."""
-        self.changes: list[Change] = []
-        self.saves: list[Save] = []
-        self.saved: list[Saved] = []
+        self.log: list[tuple[Change, Fate | None]] = []
+        """What is done, and what it was decided by."""
         self.digests: list[str] = []
         """Rounds that are done, on a wire whose messages cannot be marked."""
         self.fates: dict[tuple[int, int], Fate] = {}
         """What is to be truncated, by the place of the result: clearing it instead takes this back."""
         self.freed = 0
 
-    @property
-    def terms(self) -> Terms:
-        """The terms of this plan: what it gave out is taken, too."""
-        return self.outer._replace(is_taken=self._is_taken)
-
-    def _is_taken(self, path: str) -> bool:
-        return path in self.names or self.outer.is_taken(path)
-
-    @property
-    def settings(self) -> Settings:
-        """How to reduce."""
-        return self.outer.settings
-
     def fork(self) -> "Draft":
         """Return a draft that goes on from this one, and leaves it as it is."""
         other = copy(self)
-        for name in ("names", "cells", "changes", "saves", "saved", "digests", "fates"):
+        for name in ("cells", "log", "digests", "fates"):
             setattr(other, name, copy(getattr(self, name)))
         return other
+
+    @property
+    def saves(self) -> dict[Save, Saved]:
+        """What is to be saved, and what is to be known of it then."""
+        return {fate.save: fate.saved for _, fate in self.log if fate and fate.save and fate.saved}
 
     def current(self) -> list[Any]:
         """Return the history as it will be."""
@@ -332,11 +315,11 @@ class Draft:
 
         On a wire whose messages cannot be marked, and without a register, our own texts in its results tell.
         """
-        wire, rounds = self.wire, self.outer.known.rounds
+        wire, rounds = self.wire, self.terms.known.rounds
         if wire.marks:
             return wire.extra_of(self.messages[found.first]).get(PROCESSED) is True
         if rounds:
-            return _round_digest(wire, found) in rounds
+            return found.digest(wire) in rounds
         return any(is_cleared_text(wire.result_text(answer.result)[0]) for answer in found.answers)
 
     def is_cleared(self, answer: Answer) -> bool:
@@ -350,7 +333,7 @@ class Draft:
             marked = read_saved(answer.result.extra, answer.call)
             mine = [] if marked is None else [marked]
         else:
-            mine = self.outer.known.by_call.get(answer.call.id, [])
+            mine = self.terms.known.by_call.get(answer.call.id, [])
         named = _named_paths(self.wire, answer.result) if mine else set[str]()
         return next((saved for saved in reversed(mine) if saved.path in named), None)
 
@@ -363,13 +346,11 @@ class Draft:
     # What is decided
 
     def fate(self, answer: Answer, action: str, decided: TruncResult | ClearResult, saved: Saved | None) -> Fate:
-        """Return what a handler decided, and keep its path."""
-        call = answer.call
-        save = None
+        """Return what a handler decided, and keep its path; what it clears is not truncated as well."""
+        save, call = (self.take_back(answer, saved) if action == "clear" else None), answer.call
         if decided.need_offload:
             save = Save(decided.offload_file_path, decided.offload_content, call.id, call.name)
-            phase = "trunc" if action == "truncate" else "clear"
-            saved = Saved(save.path, call.id, call.name, phase, len(save.content), digest_of(save.content))
+            saved = save.note("trunc" if action == "truncate" else action)
             self.names.add(folded(save.path))
         argument = decided.tool_argument if isinstance(decided, ClearResult) else None
         parts = decided.tool_result.parts if decided.tool_result is not None else ()
@@ -377,17 +358,30 @@ class Draft:
 
     def write(self, found: Round, fates: Sequence[Fate], *, done: bool = False) -> None:
         """Do to one round what was decided about its results; `done`: it is never to be processed again."""
-        before = self._tokens(found)
-        for index, message in self._edited(found, fates).items():
-            self.cells[index] = [message]
-        if done and self.wire.marks:
-            self.cells[found.first] = [self.wire.with_extra(self._now(found.first), {PROCESSED: True})]
-        elif done:
-            now = rounds_of(self.wire, [self._now(index) for index in found.touched])
-            self.digests += [_round_digest(self.wire, each) for each in now[:1]]
-        self.freed += before - self._tokens(found)
+        wire, before = self.wire, self._tokens(found)
+        calls: dict[int, dict[int, CallEdit]] = {}
+        results: dict[int, dict[int, ResultEdit]] = {}
+        is_signed = any(wire.view(item).signed for item in self.messages[found.first : found.last + 1])
         for fate in fates:
-            self._note(fate)
+            answer, saved = fate.answer, fate.saved
+            edit = ResultEdit(parts=tuple(fate.parts), extra=mark_saved(saved) if saved is not None else None)
+            results.setdefault(answer.message, {})[answer.position] = edit
+            argument: Any = fate.argument  # what a provider signed stays as it is
+            if argument is not None and argument != argument_json(answer.call.arguments) and not is_signed:
+                if not wire.text_arguments:
+                    argument = wire.sound_arguments(answer.call._replace(arguments=argument))
+                calls.setdefault(answer.turn, {})[answer.number] = CallEdit(arguments=argument)
+            weights = [self.weight(parts) for parts in (wire.result_parts(answer.result) or (), fate.parts)]
+            path = saved.path if saved is not None else ""
+            self._note(fate.action, answer.turn, [answer.call], weights, path, fate)
+        for index in {*calls, *results}:
+            self.cells[index] = [wire.edit(self._now(index), calls.get(index, {}), results.get(index, {}))]
+        if done and wire.marks:
+            self.cells[found.first] = [wire.with_extra(self._now(found.first), {PROCESSED: True})]
+        elif done:
+            now = rounds_of(wire, [self._now(index) for index in found.touched])
+            self.digests += [each.digest(wire) for each in now[:1]]
+        self.freed += before - self._tokens(found)
 
     def rewrite(self, found: Round, inner: "Draft") -> None:
         """Put what a rewriter gave in the place of a round; what else its messages say stays behind it."""
@@ -398,39 +392,34 @@ class Draft:
         self.cells[found.first] = inner.current()
         after = self._tokens(found)
         self.freed += before - after
-        self.changes.append(
-            Change(
-                action="rewrite",
-                index=found.first,
-                call_id=", ".join(call.id for call in found.calls),
-                name=", ".join(dict.fromkeys(call.name for call in found.calls)),
-                tokens_before=before,
-                tokens_after=after,
-            )
-        )
-        self.changes += [msgspec.structs.replace(change, index=found.first) for change in inner.changes]
-        self.saves += inner.saves
-        self.saved += inner.saved
+        self._note("rewrite", found.first, found.calls, (before, after))
+        self.log += [(msgspec.structs.replace(change, index=found.first), fate) for change, fate in inner.log]
         self.digests += inner.digests
         self.names |= inner.names
 
-    def take_back(self, answer: Answer, saved: Saved | None) -> None:
-        """Forget that a result was to be truncated, and saved for that unless `saved` is it: it is cleared instead."""
+    def _note(
+        self, action: str, index: int, calls: Sequence[Call], tokens: Sequence[int], path: str = "", by: Any = None
+    ) -> None:
+        ids, names = [call.id for call in calls], dict.fromkeys(call.name for call in calls)
+        change = Change(action=action, index=index, call_id=", ".join(ids), name=", ".join(names), path=path)
+        self.log.append((msgspec.structs.replace(change, tokens_before=tokens[0], tokens_after=tokens[1]), by))
+
+    def take_back(self, answer: Answer, saved: Saved | None) -> Save | None:
+        """Forget that a result was to be truncated; return what is to be saved all the same, if that is `saved`."""
         fate = self.fates.pop(answer.place, None)
-        if fate is None or fate.saved is None:
-            return
-        path = fate.saved.path
-        self.changes = [change for change in self.changes if (change.action, change.path) != ("truncate", path)]
+        if fate is None:
+            return None
+        self.log = [entry for entry in self.log if entry[1] is not fate]
         if fate.saved is saved:
-            return
-        self.saves = [save for save in self.saves if save is not fate.save]
-        self.saved = [other for other in self.saved if other is not fate.saved]
-        self.names.discard(folded(path))
+            return fate.save
+        if fate.saved is not None:
+            self.names.discard(folded(fate.saved.path))
         undone = ResultEdit(parts=self.wire.result_parts(answer.result), extra={SAVED: None})
         before = self._now(answer.message)
         now = self.wire.edit(before, {}, {answer.position: undone})
         self.cells[answer.message] = [now]
         self.freed += self.count(before) - self.count(now)
+        return None
 
     def _now(self, index: int) -> Any:
         return self.cells.get(index, (self.messages[index],))[0]
@@ -439,41 +428,3 @@ class Draft:
         """Return how many tokens the messages of a round have now."""
         cells = [self.cells.get(index, (self.messages[index],)) for index in found.touched]
         return sum([self.count(message) for cell in cells for message in cell])
-
-    def _edited(self, found: Round, fates: Sequence[Fate]) -> dict[int, Any]:
-        """Return the messages of a round that change, each edited once."""
-        calls: dict[int, dict[int, CallEdit]] = {}
-        results: dict[int, dict[int, ResultEdit]] = {}
-        for fate in fates:
-            answer = fate.answer
-            extra = mark_saved(fate.saved) if fate.saved is not None else None
-            edit = ResultEdit(parts=tuple(fate.parts), extra=extra)
-            results.setdefault(answer.message, {})[answer.position] = edit
-            if fate.argument is not None and fate.argument != argument_json(answer.call.arguments):
-                if any(self.wire.view(item).signed for item in self.messages[found.first : found.last + 1]):
-                    continue  # what a provider signed stays as it is
-                arguments: Any = fate.argument
-                if not self.wire.text_arguments:
-                    arguments = self.wire.sound_arguments(answer.call._replace(arguments=fate.argument))
-                calls.setdefault(answer.turn, {})[answer.number] = CallEdit(arguments=arguments)
-        return {
-            index: self.wire.edit(self._now(index), calls.get(index, {}), results.get(index, {}))
-            for index in {*calls, *results}
-        }
-
-    def _note(self, fate: Fate) -> None:
-        answer, saved = fate.answer, fate.saved
-        if fate.save is not None:
-            self.saves.append(fate.save)
-            self.saved += [saved] if saved is not None else []
-        self.changes.append(
-            Change(
-                action=fate.action,
-                index=answer.turn,
-                call_id=answer.call.id,
-                name=answer.call.name,
-                path=saved.path if saved is not None else "",
-                tokens_before=self.weight(self.wire.result_parts(answer.result) or ()),
-                tokens_after=self.weight(fate.parts),
-            )
-        )

@@ -10,11 +10,9 @@ from suture._text import plural
 from suture.errors import AmbiguousWireError, ConfigError
 from suture.language import Language, resolve_language
 from suture.messages import M, ToolInfo
-from suture.reduction.clear import Meter, clear, clearable
-from suture.reduction.draft import Change, Draft, Ledger, Register, Save, Terms, rounds_of
+from suture.reduction.draft import Change, Draft, Ledger, Register, Round, Save, Terms, rounds_of
+from suture.reduction.phases import Cleared, Meter, clear, truncate
 from suture.reduction.settings import Settings
-from suture.reduction.texts import folded
-from suture.reduction.truncate import truncate
 from suture.repair import label, visible
 from suture.tokens import CharacterCounter, Tally, is_incremental
 from suture.wires import Wire, get_wire, recognise
@@ -159,15 +157,9 @@ def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offloa
     def offloads(tool: str) -> bool:
         return offload or settings.config_of(tool).backend is not None
 
-    return Terms(
-        settings=settings,
-        root=settings.root_dir or "",
-        language=language,
-        offloads=offloads,
-        is_taken={folded(saved.path) for saved in ledger.saved}.__contains__,
-        ask=ask_plainly,
-        known=Register(ledger),
-    )
+    known = Register(ledger)
+    is_taken = known.by_path.__contains__
+    return Terms(settings, settings.root_dir or "", language, offloads, is_taken, ask_plainly, known)
 
 
 async def ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -192,33 +184,41 @@ def complete(work: Coroutine[Any, Any, T]) -> T:
 async def _make_plan(
     wire: Wire, messages: Sequence[Any], terms: Terms, ledger: Ledger, tool_infos: Sequence[ToolInfo]
 ) -> Plan[Any]:
-    settings = terms.settings
-    counter = (settings.token_counter if settings.clears_any else None) or CharacterCounter()
+    counter = (terms.settings.token_counter if terms.settings.clears_any else None) or CharacterCounter()
     whole = None if is_incremental(counter) else cast("Callable[..., Any]", counter)
     tally = Tally(wire, cast("Any", CharacterCounter() if whole is not None else counter))
-    draft = Draft(wire, messages, terms, tally.of)
-    rounds = rounds_of(wire, messages)
-    meter = Meter(tally.total(messages, tool_infos), whole, tool_infos)
-    before = tokens = await meter.read(draft)
+    draft, rounds = Draft(wire, messages, terms, tally.of), rounds_of(wire, messages)
     draft.keep_names(rounds)
-    await truncate(draft, rounds)
-    if draft.changes:
+    meter = Meter(tally.total(messages, tool_infos), whole, tool_infos)
+    made, done = await reduce(draft, meter, rounds, rounds)
+    if wire.marks:
+        return made
+    saved = (*ledger.saved, *done.draft.saves.values())
+    return msgspec.structs.replace(made, ledger=Ledger(saved, ledger.rounds.union(done.draft.digests)))
+
+
+async def reduce(
+    draft: Draft,
+    meter: Meter,
+    new: Sequence[Round],
+    old: Sequence[Round],
+    *,
+    again: bool = False,
+    force: bool = False,
+) -> tuple[Plan[Any], Cleared]:
+    """Plan both phases: truncate the results of `new`, then clear those of `old`; see there for the others."""
+    before = tokens = await meter.read(draft)
+    await truncate(draft, new, again=again)
+    if draft.log:
         tokens = await meter.read(draft)
-    done = await clear(draft, meter, tokens, clearable(draft, rounds))
-    draft = done.draft
-    if not wire.marks:
-        ledger = Ledger((*ledger.saved, *draft.saved), ledger.rounds.union(draft.digests))
-    return finish_plan(draft, before, done.tokens, ledger)
-
-
-def finish_plan(draft: Draft, before: int, after: int, ledger: Ledger | None = None) -> Plan[Any]:
-    """Return the plan that a draft has come to; one that changes nothing hands back the very list."""
-    return Plan(
-        messages=draft.current() if draft.cells else draft.messages,
+    done = await clear(draft, meter, tokens, old, force=force)
+    changes = sorted([change for change, _ in done.draft.log], key=lambda change: change.index)
+    made = Plan[Any](
+        messages=done.draft.current() if done.draft.cells else draft.messages,
         wire=draft.wire.name,
-        changes=tuple(sorted(draft.changes, key=lambda change: change.index)),
-        saves=tuple(draft.saves),
+        changes=tuple(changes),
+        saves=tuple(done.draft.saves),
         tokens_before=before,
-        tokens_after=after if draft.changes else before,
-        ledger=Ledger() if ledger is None else ledger,
+        tokens_after=done.tokens if changes else before,
     )
+    return made, done

@@ -10,6 +10,9 @@ from suture.errors import ConfigError
 from suture.messages import ToolArgument, ToolContext, ToolResult
 from suture.tokens import CharacterCounter, Counter, WholeCounter, is_incremental
 
+READ_EARLIER = "read_earlier"
+"""How the tool that reads what a compaction has saved is called where there is another `read_file`."""
+
 
 class Writer(Protocol):
     """The least that a backend needs: `write(path, content)`, plain or async.
@@ -196,7 +199,7 @@ class Settings:
     def truncates(self, name: str) -> bool:
         """Tell whether output of the tool `name` may be truncated: excluded, then skipped, then its handler."""
         config = self.config_of(name)
-        if name in self.trunc_exclude_tools or name == self.read_file_tool_name:
+        if name in self.trunc_exclude_tools or name in {self.read_file_tool_name, READ_EARLIER}:
             return False
         is_skipped = self.skip_truncation and config.trunc_handler is None
         return not (is_skipped if config.skip_truncation is None else config.skip_truncation)

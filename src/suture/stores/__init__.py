@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from suture.stores.files import LocalBackend
-from suture.stores.journals import EncryptedStore
-from suture.stores.memory import MemoryBackend, MemoryStore
+from suture.stores.journals import EncryptedStore, MemoryStore
 from suture.stores.objects import ObjectBackend
 from suture.stores.protocols import (
     Backend,
@@ -28,7 +27,7 @@ from suture.stores.protocols import (
     StoreConflictError,
     StoreError,
 )
-from suture.stores.uploads import encode_text
+from suture.stores.uploads import MemoryBackend, encode_text
 
 if TYPE_CHECKING:
     from suture.stores.postgres import PostgresStore

@@ -14,12 +14,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
-from suture.stores.uploads import BLOCK, DAY, Files, is_segment, label, run_whole
+from suture.stores.uploads import BLOCK, DAY, Files, Upload, is_segment, label, run_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -101,61 +101,13 @@ class LocalBackend(Files):
             reason = _REASONS.get(error.errno or 0) or f"the system says {error.strerror or error}"
             raise StoreError(f"{self.directory}: {label(path)} was not {action}: {reason}") from error
 
-    def _upload(self, name: str) -> "_Upload":
-        return _Upload(name)
 
+class _Part(NamedTuple):
+    """A file that is being written: the open directory, a name that no path can have, the open file."""
 
-class _Upload:
-    """A stream on its way into a file, which has a name that no path can have until it is whole."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._part, self._file, self._directory = "", -1, -1
-
-    def add(self, shelf: "_Shelf", block: bytearray) -> None:
-        if self._file < 0:
-            self._directory, self._part, self._file = shelf.begin(self._name)
-        with memoryview(block) as view:
-            start = 0
-            while start < len(view):
-                start += os.write(self._file, view[start:])
-
-    def commit(self, shelf: "_Shelf", block: bytearray) -> None:
-        self.add(shelf, block)
-        os.close(os.dup(self._file))  # a network file system may not say before that it is full
-        if shelf.fsync:
-            os.fsync(self._file)
-        name, directory = _split(self._name)[1], self._directory
-        try:
-            os.link(self._part, name, src_dir_fd=directory, dst_dir_fd=directory)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            # A rename would replace what is there. So all who do it wait for each other, until the directory is closed.
-            fcntl.flock(directory, fcntl.LOCK_EX)
-            shelf.check_free(directory, self._name)
-            os.rename(self._part, name, src_dir_fd=directory, dst_dir_fd=directory)
-        if shelf.fsync:
-            try:
-                os.fsync(directory)
-            except OSError:
-                os.unlink(name, dir_fd=directory)
-                raise
-        self._close()
-
-    def abort(self, shelf: "_Shelf") -> None:
-        if self._file >= 0:
-            self._close()
-            shelf.tidy(_split(self._name)[0])
-
-    def _close(self) -> None:
-        """Remove the name that the file had while it was written, and close it."""
-        with suppress(OSError):
-            os.unlink(self._part, dir_fd=self._directory)
-        descriptors, self._file = (self._file, self._directory), -1
-        for descriptor in descriptors:
-            with suppress(OSError):
-                os.close(descriptor)
+    directory: int
+    name: str
+    file: int
 
 
 class _File(io.FileIO):
@@ -175,20 +127,61 @@ class _Shelf:
     def __init__(self, path: str, *, fsync: bool) -> None:
         self.path, self.fsync = path, fsync
 
-    def begin(self, name: str) -> tuple[int, str, int]:
-        """Return a directory, and the name and descriptor of a new file in it that is to get this name."""
+    def add(self, upload: Upload, block: bytearray) -> None:
+        if upload.place is None:
+            upload.place = self._begin(upload.name)
+        with memoryview(block) as view:
+            start = 0
+            while start < len(view):
+                start += os.write(upload.place.file, view[start:])
+
+    def commit(self, upload: Upload, block: bytearray) -> None:
+        self.add(upload, block)
+        (directory, part, file), name = upload.place, _split(upload.name)[1]
+        os.close(os.dup(file))  # a network file system may not say before that it is full
+        if self.fsync:
+            os.fsync(file)
+        try:
+            os.link(part, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # A rename would replace what is there. So all who do it wait for each other, until the directory is closed.
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            self._check_free(directory, upload.name)
+            os.rename(part, name, src_dir_fd=directory, dst_dir_fd=directory)
+        if self.fsync:
+            try:
+                os.fsync(directory)
+            except OSError:
+                os.unlink(name, dir_fd=directory)
+                raise
+        _close(upload)
+
+    def abort(self, upload: Upload) -> None:
+        if upload.place is not None:
+            _close(upload)
+            self._tidy(_split(upload.name)[0])
+
+    def _begin(self, name: str) -> _Part:
+        """Make a file with a name of its own, private, in the directory of the one that it is to become."""
         folders = _split(name)[0]
         for _ in range(_ATTEMPTS):
             directory = -1
             try:
                 directory = self._open_directory(folders, make=True)
-                self.check_free(directory, name)
-                return directory, *_create(directory)
+                self._check_free(directory, name)
+                part = f".{os.urandom(8).hex()}{_UNFINISHED}"
+                file = os.open(part, _NEW, 0o600, dir_fd=directory)
+                if stat.S_IMODE(os.fstat(file).st_mode) != 0o600:
+                    with suppress(OSError):  # not every file system has permissions
+                        os.fchmod(file, 0o600)
+                return _Part(directory, part, file)
             except BaseException as error:
                 if directory >= 0:
                     os.close(directory)
                 if not isinstance(error, FileNotFoundError):
-                    self.tidy(folders)
+                    self._tidy(folders)
                     raise
         raise StoreError(f"{self.path}: the directory of {quote(name, 80)} was removed each time it was made")
 
@@ -213,7 +206,7 @@ class _Shelf:
                 if not stat.S_ISREG(self._mode(directory, name)):
                     return
                 self._remove(directory, last)
-            self.tidy(folders)
+            self._tidy(folders)
 
     def names(self, prefix: str) -> list[str]:
         names: list[str] = []
@@ -233,7 +226,7 @@ class _Shelf:
                 for entry in entries:
                     with suppress(FileNotFoundError):
                         count += self._expire(directory, entry.name, limit)
-            self.tidy(folders)
+            self._tidy(folders)
         return count
 
     def _expire(self, directory: int, name: str, limit: float) -> bool:
@@ -250,7 +243,7 @@ class _Shelf:
         if self.fsync:
             os.fsync(directory)
 
-    def check_free(self, directory: int, name: str) -> None:
+    def _check_free(self, directory: int, name: str) -> None:
         """Raise `FileExistsError` if there is something of this name in its directory."""
         with suppress(FileNotFoundError):
             self._mode(directory, name)
@@ -268,7 +261,7 @@ class _Shelf:
                 waiting += ((*folders, name) for name in inner if is_segment(name))
                 yield folders, entries
 
-    def tidy(self, folders: Sequence[str]) -> None:
+    def _tidy(self, folders: Sequence[str]) -> None:
         """Remove a directory if it is empty, and then the one above it, and so on."""
         with suppress(OSError, StoreError):
             for depth in range(len(folders) - 1, -1, -1):
@@ -360,11 +353,11 @@ def _split(name: str) -> tuple[list[str], str]:
     return folders, last
 
 
-def _create(directory: int) -> tuple[str, int]:
-    """Make a private file under a name of its own; return the name and the descriptor."""
-    name = f".{os.urandom(8).hex()}{_UNFINISHED}"
-    file = os.open(name, _NEW, 0o600, dir_fd=directory)
-    if stat.S_IMODE(os.fstat(file).st_mode) != 0o600:
-        with suppress(OSError):  # not every file system has permissions
-            os.fchmod(file, 0o600)
-    return name, file
+def _close(upload: Upload) -> None:
+    """Remove the name that a file had while it was written, and close it."""
+    part, upload.place = upload.place, None
+    with suppress(OSError):
+        os.unlink(part.name, dir_fd=part.directory)
+    for descriptor in (part.file, part.directory):
+        with suppress(OSError):
+            os.close(descriptor)

@@ -1,27 +1,17 @@
-"""What journals have in common, wherever they are kept: a store's methods, encryption, and the SQL that two share."""
+"""What journals have in common, wherever they are kept: a store's methods, in memory, encrypted, and the SQL of two."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from os import urandom
+from threading import Lock
 from typing import Any, ClassVar, Final, TypeVar
 
 from suture.errors import ConfigError
-from suture.stores.protocols import (
-    DamagedJournalError,
-    Entry,
-    Lease,
-    LeaseError,
-    Store,
-    StoreConflictError,
-    check_append,
-    check_fork,
-    check_lease,
-    check_seconds,
-    check_text,
-    find_stale_runs,
-)
+from suture.stores import protocols
+from suture.stores.protocols import Entry, Lease, LeaseError, Store, StoreConflictError, check_append, check_text
 
 T = TypeVar("T")
 
@@ -70,26 +60,164 @@ class Journals(Store, ABC):
         return await self._do(lambda tables: tables.runs(), "the runs were not read", reads=True)
 
     async def expire(self, seconds: float) -> int:
-        check_seconds("seconds", seconds)
+        protocols.check_seconds("seconds", seconds)
         return await self._do(lambda tables: tables.expire(seconds), "no run was expired", reads=True)
 
     async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
-        check_lease(run, owner, seconds)
+        protocols.check_lease(run, owner, seconds)
         undone = f"the lease of run {run!r} was not changed"
         return await self._do(lambda tables: tables.acquire(run, owner, seconds, queue=queue), undone)
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        check_lease(run, owner, seconds)
+        protocols.check_lease(run, owner, seconds)
         undone = f"the lease of run {run!r} was not changed"
         return await self._do(lambda tables: tables.renew(run, owner, seconds), undone)
 
     async def release(self, run: str, owner: str) -> None:
-        check_lease(run, owner)
+        protocols.check_lease(run, owner)
         await self._do(lambda tables: tables.release(run, owner), f"the lease of run {run!r} was not changed")
 
     async def lease(self, run: str) -> Lease | None:
         check_text("the id of a run", run)
         return await self._do(lambda tables: tables.lease(run), f"the lease of run {run!r} was not read", reads=True)
+
+
+# --- in memory --------------------------------------------------------------------------------
+
+
+class _Journal(list[bytes]):
+    """The records of a run."""
+
+    def __init__(self, records: Iterable[bytes] = ()) -> None:
+        super().__init__(records)
+        self.keys: dict[str, int] = {}
+        self.changed = 0.0
+
+
+class MemoryStore(Journals):
+    """A store in memory: nothing is left of it when the process ends.
+
+    It can be shared by tasks, event loops and threads. `clock` gives the seconds by which runs expire and leases
+    run out.
+
+    >>> import asyncio
+    >>> from suture.stores import MemoryStore
+    >>> store = MemoryStore()
+    >>> asyncio.run(store.append("run-1", 0, [b"started"]))
+    >>> asyncio.run(store.load("run-1"))
+    [b'started']
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._lock = Lock()
+        self._tables = _Tables(clock)
+
+    async def _do(self, work: Callable[["_Tables"], T], undone: str, *, reads: bool = False) -> T:
+        with self._lock:
+            return work(self._tables)
+
+
+class _Tables:
+    """Journals in memory, for whoever has the lock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.journals: dict[str, _Journal] = {}
+        """In the order of their last change."""
+        self.queues: dict[str, dict[str, float]] = {}
+        """Until when each has its place in the queue of a run; the first holds the lease."""
+
+    def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        self._check_owner(run, owner)
+        self._check_length(run, first)
+        self._change(run).extend(records)
+
+    def claim(self, run: str, key: str, record: bytes) -> Entry:
+        journal = self.journals.get(run)
+        if journal is None or key not in journal.keys:
+            journal = self._change(run)
+            journal.keys[key] = len(journal)
+            journal.append(record)
+        return Entry(journal.keys[key], journal[journal.keys[key]])
+
+    def load(self, run: str, first: int) -> list[bytes]:
+        return self.journals.get(run, [])[first:]
+
+    def fork(self, run: str, position: int, new_run: str) -> None:
+        protocols.check_fork(run, position, self._length(run))
+        self._check_length(new_run, 0)
+        if position:
+            old = self.journals[run]
+            new = self._change(new_run, _Journal(old[:position]))  # the records themselves are shared
+            new.keys = {key: number for key, number in old.keys.items() if number < position}
+
+    def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
+        self._check_owner(run, owner)
+        self._check_length(run, length)
+        self._change(run, _Journal()).extend(records)
+
+    def delete(self, run: str) -> None:
+        for kept in (self.journals, self.queues):
+            for each in [each for each in kept if f"{each}/".startswith(f"{run}/")]:
+                del kept[each]
+
+    def runs(self) -> list[str]:
+        return list(reversed(self.journals))
+
+    def expire(self, seconds: float) -> int:
+        changed = {run: inf if self.lease(run) else each.changed for run, each in self.journals.items()}
+        stale = protocols.find_stale_runs(changed, self.clock() - seconds)
+        for run in stale:
+            del self.journals[run]
+        return len(stale)
+
+    def acquire(self, run: str, owner: str, seconds: float, *, queue: bool) -> bool:
+        if not self.renew(run, owner, seconds):
+            self.release(run, owner)
+            if not queue and self.lease(run) is not None:
+                return False
+            self.queues.setdefault(run, {})[owner] = self.clock() + seconds
+        lease = self.lease(run)
+        return lease is None or lease.owner == owner
+
+    def renew(self, run: str, owner: str, seconds: float) -> bool:
+        now, queue = self.clock(), self.queues.get(run, {})
+        is_held = queue.get(owner, now) > now
+        if is_held:
+            queue[owner] = now + seconds
+        return is_held
+
+    def release(self, run: str, owner: str) -> None:
+        now, queue = self.clock(), self.queues.pop(run, {})
+        if left := {each: until for each, until in queue.items() if each != owner and until > now}:
+            self.queues[run] = left
+
+    def lease(self, run: str) -> Lease | None:
+        now = self.clock()
+        for owner, until in self.queues.get(run, {}).items():
+            if until > now:
+                return Lease(owner, until - now)
+        return None
+
+    def _length(self, run: str) -> int:
+        return len(self.journals.get(run, ()))
+
+    def _check_owner(self, run: str, owner: str | None) -> None:
+        lease = self.lease(run)
+        if owner is not None and lease is not None and lease.owner != owner:
+            raise LeaseError(run, owner, lease.owner)
+
+    def _check_length(self, run: str, length: int) -> None:
+        expected = self._length(run)
+        if length != expected:
+            raise StoreConflictError(run, given=length, expected=expected)
+
+    def _change(self, run: str, new: _Journal | None = None) -> _Journal:
+        """Return the journal of a run, which changes now and so becomes the last one."""
+        journal = self.journals.pop(run, None)
+        journal = self.journals[run] = new if new is not None else _Journal() if journal is None else journal
+        journal.changed = self.clock()
+        return journal
 
 
 # --- encryption -------------------------------------------------------------------------------
@@ -102,7 +230,8 @@ class EncryptedStore(Store):
     """A store that encrypts each record (AES-GCM) before another store keeps it.
 
     What was changed is a `DamagedJournalError` when it is read, and so is a record that stands at another number of its
-    run than it was appended at. The ids of runs, the keys of records, how many there are and how long, are not hidden.
+    run than it was appended at. One of another run at the same number is not: forks share records. The ids of runs, the
+    keys of records, how many there are and how long, are not hidden.
 
     Args:
         store: keeps the records.
@@ -161,7 +290,9 @@ class EncryptedStore(Store):
                 return cipher.decrypt(nonce, body, about)
             except (InvalidTag, ValueError):
                 continue
-        raise DamagedJournalError(f"record {number} of run {run!r} was changed, or encrypted with another key")
+        raise protocols.DamagedJournalError(
+            f"record {number} of run {run!r} was changed, or encrypted with another key"
+        )
 
 
 # --- SQL --------------------------------------------------------------------------------------
@@ -231,8 +362,8 @@ class SQLTables(ABC):
         """Return how many records a run has."""
 
     @abstractmethod
-    def add_run(self, run: str, records: Sequence[bytes]) -> None:
-        """Add a run with its first records."""
+    def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        """Append records to a run."""
 
     def text(self, text: str) -> Any:
         """Return a text as the database keeps it."""
@@ -245,7 +376,7 @@ class SQLTables(ABC):
     def fork(self, run: str, position: int, new_run: str) -> None:
         """Let a run begin with the records of another one."""
         with self.changing():
-            check_fork(run, position, self.length(run))
+            protocols.check_fork(run, position, self.length(run))
             if length := self.length(new_run):
                 raise StoreConflictError(new_run, given=0, expected=length)
             # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
@@ -260,7 +391,7 @@ class SQLTables(ABC):
                 raise StoreConflictError(run, given=length, expected=known)
             rows = self.query("SELECT id FROM {schema}runs WHERE run = :run", run=self.text(run))
             self._remove([number for (number,) in rows])
-            self.add_run(run, records)
+            self.append(run, 0, records, None)
 
     def delete(self, run: str) -> None:
         """Delete a run, and all that is nested in it."""
@@ -282,7 +413,7 @@ class SQLTables(ABC):
             held = {run for (run,) in self.query("SELECT DISTINCT run FROM {schema}leases")}
             rows = self.query(self.changes)
             changed = {self.read(run): inf if run in held else last for run, last, _ in rows}
-            stale = set(find_stale_runs(changed, now - seconds))
+            stale = set(protocols.find_stale_runs(changed, now - seconds))
             self._remove([number for run, _, number in rows if self.read(run) in stale])
             return len(stale)
 

@@ -25,7 +25,7 @@ from suture._aio import run_in_thread
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
-from suture.stores.uploads import BLOCK, DAY, Files, check_prefix, label, run_whole
+from suture.stores.uploads import BLOCK, DAY, Files, Upload, check_prefix, label, run_whole
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -102,9 +102,6 @@ class ObjectBackend(Files):
                 raise PathTakenError(path, "a file stands where it needs a directory") from error
             told = text.partition("\n")[0][:300]
             raise StoreError(f"{self._shelf!r}: {label(path)} was not {action}: {reason} ({told})") from error
-
-    def _upload(self, name: str) -> "_Upload":
-        return _Upload(name)
 
 
 class _File(NamedTuple):
@@ -207,6 +204,35 @@ class _Shelf:
                 self.delete_parts(group, count)
         return len(stale)
 
+    def add(self, upload: Upload, block: bytes | bytearray) -> None:
+        group, last = upload.place or (_hash_owner(upload.name) + os.urandom(8).hex(), time.monotonic())
+        now = time.monotonic()
+        if now - last > DAY / 2:
+            told = "it paused for so long that it may be expired"
+            raise StoreError(f"{label(f'/{upload.name}')} was not written: {told}")
+        upload.place = group, now
+        self.store.put(self.part(group, upload.count), bytes(block), use_multipart=False)
+
+    def commit(self, upload: Upload, block: bytearray) -> None:
+        body, key, size = bytes(block), self.key(upload.name), upload.size + len(block)
+        if upload.count or _is_pointer(body):
+            if body:
+                self.add(upload, body)
+            body = _MARK + f"{upload.place[0]} {size:020}".encode()
+        try:
+            self.store.put(key, body, mode="create")
+        except (self.problems.AlreadyExistsError, self.problems.PreconditionError):
+            # The request may have been made twice below, because the first answer was lost; then it is ours.
+            with suppress(FileNotFoundError):
+                there = self.store.get(key)
+                if there.meta["size"] == len(body) and bytes(there.bytes()) == body:
+                    return
+            raise PathTakenError(f"/{upload.name}") from None
+
+    def abort(self, upload: Upload) -> None:
+        if upload.place is not None:
+            self.delete_parts(upload.place[0], upload.count + 1)
+
     def _list(self, prefix: str) -> "Iterator[tuple[str, ObjectMeta]]":
         """Yield the objects below `prefix`, by what stands behind it."""
         for batch in self.store.list(prefix, chunk_size=_BATCH):  # pyright: ignore[reportUnknownMemberType]
@@ -229,44 +255,6 @@ class _Shelf:
                 for key in batch:
                     with suppress(FileNotFoundError):
                         self.store.delete(key)
-
-
-class _Upload:
-    """A stream on its way into an object, or into parts and a pointer to them."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._id = name, ""
-        self._count = self._size = 0
-        self._put_last = time.monotonic()
-
-    def add(self, shelf: _Shelf, block: bytes | bytearray) -> None:
-        now = time.monotonic()
-        if now - self._put_last > DAY / 2:
-            raise StoreError(f"{label(f'/{self._name}')} was not written: it paused for so long that it may be expired")
-        self._put_last = now
-        self._id = self._id or _hash_owner(self._name) + os.urandom(8).hex()
-        self._count += 1
-        shelf.store.put(shelf.part(self._id, self._count - 1), bytes(block), use_multipart=False)
-        self._size += len(block)
-
-    def commit(self, shelf: _Shelf, block: bytearray) -> None:
-        body, key = bytes(block), shelf.key(self._name)
-        if self._count or _is_pointer(body):
-            if body:
-                self.add(shelf, body)
-            body = _MARK + f"{self._id} {self._size:020}".encode()
-        try:
-            shelf.store.put(key, body, mode="create")
-        except (shelf.problems.AlreadyExistsError, shelf.problems.PreconditionError):
-            # The request may have been made twice below, because the first answer was lost; then it is ours.
-            with suppress(FileNotFoundError):
-                there = shelf.store.get(key)
-                if there.meta["size"] == len(body) and bytes(there.bytes()) == body:
-                    return
-            raise PathTakenError(f"/{self._name}") from None
-
-    def abort(self, shelf: _Shelf) -> None:
-        shelf.delete_parts(self._id, self._count)
 
 
 def _hash_owner(name: str) -> str:

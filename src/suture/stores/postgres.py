@@ -20,17 +20,9 @@ from zlib import crc32
 
 from suture._aio import wait_to_the_end
 from suture.errors import ConfigError
+from suture.stores import protocols
 from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
-from suture.stores.protocols import (
-    DamagedJournalError,
-    Entry,
-    StoreConflictError,
-    StoreError,
-    check_seconds,
-    check_text,
-    compute_checksum,
-    verify_records,
-)
+from suture.stores.protocols import DamagedJournalError, Entry, StoreConflictError, StoreError, compute_checksum
 
 if TYPE_CHECKING:
     import psycopg
@@ -113,8 +105,8 @@ class PostgresStore(Journals):
         except ImportError as error:
             missing = "a PostgresStore needs psycopg, which is not installed: pip install 'psycopg[binary]>=3.2'"
             raise ConfigError(missing) from error
-        check_text("the schema of a PostgresStore", schema)
-        check_seconds("timeout", timeout)
+        protocols.check_text("the schema of a PostgresStore", schema)
+        protocols.check_seconds("timeout", timeout)
         if connections < 1:
             raise ConfigError(f"a PostgresStore has at least one connection, not {connections}")
         try:
@@ -305,7 +297,7 @@ class _Session(SQLTables):
         with self.transaction():
             ((number, length),) = self.query(_LOCK_RUN, **asked)
             for row in self.query(_FIND_KEY, first=0, **asked):
-                return Entry(row[0], verify_records(row[0], [row])[0])
+                return Entry(row[0], protocols.verify_records(row[0], [row])[0])
             row = {"id": number, "number": length, "checksum": compute_checksum(length, record), "body": record}
             self.execute(_ADD_CLAIM, token=self.token, **asked, **row)
             self.execute(_GROW, id=number)
@@ -313,7 +305,7 @@ class _Session(SQLTables):
 
     def load(self, run: str, first: int) -> list[bytes]:
         rows = self.query(_LOAD, run=run.encode(), first=first)
-        records = verify_records(first, (row[:3] for row in rows if row[0] is not None))
+        records = protocols.verify_records(first, (row[:3] for row in rows if row[0] is not None))
         length = max((high for _, _, _, high in rows), default=0)
         if first + len(records) < length:
             raise DamagedJournalError(f"record {first + len(records)} is missing")
@@ -336,9 +328,6 @@ class _Session(SQLTables):
     def length(self, run: str) -> int:
         rows = self.query("SELECT length FROM {schema}runs WHERE run = :run", run=run.encode())
         return rows[0][0] if rows else 0
-
-    def add_run(self, run: str, records: Sequence[bytes]) -> None:
-        self.append(run, 0, records, None)
 
 
 def _close(sessions: list[_Session], process: int) -> None:

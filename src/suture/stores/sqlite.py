@@ -3,21 +3,12 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
+from suture.stores import protocols
 from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
-from suture.stores.protocols import (
-    DamagedJournalError,
-    Entry,
-    PathNotFoundError,
-    PathTakenError,
-    StoreConflictError,
-    StoreError,
-    compute_checksum,
-    verify_records,
-)
 from suture.stores.sqlite_file import KINDS, SQLiteFile, Tables
-from suture.stores.uploads import BLOCK, DAY, Files, label
+from suture.stores.uploads import BLOCK, DAY, Files, Upload, label
 
 T = TypeVar("T")
 
@@ -39,6 +30,7 @@ _CHANGES: Final = f"""
     SELECT run, coalesce(records.changed, runs.changed) AS last, id FROM runs
     LEFT JOIN records ON key = (SELECT max(key) FROM records WHERE {_OWN}) WHERE run IS NOT NULL ORDER BY last DESC
 """
+_ADD_KEY: Final = "INSERT INTO claims SELECT id, :key, :at FROM runs WHERE run = :run"
 _FIND_KEY: Final = "SELECT number FROM claims WHERE run = :id AND name = :key AND number < :high"
 
 
@@ -60,41 +52,33 @@ class _Journals(Tables, SQLTables):
 
     @contextmanager
     def changing(self, run: str = "") -> Generator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+        is_outermost = not self._connection.in_transaction
+        if is_outermost:
+            self._connection.execute("BEGIN IMMEDIATE")
         yield
-        self._connection.execute("COMMIT")
+        if is_outermost:
+            self._connection.execute("COMMIT")
 
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
+        self.size = sum(map(len, records))
         if first and len(records) == 1:
             # One statement is its own transaction. If it does nothing, the reason is found out below.
             (body,) = records
-            self.size = len(body)
-            asked = {
-                "run": run,
-                "first": first,
-                "owner": owner,
-                "checksum": compute_checksum(first, body),
-                "body": body,
-            }
-            if self.execute(_INSERT_ONE, **asked) == 1:
+            asked = {"run": run, "first": first, "owner": owner, "body": body}
+            if self.execute(_INSERT_ONE, checksum=protocols.compute_checksum(first, body), **asked) == 1:
                 return
         with self.changing():
             self.check_lease(run, owner)
-            self._insert(run, first, records)
-
-    def _insert(self, run: str, first: int, records: Sequence[bytes]) -> int:
-        """Insert records in a transaction; return the number of the run."""
-        number, length = self._find(run)
-        if length != first:
-            raise StoreConflictError(run, given=first, expected=length)
-        if not number:
-            number = self._connection.execute("INSERT INTO runs (run) VALUES (?)", (run,)).lastrowid or 0
-        self.size = sum(map(len, records))
-        rows = (
-            (number << 32 | at, self._now, compute_checksum(at, each), each) for at, each in enumerate(records, first)
-        )
-        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
-        return number
+            number, length = self._find(run)
+            if length != first:
+                raise protocols.StoreConflictError(run, given=first, expected=length)
+            if not number:
+                number = self._connection.execute("INSERT INTO runs (run) VALUES (?)", (run,)).lastrowid or 0
+            rows = (
+                (number << 32 | at, self._now, protocols.compute_checksum(at, body), body)
+                for at, body in enumerate(records, first)
+            )
+            self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
 
     def _find(self, run: str) -> tuple[int, int]:
         """Return the number and the length of a run, 0 and 0 if there is none."""
@@ -110,8 +94,8 @@ class _Journals(Tables, SQLTables):
         for number, low, high in reversed(self._segments(run, first)):
             start = first + len(records)
             if low > start:
-                raise DamagedJournalError(f"record {start} is missing")
-            records += verify_records(start, self._read(number, start, high - 1))
+                raise protocols.DamagedJournalError(f"record {start} is missing")
+            records += protocols.verify_records(start, self._read(number, start, high - 1))
         return records
 
     def _segments(self, run: str, first: int) -> list[tuple[int, int, int]]:
@@ -120,20 +104,19 @@ class _Journals(Tables, SQLTables):
     def _read(self, number: int, first: int, last: int) -> list[Any]:
         return self.query(_READ, low=number << 32 | first, high=(number << 32) + last)
 
-    def claim(self, run: str, key: str, record: bytes) -> Entry:
+    def claim(self, run: str, key: str, record: bytes) -> protocols.Entry:
         with self.changing():
             for number, _, high in self._segments(run, 0):
                 for (at,) in self.query(_FIND_KEY, id=number, key=key, high=high):
-                    if stored := verify_records(at, self._read(number, at, at)):
-                        return Entry(at, stored[0])
-                    raise DamagedJournalError(f"record {at} is missing")
+                    if stored := protocols.verify_records(at, self._read(number, at, at)):
+                        return protocols.Entry(at, stored[0])
+                    raise protocols.DamagedJournalError(f"record {at} is missing")
             length = self.length(run)
-            number = self._insert(run, length, [record])
-            self.execute("INSERT INTO claims VALUES (:id, :key, :at)", id=number, key=key, at=length)
-        return Entry(length, record)
-
-    def add_run(self, run: str, records: Sequence[bytes]) -> None:
-        self._insert(run, 0, records)
+            self.append(run, length, [record], None)
+            self.execute(
+                "INSERT INTO claims SELECT id, :key, :at FROM runs WHERE run = :run", run=run, key=key, at=length
+            )
+        return protocols.Entry(length, record)
 
 
 @cache
@@ -166,7 +149,7 @@ class SQLiteStore(SQLiteFile, Journals):
     _tables = _Journals
 
     async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
-        way = self._in_thread if reads else self._at_once if self._synchronous == "normal" else self._to_its_end
+        way = "thread" if reads else "here" if self._synchronous == "normal" else "whole"
         return await self._perform(way, work, undone)
 
 
@@ -182,26 +165,22 @@ _NEW_FILE: Final = "INSERT INTO files (size, written, path) VALUES (?, ?, ?)"
 _STALE: Final = "SELECT id, path FROM files WHERE written <= CASE WHEN path IS NULL THEN ? ELSE ? END"
 
 
-class _File(NamedTuple):
-    name: str
-    number: int
-    size: int
-
-
 class _Files(Tables):
     """The files of tool output in a file."""
 
-    def find(self, name: str) -> _File:
-        for row in self._connection.execute("SELECT path, id, size FROM files WHERE path = ?", (name,)).fetchall():
-            return _File(*row)
-        raise PathNotFoundError(f"/{name}")
+    def find(self, name: str) -> Upload:
+        for number, size in self._connection.execute("SELECT id, size FROM files WHERE path = ?", (name,)).fetchall():
+            file = Upload(name)
+            file.place, file.size = number, size
+            return file
+        raise protocols.PathNotFoundError(f"/{name}")
 
-    def get(self, file: _File, start: int, end: int) -> bytes:
+    def get(self, file: Upload, start: int, end: int) -> bytes:
         end = min(end, start + BLOCK)
-        key, skip = file.number << 32, start // _PART
+        key, skip = file.place << 32, start // _PART
         rows = self._connection.execute(_PARTS, (key + skip, key + (end - 1) // _PART)).fetchall()
         if not rows:  # deleted meanwhile
-            raise PathNotFoundError(f"/{file.name}")
+            raise protocols.PathNotFoundError(f"/{file.name}")
         skip *= _PART
         return b"".join([body for (body,) in rows])[start - skip : end - skip]
 
@@ -210,18 +189,17 @@ class _Files(Tables):
         return [name for (name,) in self._connection.execute(_WITHIN if prefix else _ALL, within)]
 
     def delete(self, name: str) -> None:
-        with suppress(PathNotFoundError):
-            self.remove([self.find(name).number])
+        with suppress(protocols.PathNotFoundError):
+            self._remove([self.find(name).place])
 
     def expire(self, seconds: float) -> int:
         self._connection.execute("BEGIN IMMEDIATE")
         limits = (self._now - max(seconds, DAY), self._now - seconds)
         stale = self._connection.execute(_STALE, limits).fetchall()
-        self.remove([number for number, _ in stale])
+        self._remove([number for number, _ in stale])
         return sum(name is not None for _, name in stale)
 
-    def remove(self, numbers: list[int]) -> None:
-        """Remove files."""
+    def _remove(self, numbers: list[int]) -> None:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
         spans = [(number << 32, number << 32 | _LAST_NUMBER) for number in numbers]
@@ -229,42 +207,31 @@ class _Files(Tables):
         self._connection.executemany("DELETE FROM files WHERE id = ?", [(number,) for number in numbers])
         self._connection.execute("COMMIT")
 
-    def grow(self, name: str, number: int, at: int, block: bytearray, *, is_last: bool) -> int:
-        """Add a block to a file, or to a new one, and the path if it is the last one; return the file's number."""
+    def add(self, upload: Upload, block: bytearray, *, is_last: bool = False) -> None:
+        name, number = upload.name, upload.place
         self._connection.execute("BEGIN IMMEDIATE")
         if is_last and self._connection.execute("SELECT 1 FROM files WHERE path = ?", (name,)).fetchall():
-            raise PathTakenError(f"/{name}")
+            raise protocols.PathTakenError(f"/{name}")
         about = (len(block), self._now, name if is_last else None)
         if not number:
             number = self._connection.execute(_NEW_FILE, about).lastrowid or 0
         elif self._connection.execute(_GROW, (*about, number)).rowcount != 1:
-            raise StoreError(f"{label(f'/{name}')} was not written: it paused for so long that it was expired")
-        key, view = number << 32 | at // _PART, memoryview(block)
+            raise protocols.StoreError(
+                f"{label(f'/{name}')} was not written: it paused for so long that it was expired"
+            )
+        key, view = number << 32 | upload.size // _PART, memoryview(block)
         parts = ((key + place // _PART, view[place : place + _PART]) for place in range(0, len(view), _PART))
         self._connection.executemany("INSERT INTO parts VALUES (?, ?)", parts)
         self._connection.execute("COMMIT")
-        self.size = len(block)
-        return number
+        self.size, upload.place = len(block), number
 
+    def commit(self, upload: Upload, block: bytearray) -> None:
+        self.add(upload, block, is_last=True)
+        upload.place = None
 
-class _Upload:
-    """A stream on its way into the parts of a file that has no path yet. Each step can be repeated."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._number = self._size = 0
-
-    def add(self, shelf: _Files, block: bytearray) -> None:
-        self._number = shelf.grow(self._name, self._number, self._size, block, is_last=False)
-        self._size += len(block)
-
-    def commit(self, shelf: _Files, block: bytearray) -> None:
-        shelf.grow(self._name, self._number, self._size, block, is_last=True)
-        self._number = 0
-
-    def abort(self, shelf: _Files) -> None:
-        if self._number:
-            shelf.remove([self._number])
+    def abort(self, upload: Upload) -> None:
+        if upload.place:
+            self._remove([upload.place])
 
 
 class SQLiteBackend(SQLiteFile, Files):
@@ -290,7 +257,4 @@ class SQLiteBackend(SQLiteFile, Files):
     _tables = _Files
 
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
-        return await self._perform(self._to_its_end, work, f"{label(path)} was not {action}")
-
-    def _upload(self, name: str) -> "_Upload":
-        return _Upload(name)
+        return await self._perform("whole", work, f"{label(path)} was not {action}")

@@ -10,7 +10,7 @@ import sqlite3
 import stat
 import time
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,8 @@ from suture.stores.uploads import run_whole
 
 T = TypeVar("T")
 
-# How a piece of work is done: takes the work, and what to say if it is not done.
-Way: TypeAlias = Callable[[Callable[[Connection], T], str], Awaitable[T]]
+_Way: TypeAlias = Literal["here", "thread", "whole"]
+"""How a piece of work is done."""
 
 _PAGE: Final = 4096
 """How many bytes a page of the file has, which is the least that changes."""
@@ -42,41 +42,27 @@ class Kind(NamedTuple):
     in_memory: str
     application_id: int
     version: int
-    tables: tuple[str, ...]
-    damage: type[StoreError] = StoreError
+    tables: str
+    damage: type[StoreError]
 
 
+# A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
+_JOURNALS: Final = """
+    CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL);
+    CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL;
+    CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL);
+    CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID;
+    CREATE TABLE leases (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID
+"""
+# A file without a path is not finished. No number is given twice, so a reader has its file or none.
+_FILES: Final = """
+    CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL);
+    CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)
+"""
 KINDS: Final = {
-    "journals": Kind(
-        "SQLiteStore",
-        "MemoryStore",
-        0x53757475,  # "Sutu"
-        3,
-        (
-            # A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
-            """CREATE TABLE runs
-                (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL)""",
-            "CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL",
-            "CREATE TABLE records (key INTEGER PRIMARY KEY, changed REAL, checksum INTEGER, body BLOB NOT NULL)",
-            "CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID",
-            """CREATE TABLE leases
-                (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID""",
-        ),
-        DamagedJournalError,
-    ),
-    "files": Kind(
-        "SQLiteBackend",
-        "MemoryBackend",
-        0x53757446,  # "SutF"
-        1,
-        (
-            # A file without a path is not finished. No number is given twice, so a reader has its file or none.
-            "CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL)",
-            "CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-        ),
-    ),
+    "journals": Kind("SQLiteStore", "MemoryStore", 0x53757475, 3, _JOURNALS, DamagedJournalError),  # "Sutu"
+    "files": Kind("SQLiteBackend", "MemoryBackend", 0x53757446, 1, _FILES, StoreError),  # "SutF"
 }
-"""The kinds of files, by what they hold."""
 
 _LONGEST_LOG: Final = 4_000_000
 _SMALLEST: Final = 512
@@ -102,11 +88,11 @@ _opening: Final = Lock()
 _open_files: Final[list[tuple[int, int, int]]] = []
 
 
-class Busy(Exception):
+class _Busy(Exception):
     """Another process holds the lock of the file; nothing was done."""
 
 
-class Occupied(Exception):
+class _Occupied(Exception):
     """Another thread uses the database; nothing was done."""
 
 
@@ -164,7 +150,7 @@ class SQLiteFile:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
-    async def _perform(self, way: Way[T], work: Callable[[Any], T], undone: str) -> T:
+    async def _perform(self, way: _Way, work: Callable[[Any], T], undone: str) -> T:
         """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
         attempt, deadline, grown = 0, 0.0, 0
 
@@ -178,49 +164,49 @@ class SQLiteFile:
 
         while True:
             try:
-                result = await way(do, undone)
-            except Occupied:
+                result = await self._run(way, do, undone)
+            except _Occupied:
                 pass
-            except Busy:
+            except _Busy:
                 now = time.monotonic()
                 deadline = deadline or now + self._busy_timeout
                 if now >= deadline:
                     held = f"another writer has held the lock of the file for {self._busy_timeout:g} s"
                     raise StoreError(f"{self.path}: {undone}: {held}") from None
             else:
-                self._note_growth(grown)
+                self._log += grown
+                if self._log > _LONGEST_LOG:
+                    self._log = 0
+                    # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
+                    with suppress(RuntimeError):
+                        Thread(target=self._checkpoint, name="suture-checkpoint").start()
                 return result
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
-    async def _at_once(self, work: Callable[[Connection], T], undone: str) -> T:
-        """Do `work` right here. Whoever is cancelled meanwhile has not got that far, or is through."""
-        if self._connection is None:
-            await self._in_thread(lambda _: None, undone)
-        return self._use(work, undone, wait=False)
-
-    async def _in_thread(self, work: Callable[[Connection], T], undone: str) -> T:
-        """Do `work` in a thread; it goes on if this task is cancelled."""
-        return await run_in_thread(partial(self._use, work, undone, wait=True))
-
-    async def _to_its_end(self, work: Callable[[Connection], T], undone: str) -> T:
-        """Do `work` in a thread and wait for it. If this task is cancelled meanwhile, that takes effect afterwards."""
-        return await run_whole(partial(self._use, work, undone, wait=True))
+    async def _run(self, way: _Way, work: Callable[[Connection], T], undone: str) -> T:
+        """Do `work` right here, or in a thread; "whole" is to its end, also if this task is cancelled meanwhile."""
+        if way == "here":
+            if self._connection is None:
+                await self._run("thread", lambda _: None, undone)
+            return self._use(work, undone, wait=False)
+        return await (run_whole if way == "whole" else run_in_thread)(partial(self._use, work, undone, wait=True))
 
     def _use(self, work: Callable[[Connection], T], undone: str, *, wait: bool) -> T:
         """Do `work` on the connection; what it began but did not commit is undone.
 
-        Raises `Busy` or, unless it is to `wait`, `Occupied`. `undone` says what has not been done, for an error.
+        Raises `_Busy` or, unless it is to `wait`, `_Occupied`. `undone` says what has not been done, for an error.
         """
         if self._connection is not None and self._file[2] != os.getpid():
             raise StoreError(f"{self.path}: {undone}: {_FORKED}")
         if not self._lock.acquire(blocking=wait):
-            raise Occupied
+            raise _Occupied
         connection = self._connection
         try:
             if connection is None:
                 connection = self._open()
-            elif not self._is_in_place():
+            elif _identify(self.path) != self._file[:2]:
+                # SQLite would go on with a file that has no name any more, and all would be gone in the end.
                 raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
             return work(connection)
         except DamagedJournalError as error:
@@ -237,15 +223,6 @@ class SQLiteFile:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
             self._lock.release()
-
-    def _note_growth(self, size: int) -> None:
-        """Note that the log has grown by about `size` bytes; once it is long, work it into the file."""
-        self._log += size
-        if self._log > _LONGEST_LOG:
-            self._log = 0
-            # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
-            with suppress(RuntimeError):
-                Thread(target=self._checkpoint, name="suture-checkpoint").start()
 
     def _open(self) -> sqlite3.Connection:
         if self._closed:
@@ -268,18 +245,11 @@ class SQLiteFile:
         return connection
 
     def _checkpoint(self) -> None:
+        """Work the log, which has become long, into the file."""
         # Keeps other writers out if it can: next to some that never pause, the log would grow for ever.
         with self._lock, suppress(sqlite3.Error):
             if self._connection is not None:
                 self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-
-    def _is_in_place(self) -> bool:
-        # SQLite would go on with a file that has no name any more, and all would be gone in the end.
-        try:
-            info = os.lstat(self.path)
-        except FileNotFoundError:
-            return False
-        return (info.st_dev, info.st_ino) == self._file[:2]
 
 
 class Tables:
@@ -295,6 +265,13 @@ _FORKED = (
     "this process was forked while the file was open, which SQLite cannot bear; "
     "use the store first after the fork, or start processes with 'spawn'"
 )
+
+
+def _identify(path: str) -> tuple[int, int] | None:
+    with suppress(FileNotFoundError):
+        info = os.lstat(path)
+        return info.st_dev, info.st_ino
+    return None
 
 
 def _prepare(path: str) -> tuple[int, int, int]:
@@ -331,7 +308,7 @@ def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: 
         connection.execute("BEGIN IMMEDIATE")
         if _is_new(connection, path, kind):
             marks = (f"PRAGMA application_id = {kind.application_id}", f"PRAGMA user_version = {kind.version}")
-            for statement in (*kind.tables, *marks):
+            for statement in (*kind.tables.split(";"), *marks):
                 connection.execute(statement)
         connection.execute("COMMIT")
     mode = _pragma(connection, "journal_mode = WAL")
@@ -379,7 +356,7 @@ def _explain(error: Exception, what: str, kind: Kind) -> Exception:
     too_big = sqlite3.SQLITE_TOOBIG if isinstance(error, OverflowError) else sqlite3.SQLITE_ERROR
     code = getattr(error, "sqlite_errorcode", too_big)
     if code & 0xFF in _RETRY:
-        return Busy()
+        return _Busy()
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if damage := _DAMAGE.get(code & 0xFF):
         return kind.damage(f"{what}: {damage} ({name})")

@@ -1,11 +1,13 @@
-"""What all backends do alike: check paths, encode, and write a stream block by block, whole or not at all."""
+"""What all backends do alike: check paths, encode, write block by block, whole or not at all; and one in memory."""
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from threading import Lock
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from suture._aio import LOG, closing, wait_to_the_end
 from suture._text import quote
@@ -35,58 +37,33 @@ async def run_whole(work: Callable[[], T]) -> T:
     return await wait_to_the_end(asyncio.get_running_loop().run_in_executor(None, work))
 
 
-class Shelf(Protocol):
-    """What keeps the files of a backend. Names are checked paths without a leading slash."""
+class Upload:
+    """A file that is being written: its name, how many blocks and bytes of it are, and where it is meanwhile."""
 
-    def find(self, name: str) -> Any:
-        """Return what is known of a file, its `size` among it; raise `PathNotFoundError` if there is none."""
-        ...
-
-    def get(self, file: Any, start: int, end: int) -> bytes:
-        """Return some bytes of a file, at most `BLOCK`; raise `PathNotFoundError` if it has gone."""
-        ...
-
-    def names(self, prefix: str) -> list[str]:
-        """Return the names of all files at or below `prefix`, in no order."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
-        ...
-
-    def expire(self, seconds: float) -> int:
-        """Delete the files that are so old, and what dead writers left; return how many files."""
-        ...
-
-
-class Upload(Protocol):
-    """A file that is being written. Nothing is made before the first block."""
-
-    def add(self, shelf: Any, block: bytearray) -> None:
-        """Write a block of full size. Nobody sees it yet."""
-        ...
-
-    def commit(self, shelf: Any, block: bytearray) -> None:
-        """Write the last block, which is shorter than the others, and give the file its path; or raise."""
-        ...
-
-    def abort(self, shelf: Any) -> None:
-        """Remove what was written."""
-        ...
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = self.size = 0
+        self.place: Any = None
 
 
 class Files(FileBackend, ABC):
-    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised."""
+    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised.
+
+    A shelf works synchronously, on checked paths without their leading slash:
+
+    - `find(name)` returns a file, which has a `size`, and `get(file, start, end)` some of its bytes, at most `BLOCK`;
+      both raise `PathNotFoundError`.
+    - `names(prefix)`, `delete(name)` and `expire(seconds)` do what their namesakes do, also with unfinished files.
+    - `add(upload, block)` writes a block of full size, which nobody sees yet; nothing is made before the first one.
+    - `commit(upload, block)` writes the last block, which is shorter, and gives the file its path, or raises.
+    - `abort(upload)` removes what was written.
+    """
 
     _block: ClassVar[int] = BLOCK
 
     @abstractmethod
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
         """Do `work` on the shelf; an error says that the file was not `action`. A write goes on to its end."""
-
-    @abstractmethod
-    def _upload(self, name: str) -> Upload:
-        """Return a new upload."""
 
     async def write(self, path: str, content: str | bytes) -> None:
         body = content if isinstance(content, str) else encode_content(content)
@@ -104,12 +81,12 @@ class Files(FileBackend, ABC):
         name = check_path(path)
         check_range(start, stop)
 
-        def open_file(shelf: Shelf) -> tuple[Any, int, bytes]:
+        def open_file(shelf: Any) -> tuple[Any, int, bytes]:
             file = shelf.find(name)
             end = file.size if stop is None else min(stop, file.size)
             return file, end, shelf.get(file, start, end) if start < end else b""
 
-        def read_on(shelf: Shelf) -> bytes:
+        def read_on(shelf: Any) -> bytes:
             return shelf.get(file, start, end)
 
         file, end, piece = await self._do(open_file, path, "read")
@@ -139,14 +116,17 @@ class Files(FileBackend, ABC):
         stream: Any = chunks
         if not hasattr(stream, "__aiter__"):
             raise ConfigError(f"what is to be written is an async iterable of bytes, not {type(stream).__name__}")
-        size, block = 0, bytearray()
-        upload: Upload | None = None
+        block, upload = bytearray(), None
+
+        async def do(step: str, *given: Any) -> None:
+            await self._do(lambda shelf: getattr(shelf, step)(upload, *given), path, "written")
+
         try:
             async with closing(aiter(chunks)) as source:
                 name = check_path(path)
                 if look:
                     await self._do(partial(_check_free, name=name), path, "written")
-                upload = self._upload(name)
+                upload = Upload(name)
                 async for chunk in source:
                     if not isinstance(chunk, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
                         found = type(chunk).__name__
@@ -157,18 +137,19 @@ class Files(FileBackend, ABC):
                         block += memoryview(chunk)[start:end]
                         start = end
                         if len(block) == self._block:
-                            await self._do(partial(upload.add, block=block), path, "written")
-                            size, block = size + len(block), bytearray()
+                            await do("add", block)
+                            upload.count, upload.size = upload.count + 1, upload.size + len(block)
+                            block = bytearray()
                             await asyncio.sleep(0)  # a cancellation that came meanwhile takes effect here
-            await self._do(partial(upload.commit, block=block), path, "written")
+            await do("commit", block)
         except BaseException:
             try:
                 if upload is not None:
-                    await self._do(upload.abort, path, "written")
+                    await do("abort")
             except Exception:  # noqa: BLE001 - the first error is the one to raise
                 LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
             raise
-        return size + len(block)
+        return upload.size + len(block)
 
     async def _holds(self, path: str, content: bytes) -> bool:
         """Return whether a file has exactly this content."""
@@ -186,7 +167,7 @@ class Files(FileBackend, ABC):
         return start == len(content)
 
 
-def _check_free(shelf: Shelf, name: str) -> None:
+def _check_free(shelf: Any, name: str) -> None:
     try:
         shelf.find(name)
     except PathNotFoundError:
@@ -306,3 +287,93 @@ def _find_fault(segment: str) -> str:
     if not segment.isprintable() and any(letter < " " or "\x7f" <= letter < "\xa0" for letter in segment):
         return "it has a control character"
     return ""
+
+
+# --- in memory --------------------------------------------------------------------------------
+
+
+class _File(NamedTuple):
+    content: bytes
+    written: float
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+
+class MemoryBackend(Files):
+    """A backend in memory: nothing is left of it when the process ends.
+
+    It can be shared by tasks, event loops and threads.
+
+    >>> import asyncio
+    >>> from suture.stores import MemoryBackend
+    >>> backend = MemoryBackend()
+    >>> asyncio.run(backend.write("/run-1/trunc/call_1", "what the tool said"))
+    >>> asyncio.run(backend.size("/run-1/trunc/call_1"))
+    18
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._lock = Lock()
+        self._shelf = _Shelf(clock)
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a file; text as UTF-8. What is at hand needs no blocks."""
+        name, file = check_path(path), _File(encode_content(content), self._shelf.clock())
+        with self._lock:
+            if self._shelf.files.setdefault(name, file).content != file.content:
+                raise PathTakenError(path)
+
+    def fill(self, path: str, content: str | bytes) -> None:
+        """Put a file there that was written before."""
+        self._shelf.files[check_path(path)] = _File(encode_content(content), self._shelf.clock())
+
+    def __repr__(self) -> str:
+        return f"<MemoryBackend: {len(self._shelf.files)} files>"
+
+    def _file(self, path: str) -> _File:
+        return self._shelf.find(check_path(path))
+
+    async def _do(self, work: Callable[["_Shelf"], T], path: str, action: str) -> T:
+        with self._lock:
+            return work(self._shelf)
+
+
+class _Shelf:
+    """Files in memory by their names, for whoever has the lock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.files: dict[str, _File] = {}
+
+    def find(self, name: str) -> _File:
+        if name not in self.files:
+            raise PathNotFoundError(f"/{name}")
+        return self.files[name]
+
+    def get(self, file: _File, start: int, end: int) -> bytes:
+        return file.content[start : min(end, start + BLOCK)]
+
+    def names(self, prefix: str) -> list[str]:
+        return [name for name in self.files if not prefix or f"{name}/".startswith(f"{prefix}/")]
+
+    def delete(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def expire(self, seconds: float) -> int:
+        stale = [name for name, file in self.files.items() if file.written <= self.clock() - seconds]
+        for name in stale:
+            del self.files[name]
+        return len(stale)
+
+    def add(self, upload: Upload, block: bytearray) -> None:
+        upload.place = [*(upload.place or ()), bytes(block)]
+
+    def commit(self, upload: Upload, block: bytearray) -> None:
+        file = _File(b"".join([*(upload.place or ()), block]), self.clock())
+        if self.files.setdefault(upload.name, file) is not file:
+            raise PathTakenError(f"/{upload.name}")
+
+    def abort(self, upload: Upload) -> None:
+        upload.place = None

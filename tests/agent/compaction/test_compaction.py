@@ -131,6 +131,38 @@ def test_words_that_left_the_history_can_be_read_with_a_tool():
     assert said[4_000:4_050] in read[0]
 
 
+@pytest.mark.parametrize(("name", "length"), [("read_file", 1_000), ("look_back", 300)])
+def test_words_that_are_read_back_are_not_truncated_however_little_a_tool_may_say(name: str, length: int):
+    said = "".join(f"word{number} " for number in range(2_000))
+
+    def reply(messages: Any) -> Any:
+        if messages[-1].role == "tool":
+            return "done"
+        path = messages[0].content.partition("saved to: ")[2].partition(". Use")[0]
+        arguments = f'{{"path": "{path}", "char_offset": 4000, "char_limit": 1000}}'
+        reader = "read_earlier" if name == "read_file" else name
+        return Message.assistant(tool_calls=[ToolCall("r", reader, arguments)])
+
+    compaction = Compaction(3_000, read_file_tool_name=name)
+    middlewares: list[Any] = [ToolReduction(MemoryBackend(), max_length_for_trunc=500), compaction]
+    result = ChatModelAgent(model=ScriptedModel(reply), middlewares=middlewares).run_sync(said)
+    assert said[4_000 : 4_000 + length] in result.messages[-2].content
+
+
+@pytest.mark.parametrize("compacts_first", [False, True])
+def test_output_that_was_truncated_is_read_back_whatever_stands_first_in_the_list(compacts_first: bool):
+    calls = [("look", '{"label": "it"}'), ("read_file", '{"path": "/r/trunc/look", "char_offset": 100}')]
+    asked = [{"id": name, "type": "function", "function": {"name": name, "arguments": given}} for name, given in calls]
+    said = {"role": "assistant", "content": "done"}
+    model = ScriptedModel([*[{"role": "assistant", "tool_calls": [call]} for call in asked], said], "openai-chat")
+    reduction = ToolReduction(MemoryBackend(), root_dir="/r", max_length_for_trunc=10)
+    middlewares: list[Any] = [reduction, Compaction(50_000)]
+    middlewares = middlewares[::-1] if compacts_first else middlewares
+    result = ChatModelAgent(model=model, tools=[look], middlewares=middlewares).run_sync("go")
+    assert "says so. it" in result.messages[-2]["content"]
+    assert "end of file, 240 characters" in result.messages[-2]["content"]
+
+
 def test_conversations_that_share_a_place_save_what_each_of_them_takes_out():
     backend = MemoryBackend()
     for label in ("this", "that"):

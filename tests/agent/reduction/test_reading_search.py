@@ -191,19 +191,16 @@ def test_a_lone_surrogate_is_looked_for_as_it_is_shown():
     assert only_text(result) == f"{FILE}:1:a\ufffdb\n[1 matching line in 1 file]"
 
 
-def test_grep_says_how_many_more_there_are_and_how_to_see_them():
+def test_grep_says_that_there_are_more_and_how_to_see_them():
     desk = desk_of(b"match\n" * 5_000, most=600)
     text = desk.told("grep", pattern="match")
     *shown, foot = text.split("\n")
     assert shown == [f"{FILE}:{number}:match" for number in range(1, len(shown) + 1)]
-    rest = 5_000 - len(shown)
-    assert foot == (
-        f"[{len(shown)} matching lines, {rest} more in 1 file; read_file with search and offset shows them]"
-    )
+    assert foot == f"[{len(shown)} matching lines, and more; read_file with search and offset shows them]"
     assert 400 < len(text) <= 600
 
 
-def test_grep_does_not_count_forever():
+def test_grep_does_not_read_on_when_it_has_enough():
     class Counting(MemoryBackend):
         def __init__(self) -> None:
             super().__init__()
@@ -216,9 +213,7 @@ def test_grep_does_not_count_forever():
 
     backend = Counting()
     text = Desk({FILE: b"", OTHER: b""}, backend, most=600).told("grep", pattern="match")
-    counted = re.search(r"matching lines, at least (\d+) more in 2 files", text)
-    assert counted is not None
-    assert int(counted[1]) >= 10_000
+    assert "matching lines, and more; " in text
     assert set(backend.asked) == {OTHER}
     assert len(backend.asked) < 5
 

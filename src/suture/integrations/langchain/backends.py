@@ -19,8 +19,7 @@ from langgraph.store.base import BaseStore
 from suture._aio import settle
 from suture.errors import ConfigError
 from suture.integrations.langchain.wire import WIRE
-from suture.middleware.offload import BackendOf
-from suture.middleware.record import Outside, Record
+from suture.middleware.record import BackendOf, Outside, Record
 from suture.reduction import Saved, Settings
 from suture.reduction.draft import Terms
 from suture.reduction.texts import folded, safe_name

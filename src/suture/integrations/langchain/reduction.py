@@ -25,13 +25,12 @@ from suture.errors import ConfigError, NotInRunError, OffloadError
 from suture.integrations.langchain.backends import RUN_STORE, Backends, Conversation, adapt
 from suture.integrations.langchain.wire import WIRE
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolInfo, ToolResult
-from suture.middleware.offload import check_saving
 from suture.middleware.reading_tools import reading_tools
-from suture.middleware.record import Question
+from suture.middleware.record import Question, check_saving
 from suture.reduction import Settings, ToolDetail
 from suture.reduction.draft import SAVED
+from suture.reduction.phases import text_length
 from suture.reduction.texts import folded
-from suture.reduction.truncate import text_length
 from suture.tokens import CharacterCounter, Tally, UsageCounter, is_incremental
 from suture.tools import Tool, ToolArgumentsError
 from suture.wires import ResultEdit, argument_json
