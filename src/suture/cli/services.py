@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system, refusing
+from suture.cli.files import Refusal, complain, open_source, refuse_system, refusing
 from suture.cli.output import keep_apart
 from suture.errors import SutureError
 from suture.profiles import get_profile
@@ -38,12 +38,11 @@ def view(asked: Namespace) -> int:
             with SQLiteStore(asked.file) as store, asyncio.Runner() as runner:
                 shown += [runner.run(show_run(store, name)) for name in runner.run(store.runs())]
         else:
-            with open_source(asked.file, asked.max_bytes) as source:
-                for conversation in read_conversations(source):
-                    with conversation.located():
-                        messages, wire = conversation.sendable().take(asked.wire)
-                        name = ", ".join(part for part in (asked.file, conversation.title) if part)
-                        shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
+            with open_source(asked.file, asked) as source:
+                for conversation in source:
+                    messages, wire = conversation.sendable().take(asked.wire)
+                    name = ", ".join(part for part in (asked.file, conversation.title) if part)
+                    shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
                 source.tell_bad()
         if not shown:
             raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)

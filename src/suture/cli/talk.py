@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from suture.agent import ChatModelAgent
-from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system, refusing
+from suture.cli.files import Refusal, describe_error, open_source, refuse_system, refusing
 from suture.cli.output import Outputs
 from suture.errors import InputError, StreamCutError
 from suture.kernel import (
@@ -121,10 +121,9 @@ def _load(path: str, wire: str) -> Sequence[Any]:
     with open_source(path) as source:
         if source.size is None:
             return ()  # made, and never written
-        found = list(read_conversations(source))
-    if len(found) > 1:
-        raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
-    with found[0].located():
+        found = list(source)
+        if len(found) > 1:
+            raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
         messages, _ = found[0].take(None)
     if all(isinstance(message, _KINDS[wire]) for message in messages):
         return messages
