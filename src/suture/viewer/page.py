@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import re
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +35,7 @@ from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
 from suture.stores import Store
 from suture.tokens import CharacterCounter
-from suture.wires import Wire, get_wire
+from suture.wires import Wire, get_wire, sendable
 from suture.wires.parts import Telling
 
 LONGEST = 100_000
@@ -112,11 +113,18 @@ def show_history(
 
 
 async def show_run(store: Store, name: str) -> Run:
-    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten."""
+    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten.
+
+    What stands behind a record that cannot be read is left out, and `error` says so.
+    """
     records = await store.load(name)
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
-    return _Reader(name, records).read()
+    try:
+        reader = _Reader(name, records)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs of the store can be seen
+        return Run(name, "", error=_fault(0, error), records=len(records))
+    return reader.read()
 
 
 _COUNTER = CharacterCounter()
@@ -185,24 +193,32 @@ class _Reader:
         self.by = ""
 
     def read(self) -> Run:
-        for data in self.records:
-            changes = decode_records(data, self.run.state.version)
-            written = next((change.time for change in reversed(changes) if isinstance(change, Noted)), self.time)
-            for change in changes:
-                self._note(change, written)
-                apply_record(self.run, change, self.messages, answer_reply)
-                self._follow(change, written)
-            self.time = written
-        state, shown = self.run.state, self.shown
-        shown.agent, shown.outcome, shown.error = state.agent, state.outcome, state.error
+        shown, fault = self.shown, ""
+        for number, data in enumerate(self.records):
+            try:
+                self._read(data)
+            except Exception as error:  # noqa: BLE001 - whatever it is, what came before can be seen
+                fault = _fault(number, error)
+                break
+        state = self.run.state
+        shown.agent, shown.outcome, shown.error = state.agent, state.outcome, fault or state.error
         shown.messages, shown.usage = _messages(self.wire, self.messages), _usage(state.usage)
         known = repair(self.messages, wire=self.wire.name, profile="pairing", tail="keep").report
         shown.profile, shown.findings = known.profile, list(known.to_dict()["findings"])
         shown.interrupts = [
-            {"id": key, "call_id": call_id, "info": _plain(state.infos[key][0])}
+            {"id": key, "call_id": call_id, "info": _plain(state.infos[key][0]) if key in state.infos else ""}
             for key, call_id in state.waiting.items()
         ]
         return shown
+
+    def _read(self, data: bytes) -> None:
+        changes = decode_records(data, self.run.state.version)
+        written = next((change.time for change in reversed(changes) if isinstance(change, Noted)), self.time)
+        for change in changes:
+            self._note(change, written)
+            apply_record(self.run, change, self.messages, answer_reply)
+            self._follow(change, written)
+        self.time = written
 
     def _note(self, change: Record, time: int) -> None:
         """Note what a change does that cannot be seen afterwards."""
@@ -249,6 +265,10 @@ class _Reader:
             call.end, call.outcome = time, outcome
 
 
+def _fault(number: int, error: Exception) -> str:
+    return f"record {number} cannot be read ({type(error).__name__}: {error})"
+
+
 def _usage(usage: TokenUsage | None) -> dict[str, int]:
     if usage is None:
         return {}
@@ -268,13 +288,28 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
     template = files("suture.viewer").joinpath("page.html").read_text(encoding="utf-8")
     data = {"runs": runs, "names": names, "live": live}
     # A browser ends the block at the first "</script": with no "<" in it there is none.
-    plain = msgspec.json.encode(data).decode().replace("<", "\\u003c")
+    plain = _encode(data).decode().replace("<", "\\u003c")
     # Only our script and our style may act, by their hashes.
     parts = re.findall(r"<(style|script)>(.*?)</", template, re.DOTALL)
     digests = [(kind, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()) for kind, text in parts]
     allowed = "; ".join(f"{kind}-src 'sha256-{digest}'" for kind, digest in digests)
     policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; connect-src 'self'; {allowed}"
     return template.replace("__POLICY__", policy).replace("__DATA__", plain)
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a character
+        return msgspec.json.encode(sendable(msgspec.to_builtins(value)))
+
+
+class _Server(ThreadingHTTPServer):
+    """A server to which a browser that goes away is no error."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, port: int = 0) -> ThreadingHTTPServer:
@@ -285,18 +320,18 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = urlsplit(self.path)
             try:
+                asked = urlsplit(self.path)
                 if (self.headers.get("host") or "").partition(":")[0] not in ("127.0.0.1", "localhost"):
                     self._send(403, "text/plain", b"ask for 127.0.0.1")
                 elif asked.path == "/":
                     self._send(200, "text/html; charset=utf-8", page().encode())
                 elif asked.path == "/run" and run is not None:
                     shown = run(parse_qs(asked.query).get("name", [""])[0])
-                    self._send(200, "application/json", msgspec.json.encode(shown))
+                    self._send(200, "application/json", _encode(shown))
                 else:
                     self._send(404, "text/plain", b"there is only one page")
-            except SutureError as error:
+            except (SutureError, ValueError) as error:
                 self._send(404, "text/plain", str(error).encode())
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
@@ -310,7 +345,7 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
             """Say nothing."""
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    return _Server(("127.0.0.1", port), Handler)
 
 
 def serve_store(open_store: Callable[[], AbstractContextManager[Store]], *, port: int = 0) -> ThreadingHTTPServer:
