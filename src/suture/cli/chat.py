@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from io import IncrementalNewlineDecoder
 from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -40,6 +41,8 @@ from suture.wires import get_chat_wire
 
 try:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.input import DummyInput
+    from prompt_toolkit.output import DummyOutput, create_output
     from rich.console import Console
     from rich.text import Text
 except ImportError as error:
@@ -77,12 +80,12 @@ class _Lines:
         stream: Any = sys.stdin
         if stream is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard input")
+        self._loop, self._presses = loop, 0
         self.is_typed = is_terminal(stream)
-        self._loop = loop
-        edits = self.is_typed and is_terminal(sys.stdout)
-        self._session: PromptSession[str] | None = PromptSession() if edits else None
-        self._answers: PromptSession[str] | None = PromptSession() if edits else None
-        self._presses = 0
+        streams: dict[str, Any] = {"input": DummyInput(), "output": DummyOutput()}
+        if self.is_typed:
+            streams = {"output": create_output(always_prefer_tty=True)}
+        self._session, self._answers = PromptSession[str](**streams), PromptSession[str](**streams)
 
     def next(self) -> str | None:
         """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for what is no text."""
@@ -104,15 +107,16 @@ class _Lines:
     async def ask(self, prompt: str) -> str:
         """Return what somebody answers in the middle of a turn; nothing after Ctrl-C, Ctrl-D, or what is no text."""
         try:
-            said = await self._answers.prompt_async(prompt) if self._answers else self._read_plain(prompt) or ""
+            said = await self._answers.prompt_async(prompt)
             said.encode()
         except (KeyboardInterrupt, EOFError, UnicodeError):
             return ""
         return said.strip()
 
     def _read(self, prompt: str) -> str | None:
-        if self._session is None:
-            return self._read_plain(prompt)
+        if not self.is_typed:
+            data = sys.stdin.buffer.readline()
+            return data.decode().rstrip("\r\n") if data else None
         try:
             line = self._loop.run(self._session.prompt_async(prompt))  # what tools began goes on meanwhile
         except EOFError:
@@ -120,18 +124,10 @@ class _Lines:
         line.encode()  # what a terminal sends that is no UTF-8 is let through as surrogates
         return line
 
-    def _read_plain(self, prompt: str) -> str | None:
-        if self.is_typed and is_terminal(sys.stderr):
-            print(prompt, end="", file=sys.stderr, flush=True)
-        line = sys.stdin.buffer.readline()
-        return line.decode().rstrip("\r\n") if line else None
-
     def _clear(self, *, is_empty: bool) -> str | None:
         """Begin anew after a Ctrl-C; the second in a row with nothing typed is the end."""
-        is_empty = is_empty and not (self._session and self._session.default_buffer.text)
+        is_empty = is_empty and not self._session.default_buffer.text
         self._presses = self._presses + 1 if is_empty else 0
-        if self._session is None:
-            print(file=sys.stderr, flush=True)
         if self._presses == 1:
             print("(Ctrl-C once more, or Ctrl-D, leaves)", flush=True)
         return None if self._presses > 1 else ""
@@ -149,8 +145,7 @@ class _Show:
         self._waiting = self._console.status(Text("thinking", "dim")) if self._console is not None else None
         self._begun: set[str] = set()
         self._in_line = False
-        self._held = ""
-        """The first half of a line end, whose other half is still to come."""
+        self._newlines = IncrementalNewlineDecoder(None, translate=True)
         self._streamed = ""
 
     def begin(self) -> None:
@@ -187,21 +182,16 @@ class _Show:
             case _:
                 pass
 
-    def say(self, text: str) -> None:
-        """Write words; a line may go on."""
-        text = f"{self._held}{text}".replace("\r\n", "\n")
-        self._held = "\r" if text.endswith("\r") else ""
-        text = text.removesuffix("\r") if self._held else text
+    def say(self, text: str, *, is_last: bool = False) -> None:
+        """Write words; a line may go on, unless they are the last."""
+        text = self._newlines.decode(text, is_last)
         if text:
             _write(self._out, visible_lines(replace_surrogates(text)))
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
         """Let what follows begin in a line of its own."""
-        if self._held:
-            self._held = ""
-            _write(self._out, visible("\r"))
-            self._in_line = True
+        self.say("", is_last=True)
         if self._in_line:
             _write(self._out, "\n")
             self._in_line = False

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import plural
-from suture.cli.files import Refusal, refuse_system
+from suture.cli.files import Refusal, refusing
 from suture.cli.output import Outputs
 from suture.cli.repair import go_through
 from suture.cli.transcripts import (
@@ -122,13 +122,10 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
         with _refused("opencode", path):
             yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
         return
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > asked.max_bytes:
-                raise Refusal(f"larger than --max-bytes {asked.max_bytes}", str(path))
-            data = file.read()
-    except OSError as error:
-        raise refuse_system("read", error, str(path)) from None
+    with refusing(str(path), verb="read"), path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > asked.max_bytes:
+            raise Refusal(f"larger than --max-bytes {asked.max_bytes}", str(path))
+        data = file.read()
     if data.startswith(b"SQLite format 3\0"):
         with _refused("opencode", path):
             yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
@@ -266,9 +263,8 @@ def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
         shutil.rmtree(copy, ignore_errors=True)  # half a copy is none
         with suppress(OSError):
             copy.unlink()
-        if isinstance(error, OSError):
-            raise refuse_system("written", error, str(copy)) from None
-        raise Refusal(str(error), str(copy)) from None
+        with refusing(str(copy), verb="written"):
+            raise (error if isinstance(error, OSError) else ValueError(str(error))) from None
     return copy
 
 
@@ -364,10 +360,8 @@ def _copy_database(path: Path, changes: Mapping[str, bytes | None], target: Path
 
 def _read_storage(folder: Path) -> list[_Part]:
     """Return what is in the files of a folder: sessions, messages, and the parts of each message."""
-    try:
+    with refusing(str(folder), verb="read"):
         found = {path: _read(path.read_bytes()) for path in sorted(folder.glob("*/**/*.json"))}
-    except OSError as error:
-        raise refuse_system("read", error, str(folder)) from None
     owners = {path.stem: path.parent.name for path in found if path.stem.startswith("msg_")}
     return [
         _Part(path, owners.get(path.parent.name, path.parent.name), value)

@@ -93,18 +93,19 @@ def describe_error(error: BaseException) -> str:
 
 
 @contextmanager
-def refusing(*places: str) -> Generator[None]:
-    """Turn what Suture raises inside the block into a `Refusal`."""
+def refusing(*places: str, verb: str = "") -> Generator[None]:
+    """Turn what Suture raises inside the block into a `Refusal`, and what the system does: it cannot be read, say."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except SutureError as error:
         raise Refusal(str(error), *places) from None
-
-
-def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
-    """Return why a file cannot be read or written, as the system has it."""
-    reason = error.strerror if isinstance(error, OSError) else None
-    return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+    except (OSError, ValueError) as error:
+        if not verb:
+            raise
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", *places) from None
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -376,15 +377,14 @@ class Source:
 
     def __iter__(self) -> Iterator[Conversation]:
         """Yield the conversations; raise `Refusal` at the first that cannot be read."""
-        try:
-            for conversation in self._read():
-                self.current = conversation._replace(file=self.name)
-                yield self.current
-                self.count += 1
-        except Refusal as refusal:
-            raise refusal.within(self.name) from None
-        except OSError as error:
-            raise refuse_system("read", error, self.name) from None
+        with refusing(self.name, verb="read"):
+            try:
+                for conversation in self._read():
+                    self.current = conversation._replace(file=self.name)
+                    yield self.current
+                    self.count += 1
+            except Refusal as refusal:
+                raise refusal.within(self.name) from None
 
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
@@ -483,12 +483,10 @@ def open_source(path: str, asked: Namespace | None = None, *, option: str = "--w
 
     The wire of a history is said with `option`.
     """
-    try:
-        if path == "-" and sys.stdin is None:  # so it is, where a shell closed it
-            raise Refusal("is closed", "standard input")
+    if path == "-" and sys.stdin is None:  # so it is, where a shell closed it
+        raise Refusal("is closed", "standard input")
+    with refusing(path, verb="read"):
         file: Any = nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")  # noqa: PTH123, SIM115
-    except (OSError, ValueError) as error:
-        raise refuse_system("read", error, path) from None
     with file as opened:
         source = Source(opened, "standard input" if path == "-" else path, asked)
         try:

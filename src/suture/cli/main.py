@@ -21,6 +21,7 @@ from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
 from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error
+from suture.errors import SutureError
 from suture.profiles import PROFILES
 from suture.wires import WIRES
 
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
-    except Refusal as refusal:
+    except (Refusal, SutureError) as refusal:
         return _fail(str(refusal))
     except BrokenPipeError:
         _let_go(sys.stdout)

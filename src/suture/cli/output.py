@@ -10,13 +10,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, visible
-from suture.cli.files import Refusal, is_terminal, refuse_system
+from suture.cli.files import Refusal, is_terminal, refusing
 from suture.cli.outline import Line
 from suture.repair import Report
 
@@ -102,14 +102,8 @@ class Output:
             with suppress(OSError):
                 os.unlink(self._part)  # noqa: PTH108
 
-    @contextmanager
-    def _refused(self) -> Generator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except (OSError, ValueError) as error:
-            raise refuse_system("written", error, self._name or "standard output") from None
+    def _refused(self) -> AbstractContextManager[None]:
+        return refusing(self._name or "standard output", verb="written")
 
 
 def _is_file(path: str) -> bool:

@@ -109,9 +109,8 @@ def _settings(asked: Namespace) -> Settings:
     given = {field.name: value for field in fields(Settings) if (value := getattr(asked, field.name, None)) is not None}
     given["skip_truncation"] = asked.skip_truncation or asked.discard  # what is truncated must be saved
     excluded = asked.exclude or ()
-    with refusing():
-        counter = CharacterCounter() if asked.tokenizer == "characters" else ExactCounter(asked.tokenizer)
-        return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
+    counter = CharacterCounter() if asked.tokenizer == "characters" else ExactCounter(asked.tokenizer)
+    return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
 
 
 # --- where the output goes ------------------------------------------------------------------------
