@@ -17,22 +17,12 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any, NoReturn, TextIO
 
+from suture import events
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
 from suture.cli.files import Refusal, complain, describe_error, is_terminal
 from suture.cli.outline import outline
 from suture.cli.output import Screen
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
-from suture.events import (
-    AnyEvent,
-    HistoryRewritten,
-    Interrupt,
-    MessageDelta,
-    MessageFinished,
-    ModelStarted,
-    RetryScheduled,
-    ToolFinished,
-    ToolStarted,
-)
 from suture.kernel import Approval, Outcome, Run, RunResult
 from suture.repair import check
 from suture.stores import MemoryStore
@@ -157,27 +147,27 @@ class _Show:
         if self._waiting is not None:
             self._waiting.stop()
 
-    def event(self, event: AnyEvent) -> None:
+    def event(self, event: events.AnyEvent) -> None:
         """Show what an event says, if it is of interest to somebody who waits for an answer."""
         self.rest()
         outermost = len(event.run_path) < 2
         indent = "  " * len(event.run_path)
         match event:
-            case MessageDelta() if outermost:
+            case events.MessageDelta() if outermost:
                 self._streamed = event.message_id
                 self.say(event.text)
-            case MessageFinished() if outermost:
+            case events.MessageFinished() if outermost:
                 self._finish(event)
-            case ModelStarted() if outermost and self._waiting is not None:
+            case events.ModelStarted() if outermost and self._waiting is not None:
                 self._waiting.start()
-            case ToolStarted() if event.call_id not in self._begun:
+            case events.ToolStarted() if event.call_id not in self._begun:
                 self._begun.add(event.call_id)  # one that waited for approval starts again
                 self.note(f"-> {event.name} {event.arguments}", indent)
-            case ToolFinished():
+            case events.ToolFinished():
                 self.note(f"<- {event.name}{' failed:' if event.result.is_error else ''} {event.text}", indent)
-            case RetryScheduled():
+            case events.RetryScheduled():
                 self.note(f"(trying again in {event.delay:.1f} s: {event.error or event.reason})", indent)
-            case HistoryRewritten():
+            case events.HistoryRewritten():
                 self.note(f"({event.middleware} changed the history: {event.before} -> {event.after} messages)", indent)
             case _:
                 pass
@@ -215,7 +205,7 @@ class _Show:
         else:
             self._console.print(Text(line, "dim"), soft_wrap=True)
 
-    def _finish(self, event: MessageFinished) -> None:
+    def _finish(self, event: events.MessageFinished) -> None:
         if event.message_id != self._streamed:
             self.say(event.text)
         self.end_line()
@@ -340,7 +330,7 @@ class _Chat:
         except Refusal as refusal:
             self._fail(str(refusal))
 
-    async def _ask(self, asked: Interrupt) -> Any:
+    async def _ask(self, asked: events.Interrupt) -> Any:
         """Return what somebody answers to a tool that asks; only a yes is one."""
         info = asked.info
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()

@@ -16,18 +16,7 @@ import msgspec
 
 from suture.agent import ChatModelAgent
 from suture.errors import SutureError
-from suture.kernel.journal import (
-    Answered,
-    Began,
-    Changed,
-    Noted,
-    Put,
-    Record,
-    Spliced,
-    apply_record,
-    decode_records,
-    find_difference,
-)
+from suture.kernel import journal
 from suture.kernel.run_state import RunState
 from suture.kernel.state import Execution
 from suture.kernel.tool_call import answer_reply
@@ -105,7 +94,7 @@ def show_history(
     shown = Run(name, speaker.name, fixed.report.profile, messages=_messages(speaker, messages))
     shown.findings = list(fixed.report.to_dict()["findings"])
     if fixed.changed:
-        start, stop, after = find_difference(messages, fixed.messages)
+        start, stop, after = journal.find_difference(messages, fixed.messages)
         before = _messages(speaker, messages[start:stop])
         rewrite = Rewrite("suture.repair", 0, start, before, _messages(speaker, after))
         shown.rewrites.append(rewrite)
@@ -179,8 +168,8 @@ class _Reader:
 
     def __init__(self, name: str, records: Sequence[bytes]) -> None:
         self.records = records
-        began = decode_records(records[0], RunState().version)[0]
-        wire = began.fields["wire"] if isinstance(began, Began) else ""
+        began = journal.decode_records(records[0], RunState().version)[0]
+        wire = began.fields["wire"] if isinstance(began, journal.Began) else ""
         agent: ChatModelAgent[Any] = ChatModelAgent(model=_Viewed(wire))
         self.run = Execution(agent.spec, RunState())
         self.run.checkpoint_id = name
@@ -212,34 +201,34 @@ class _Reader:
         return shown
 
     def _read(self, data: bytes) -> None:
-        changes = decode_records(data, self.run.state.version)
-        written = next((change.time for change in reversed(changes) if isinstance(change, Noted)), self.time)
+        changes = journal.decode_records(data, self.run.state.version)
+        written = next((change.time for change in reversed(changes) if isinstance(change, journal.Noted)), self.time)
         for change in changes:
             self._note(change, written)
-            apply_record(self.run, change, self.messages, answer_reply)
+            journal.apply_record(self.run, change, self.messages, answer_reply)
             self._follow(change, written)
         self.time = written
 
-    def _note(self, change: Record, time: int) -> None:
+    def _note(self, change: journal.Record, time: int) -> None:
         """Note what a change does that cannot be seen afterwards."""
-        if isinstance(change, Noted) and change.what == "retry":
+        if isinstance(change, journal.Noted) and change.what == "retry":
             self.retries.append(change.text)
-        elif isinstance(change, Noted) and change.what:
+        elif isinstance(change, journal.Noted) and change.what:
             self.by = change.text
-        elif isinstance(change, Spliced) and change.start < len(self.messages):
+        elif isinstance(change, journal.Spliced) and change.start < len(self.messages):
             old = self.messages[change.start : change.stop]
             new = [self.run.wire.load(item) for item in change.messages]
             before, after = _messages(self.wire, old), _messages(self.wire, new)
             if before and before[-1] in after:  # what follows came later, in the same record
                 after = after[: len(after) - after[::-1].index(before[-1])]
             self.shown.rewrites.append(Rewrite(self.by, time, change.start, before, after))
-        elif isinstance(change, Answered) and self.turn is not None:
+        elif isinstance(change, journal.Answered) and self.turn is not None:
             for index, result in self.run.state.ended.items():
                 self._end(index, "error" if result.is_error else "finished", time)
 
-    def _follow(self, change: Record, time: int) -> None:
+    def _follow(self, change: journal.Record, time: int) -> None:
         """Note what a change has brought."""
-        if isinstance(change, Changed) and change.fields.get("turn"):
+        if isinstance(change, journal.Changed) and change.fields.get("turn"):
             calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
             shown = [Call(call.name, call.id or "") for call in calls]
             number, last = len(self.shown.turns) + 1, len(self.messages) - 1
@@ -248,14 +237,14 @@ class _Reader:
             )
             self.retries = []
             self.shown.turns.append(self.turn)
-        elif isinstance(change, Put) and change.field == "started" and self.turn is not None:
+        elif isinstance(change, journal.Put) and change.field == "started" and self.turn is not None:
             for index in change.entries:
                 self.turn.calls[int(index)].start = time
-        elif isinstance(change, Put) and change.field == "ended":
+        elif isinstance(change, journal.Put) and change.field == "ended":
             for index in change.entries:
                 result: ToolResult = self.run.state.ended[int(index)]
                 self._end(int(index), "error" if result.is_error else "finished", time)
-        elif isinstance(change, Put) and change.field == "causes":
+        elif isinstance(change, journal.Put) and change.field == "causes":
             for index, cause in change.entries.items():
                 self._end(int(index), str(cause), time)
 
