@@ -138,7 +138,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
             raise Refusal("not a session of a known agent", str(path))
         return
     with _refused(known.name, path):
-        report, copy = _repair_file(known, data, lines, asked.language)
+        report, copy = _File(known, data, lines).repair(asked.language)
     yield Examined(path, known.name, report, None if copy is None else partial(_write_file, data=copy))
 
 
@@ -163,47 +163,75 @@ def _encode(value: Any) -> bytes:
 # --- files of lines -------------------------------------------------------------------------------
 
 
-def _repair_file(
-    known: Format, data: bytes, lines: Sequence[Line], language: str | None
-) -> tuple[Report, bytes | None]:
-    """Return what is broken in a file, and the file as it should be, if that is another."""
-    members = known.select(lines)
-    messages = [member.message for member in members]
-    fixed: Repaired[Any] = repair(
-        messages, wire=known.wire, profile=known.profile, cause=Cause.UNKNOWN, tail="cancel", language=language
-    )
-    torn = [replace(_TORN, index=line.number) for line in lines if line.torn]
-    numbers = [0 if member.line is None else member.line.number for member in members]
-    found = [replace(finding, index=numbers[finding.index]) for finding in fixed.report.findings]
-    report = replace(fixed.report, findings=tuple(sorted([*torn, *found], key=lambda each: each.index)))
-    if not torn and not fixed.changed:
-        return report, None
-    if any("ordinal" in line.record for line in lines):
-        return report, _append(known, data, lines, members, fixed.messages)
-    return report, _rewrite(known, lines, members, fixed.messages)
+class _File:
+    """A session in a file of lines, and the conversation in it."""
 
+    def __init__(self, known: Format, data: bytes, lines: Sequence[Line]) -> None:
+        self._known, self._data, self._lines, self._members = known, data, lines, known.select(lines)
 
-def _rewrite(known: Format, lines: Sequence[Line], members: Sequence[Member], repaired: Sequence[Any]) -> bytes:
-    """Return a file with a repaired conversation; every line that is not concerned is as it was."""
-    stood = {id(member.message): member.line for member in members}
-    left = {id(message) for message in repaired}
-    gone = [member for member in members if id(member.message) not in left and member.line is not None]
-    conversation = {member.line for member in members}
-    written: list[Line] = []
-    like = next((member.line for member in members if member.line is not None), lines[0])
-    for count, message in enumerate(repaired):
-        line = stood.get(id(message)) or _replaced(gone, message)
-        if line is None and id(message) not in stood:
-            seed = f"{like.record.get(known.links[0])} {count}" if known.links else str(count)
-            line = Line(0, known.dress(message, like.record, make_identity(seed)))
-        if line is not None:
-            written.append(line)
-            like = line
-    if known.links is not None:
-        _relink(known.links, lines, conversation, written)
-    kept = [line for line in lines if not line.torn]
-    rows = interleave(kept, written, conversation.__contains__)
-    return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
+    def repair(self, language: str | None) -> tuple[Report, bytes | None]:
+        """Return what is broken in it, and the file as it should be, if that is another."""
+        known, members = self._known, self._members
+        options: dict[str, Any] = {"wire": known.wire, "profile": known.profile, "language": language}
+        fixed: Repaired[Any] = repair([member.message for member in members], cause=Cause.UNKNOWN, **options)
+        torn = [replace(_TORN, index=line.number) for line in self._lines if line.torn]
+        numbers = [0 if member.line is None else member.line.number for member in members]
+        found = [replace(finding, index=numbers[finding.index]) for finding in fixed.report.findings]
+        report = replace(fixed.report, findings=tuple(sorted([*torn, *found], key=lambda each: each.index)))
+        if not torn and not fixed.changed:
+            return report, None
+        numbered = any("ordinal" in line.record for line in self._lines)
+        return report, (self._append if numbered else self._rewrite)(fixed.messages)
+
+    def _rewrite(self, repaired: Sequence[Any]) -> bytes:
+        """Return the file with a repaired conversation; every line that is not concerned is as it was."""
+        known, members, left = self._known, self._members, {id(message) for message in repaired}
+        stood = {id(member.message): member.line for member in members}
+        gone = [member for member in members if id(member.message) not in left and member.line is not None]
+        conversation = {member.line for member in members}
+        written: list[Line] = []
+        like = next((member.line for member in members if member.line is not None), self._lines[0])
+        for count, message in enumerate(repaired):
+            line = stood.get(id(message)) or _replaced(gone, message)
+            if line is None and id(message) not in stood:
+                seed = f"{like.record.get(known.links[0])} {count}" if known.links else str(count)
+                line = Line(0, known.dress(message, like.record, make_identity(seed)))
+            if line is not None:
+                written.append(line)
+                like = line
+        if known.links is not None:
+            self._relink(known.links, conversation, written)
+        kept = [line for line in self._lines if not line.torn]
+        rows = interleave(kept, written, conversation.__contains__)
+        return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
+
+    def _relink(self, links: tuple[str, str], members: set[Line | None], written: list[Line]) -> None:
+        """Give the lines that were put in, moved or left out their place in the chain of parents."""
+        own, parent = links
+        path = path_to_leaf(self._lines, links, next((line for line in reversed(self._lines) if line in members), None))
+        beside = {*self._lines} - {*path}  # another branch stays as it is
+        before = path[0].record.get(parent) if path else None
+        chain = [line for line in written if line not in beside]
+        for line in [*interleave(path, chain, members.__contains__)]:
+            if line.record.get(parent) != before:
+                line.change(**{parent: before})
+            before = line.record.get(own)
+
+    def _append(self, repaired: Sequence[Any]) -> bytes:
+        """Return the file with a repaired conversation in which no line has moved: what is new in it is at the end.
+
+        Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
+        """
+        rows, left = self._data.split(b"\n"), {id(message) for message in repaired}
+        gone = {member.line for member in self._members if id(member.message) not in left}
+        for line in self._lines:
+            if line.torn or line in gone:
+                rows[line.number - 1] = b"{}".ljust(len(rows[line.number - 1]))
+        stood = {id(member.message) for member in self._members}
+        like = next(line.record for line in reversed(self._lines) if "ordinal" in line.record)
+        new = [self._known.dress(message, like, "") for message in repaired if id(message) not in stood]
+        added = [_encode({**record, "ordinal": number}) for number, record in enumerate(new, like["ordinal"] + 1)]
+        return b"\n".join([b"\n".join(rows).removesuffix(b"\n"), *added, b""])
 
 
 def _replaced(gone: list[Member], message: Any) -> Line | None:
@@ -216,40 +244,6 @@ def _replaced(gone: list[Member], message: Any) -> Line | None:
             line.change(**{field: message})
             return line
     return None
-
-
-def _relink(links: tuple[str, str], lines: Sequence[Line], members: set[Line | None], written: list[Line]) -> None:
-    """Give the lines that were put in, moved or left out their place in the chain of parents."""
-    own, parent = links
-    path = path_to_leaf(lines, links, next((line for line in reversed(lines) if line in members), None))
-    known = {*lines} - {*path}  # a branch beside it stays as it is
-    chain = [line for line in written if line not in known]
-    before = path[0].record.get(parent) if path else None
-    for line in [*interleave(path, chain, members.__contains__)]:
-        if line.record.get(parent) != before:
-            line.change(**{parent: before})
-        before = line.record.get(own)
-
-
-def _append(
-    known: Format, data: bytes, lines: Sequence[Line], members: Sequence[Member], repaired: Sequence[Any]
-) -> bytes:
-    """Return a file with a repaired conversation in which no line has moved: what is new in it is at the end.
-
-    Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
-    """
-    rows, left = data.split(b"\n"), {id(message) for message in repaired}
-    gone = {member.line for member in members if id(member.message) not in left}
-    for line in lines:
-        if line.torn or line in gone:
-            rows[line.number - 1] = b"{}".ljust(len(rows[line.number - 1]))
-    stood = {id(member.message) for member in members}
-    like = next(line.record for line in reversed(lines) if "ordinal" in line.record)
-    new = [known.dress(message, like, "") for message in repaired if id(message) not in stood]
-    whole = b"\n".join(rows).removesuffix(b"\n") + b"\n"
-    return whole + b"".join(
-        [_encode({**record, "ordinal": number}) + b"\n" for number, record in enumerate(new, like["ordinal"] + 1)]
-    )
 
 
 def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
