@@ -111,7 +111,7 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
             yield path
     if not paths:
         for known in FORMATS:
-            yield from sorted(known.folder().glob(known.pattern))
+            yield from sorted(known.folder.glob(known.pattern))
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
         databases = sorted(data.glob("opencode*.db"))
         yield from databases or data.glob("storage")  # what a database was made of is not read any more
@@ -199,13 +199,13 @@ class _File:
             if line is not None:
                 written.append(line)
                 like = line
-        if known.links is not None:
+        if known.links:
             self._relink(known.links, conversation, written)
         kept = [line for line in self._lines if not line.torn]
         rows = interleave(kept, written, conversation.__contains__)
         return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
 
-    def _relink(self, links: tuple[str, str], members: set[Line | None], written: list[Line]) -> None:
+    def _relink(self, links: tuple[str, ...], members: set[Line | None], written: list[Line]) -> None:
         """Give the lines that were put in, moved or left out their place in the chain of parents."""
         own, parent = links
         path = path_to_leaf(self._lines, links, next((line for line in reversed(self._lines) if line in members), None))
