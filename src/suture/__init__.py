@@ -11,35 +11,11 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from suture import errors
+from suture.errors import *  # noqa: F403 - all of them are public, and cost nothing
+
 if TYPE_CHECKING:
     from suture.agent import ChatModelAgent as ChatModelAgent
-    from suture.errors import AmbiguousWireError as AmbiguousWireError
-    from suture.errors import BudgetExceeded as BudgetExceeded
-    from suture.errors import ComponentCancelledError as ComponentCancelledError
-    from suture.errors import ConfigError as ConfigError
-    from suture.errors import ContextLengthError as ContextLengthError
-    from suture.errors import ContextOverflowError as ContextOverflowError
-    from suture.errors import HistoryError as HistoryError
-    from suture.errors import InputError as InputError
-    from suture.errors import MaxIterationsExceeded as MaxIterationsExceeded
-    from suture.errors import ModelAuthError as ModelAuthError
-    from suture.errors import ModelConnectionError as ModelConnectionError
-    from suture.errors import ModelError as ModelError
-    from suture.errors import ModelRequestError as ModelRequestError
-    from suture.errors import ModelServerError as ModelServerError
-    from suture.errors import ModelTimeoutError as ModelTimeoutError
-    from suture.errors import NotInRunError as NotInRunError
-    from suture.errors import OffloadError as OffloadError
-    from suture.errors import OutputError as OutputError
-    from suture.errors import RateLimitError as RateLimitError
-    from suture.errors import ResumeError as ResumeError
-    from suture.errors import RetryExhausted as RetryExhausted
-    from suture.errors import RunBusyError as RunBusyError
-    from suture.errors import RunError as RunError
-    from suture.errors import SchemaVersionError as SchemaVersionError
-    from suture.errors import StreamCutError as StreamCutError
-    from suture.errors import SutureError as SutureError
-    from suture.errors import UnknownWireError as UnknownWireError
     from suture.kernel import AgentMiddleware as AgentMiddleware
     from suture.kernel import Approval as Approval
     from suture.kernel import Budget as Budget
@@ -107,13 +83,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "agent": "ChatModelAgent",
-    "errors": (
-        "AmbiguousWireError BudgetExceeded ComponentCancelledError ConfigError ContextLengthError "
-        "ContextOverflowError HistoryError InputError MaxIterationsExceeded ModelAuthError ModelConnectionError "
-        "ModelError ModelRequestError ModelServerError ModelTimeoutError NotInRunError OffloadError OutputError "
-        "RateLimitError ResumeError RetryExhausted RunBusyError RunError SchemaVersionError StreamCutError "
-        "SutureError UnknownWireError"
-    ),
+    "errors": " ".join(errors.__all__),
     "kernel": (
         "AgentMiddleware Approval Budget Callbacks ChatModelAgentContext ChatModelAgentMiddleware "
         "ChatModelAgentState Component FailoverContext Model ModelContext ModelFailoverConfig ModelRequest "

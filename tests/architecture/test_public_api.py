@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import suture
+from suture import errors
 from tests.guest_modules import is_guest
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -72,6 +73,7 @@ def test_type_checkers_are_shown_what_is_offered_and_its_home():
         for alias in node.names
         if alias.name == alias.asname
     }
+    shown |= dict.fromkeys(errors.__all__, errors)  # all of these are imported at once
     assert sorted(shown) == PUBLIC
     assert [name for name, home in shown.items() if getattr(suture, name) is not getattr(home, name)] == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import suture
-from suture.cli.files import open_source, read_conversations
+from suture.cli.files import open_source
 from suture.wires import WIRES
 from tests.cli.program import run
 
@@ -20,7 +20,7 @@ def test_there_is_a_sample_of_every_wire():
 def test_a_sample_is_recognised_as_its_wire_and_is_broken_in_several_ways(path: Path):
     problems: set[str] = set()
     with open_source(str(path)) as source:
-        for conversation in read_conversations(source):
+        for conversation in source:
             messages, wire = conversation.take(None)
             report = suture.check(messages, wire=wire)
             assert report.wire == path.name.partition(".")[0]

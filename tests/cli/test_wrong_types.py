@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from suture.cli.files import Refusal, open_source, read_conversations
+from suture.cli.files import open_source
+from suture.errors import ConfigError, InputError
 from suture.repair import repair
 
 SAMPLES = sorted((Path(__file__).parents[2] / "examples" / "samples").iterdir())
@@ -37,15 +38,15 @@ def test_a_wrong_type_at_any_place_is_refused_or_mended(path: Path, told: bool):
     wire = path.name.partition(".")[0] if told else None
     faults: list[str] = []
     with open_source(str(path)) as source:
-        conversation = next(read_conversations(source))
+        conversation = next(iter(source))
     for way in places(conversation.stored):
         for new in WRONG:
             twin = conversation._replace(stored=changed(conversation.stored, way, new))
             try:
-                with twin.located():
-                    taken, found = twin.take(wire)
-                    twin.encode(twin.give(taken, repair(taken, wire=found).messages))
-            except Refusal as refusal:
+                taken, found = twin.take(wire)
+                twin.encode(twin.give(taken, repair(taken, wire=found).messages))
+            except (InputError, ConfigError, RecursionError) as error:
+                refusal = twin.refuse(error)
                 if not any(place.startswith("message ") for place in refusal.places):
                     faults.append(f"{json.dumps(new)} at {way}: {refusal} does not say which message")
             except Exception as error:  # noqa: BLE001 - that is what is looked for

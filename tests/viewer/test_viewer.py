@@ -3,11 +3,15 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
+from socket import SO_LINGER, SOL_SOCKET, create_connection
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -213,3 +217,91 @@ def test_the_command_shows_half_a_character_as_what_a_file_can_hold(tmp_path: Pa
     history.write_text('[{"role": "user", "content": "caf\\ud83d"}]', encoding="utf-8")
     assert run_command("view", "--wire", "openai-chat", history, "-o", out).status == 0
     assert "caf\ufffd" in out.read_text(encoding="utf-8")
+
+
+class Journal:
+    """A store of one run with these records."""
+
+    def __init__(self, records: Sequence[bytes]) -> None:
+        self.records = records
+
+    async def load(self, name: str) -> Sequence[bytes]:
+        return self.records
+
+
+async def read_journal(tmp_path: Path) -> Sequence[bytes]:
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        await a_run(store)
+        return await store.load("a")
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"\xff\x00junk", b"\x91\x93\xa6splice\x09\x09\x90", b"\x91\x91\xa4what"], ids=repr
+)
+def test_what_stands_before_a_record_that_cannot_be_read_is_shown(tmp_path: Path, bad: bytes):
+    records = asyncio.run(read_journal(tmp_path))
+    for place in range(len(records)):
+        journal: Any = Journal([*records[:place], bad, *records[place:]])
+        shown = asyncio.run(show_run(journal, "a"))
+        assert shown.error.startswith(f"record {place} cannot be read (")
+        assert (shown.agent, bool(shown.messages)) == (("watch", True) if place else ("", False))
+        assert embedded(write_page([shown]))["runs"][0]["error"] == shown.error
+
+
+def test_half_a_character_is_shown_as_what_a_page_can_hold():
+    page = write_page([show_history([{"role": "user", "content": "caf\ud83d"}], name="\udcff", wire="openai-chat")])
+    shown = embedded(page)["runs"][0]
+    assert (shown["name"], shown["messages"][0]["text"]) == ("\ufffd", "caf\ufffd")
+
+
+def test_a_request_for_no_address_is_refused():
+    with served(serve(lambda: "page")) as port:
+        assert get(port, "http://[")[0] == 404
+
+
+def test_a_browser_that_goes_away_is_no_error(capfd: pytest.CaptureFixture[str]):
+    def page() -> str:
+        browser.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+        browser.close()  # at once, with a reset
+        asked.set()
+        return "x" * 10_000_000
+
+    asked, server = Event(), serve(page)
+    server.daemon_threads = False  # so that the end of the server is the end of the answer
+    with served(server) as port:
+        browser = create_connection(("127.0.0.1", port))
+        browser.sendall(b"GET / HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
+        assert asked.wait(60)
+    assert capfd.readouterr().err == ""
+
+
+SCRIPT = """\
+const { runInNewContext } = require("node:vm")
+const [, style, data, script] = require("node:fs").readFileSync(0, "utf-8").split(/<(?:style|script)[^>]*>/)
+class Node {
+  constructor() { this.children = [], this.classList = { toggle() {} } }
+  append(...children) { this.children.push(...children) }
+  replaceChildren(...children) { this.children = children }
+  setAttribute() {}
+  addEventListener() {}
+}
+const [nav, main] = [new Node(), new Node()]
+const found = { nav, main }
+const document = { body: new Node(), addEventListener() {},
+  getElementById: () => ({ textContent: data.split("</script>")[0] }), querySelector: name => found[name],
+  createElement: () => new Node(), createElementNS: () => new Node() }
+const counts = runInNewContext(script.split("</script>")[0] + `
+  ;names.map(name => { view = name; draw(); return main.children.at(-1).children.length })`, { document })
+console.log(JSON.stringify(counts))
+"""
+"""Runs the page's script with the least of a document, and prints how many elements each view has."""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_history_is_shown_however_many_messages_it_has():
+    run = Run("long", "message", messages=[{"role": "user", "text": "hi", "tokens": 1}] * 150_000)
+    ended = subprocess.run(
+        ["node", "-e", SCRIPT], input=write_page([run]), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ended.stderr == ""
+    assert json.loads(ended.stdout) == [1, 150_001, 1, 1, 2]

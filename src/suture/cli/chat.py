@@ -11,27 +11,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from io import IncrementalNewlineDecoder
 from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any, NoReturn, TextIO
 
+from suture import events
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
 from suture.cli.files import Refusal, complain, describe_error, is_terminal
 from suture.cli.outline import outline
 from suture.cli.output import Screen
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
-from suture.events import (
-    AnyEvent,
-    HistoryRewritten,
-    Interrupt,
-    MessageDelta,
-    MessageFinished,
-    ModelStarted,
-    RetryScheduled,
-    ToolFinished,
-    ToolStarted,
-)
 from suture.kernel import Approval, Outcome, Run, RunResult
 from suture.repair import check
 from suture.stores import MemoryStore
@@ -40,6 +31,8 @@ from suture.wires import get_chat_wire
 
 try:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.input import DummyInput
+    from prompt_toolkit.output import DummyOutput, create_output
     from rich.console import Console
     from rich.text import Text
 except ImportError as error:
@@ -77,12 +70,12 @@ class _Lines:
         stream: Any = sys.stdin
         if stream is None:  # so it is, where a shell closed it
             raise Refusal("is closed", "standard input")
+        self._loop, self._presses = loop, 0
         self.is_typed = is_terminal(stream)
-        self._loop = loop
-        edits = self.is_typed and is_terminal(sys.stdout)
-        self._session: PromptSession[str] | None = PromptSession() if edits else None
-        self._answers: PromptSession[str] | None = PromptSession() if edits else None
-        self._presses = 0
+        streams: dict[str, Any] = {"input": DummyInput(), "output": DummyOutput()}
+        if self.is_typed:
+            streams = {"output": create_output(always_prefer_tty=True)}
+        self._session, self._answers = PromptSession[str](**streams), PromptSession[str](**streams)
 
     def next(self) -> str | None:
         """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for what is no text."""
@@ -104,15 +97,16 @@ class _Lines:
     async def ask(self, prompt: str) -> str:
         """Return what somebody answers in the middle of a turn; nothing after Ctrl-C, Ctrl-D, or what is no text."""
         try:
-            said = await self._answers.prompt_async(prompt) if self._answers else self._read_plain(prompt) or ""
+            said = await self._answers.prompt_async(prompt)
             said.encode()
         except (KeyboardInterrupt, EOFError, UnicodeError):
             return ""
         return said.strip()
 
     def _read(self, prompt: str) -> str | None:
-        if self._session is None:
-            return self._read_plain(prompt)
+        if not self.is_typed:
+            data = sys.stdin.buffer.readline()
+            return data.decode().rstrip("\r\n") if data else None
         try:
             line = self._loop.run(self._session.prompt_async(prompt))  # what tools began goes on meanwhile
         except EOFError:
@@ -120,18 +114,10 @@ class _Lines:
         line.encode()  # what a terminal sends that is no UTF-8 is let through as surrogates
         return line
 
-    def _read_plain(self, prompt: str) -> str | None:
-        if self.is_typed and is_terminal(sys.stderr):
-            print(prompt, end="", file=sys.stderr, flush=True)
-        line = sys.stdin.buffer.readline()
-        return line.decode().rstrip("\r\n") if line else None
-
     def _clear(self, *, is_empty: bool) -> str | None:
         """Begin anew after a Ctrl-C; the second in a row with nothing typed is the end."""
-        is_empty = is_empty and not (self._session and self._session.default_buffer.text)
+        is_empty = is_empty and not self._session.default_buffer.text
         self._presses = self._presses + 1 if is_empty else 0
-        if self._session is None:
-            print(file=sys.stderr, flush=True)
         if self._presses == 1:
             print("(Ctrl-C once more, or Ctrl-D, leaves)", flush=True)
         return None if self._presses > 1 else ""
@@ -149,8 +135,7 @@ class _Show:
         self._waiting = self._console.status(Text("thinking", "dim")) if self._console is not None else None
         self._begun: set[str] = set()
         self._in_line = False
-        self._held = ""
-        """The first half of a line end, whose other half is still to come."""
+        self._newlines = IncrementalNewlineDecoder(None, translate=True)
         self._streamed = ""
 
     def begin(self) -> None:
@@ -162,46 +147,41 @@ class _Show:
         if self._waiting is not None:
             self._waiting.stop()
 
-    def event(self, event: AnyEvent) -> None:
+    def event(self, event: events.AnyEvent) -> None:
         """Show what an event says, if it is of interest to somebody who waits for an answer."""
         self.rest()
         outermost = len(event.run_path) < 2
         indent = "  " * len(event.run_path)
         match event:
-            case MessageDelta() if outermost:
+            case events.MessageDelta() if outermost:
                 self._streamed = event.message_id
                 self.say(event.text)
-            case MessageFinished() if outermost:
+            case events.MessageFinished() if outermost:
                 self._finish(event)
-            case ModelStarted() if outermost and self._waiting is not None:
+            case events.ModelStarted() if outermost and self._waiting is not None:
                 self._waiting.start()
-            case ToolStarted() if event.call_id not in self._begun:
+            case events.ToolStarted() if event.call_id not in self._begun:
                 self._begun.add(event.call_id)  # one that waited for approval starts again
                 self.note(f"-> {event.name} {event.arguments}", indent)
-            case ToolFinished():
+            case events.ToolFinished():
                 self.note(f"<- {event.name}{' failed:' if event.result.is_error else ''} {event.text}", indent)
-            case RetryScheduled():
+            case events.RetryScheduled():
                 self.note(f"(trying again in {event.delay:.1f} s: {event.error or event.reason})", indent)
-            case HistoryRewritten():
+            case events.HistoryRewritten():
                 self.note(f"({event.middleware} changed the history: {event.before} -> {event.after} messages)", indent)
             case _:
                 pass
 
-    def say(self, text: str) -> None:
-        """Write words; a line may go on."""
-        text = f"{self._held}{text}".replace("\r\n", "\n")
-        self._held = "\r" if text.endswith("\r") else ""
-        text = text.removesuffix("\r") if self._held else text
+    def say(self, text: str, *, is_last: bool = False) -> None:
+        """Write words; a line may go on, unless they are the last."""
+        text = self._newlines.decode(text, is_last)
         if text:
             _write(self._out, visible_lines(replace_surrogates(text)))
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
         """Let what follows begin in a line of its own."""
-        if self._held:
-            self._held = ""
-            _write(self._out, visible("\r"))
-            self._in_line = True
+        self.say("", is_last=True)
         if self._in_line:
             _write(self._out, "\n")
             self._in_line = False
@@ -225,7 +205,7 @@ class _Show:
         else:
             self._console.print(Text(line, "dim"), soft_wrap=True)
 
-    def _finish(self, event: MessageFinished) -> None:
+    def _finish(self, event: events.MessageFinished) -> None:
         if event.message_id != self._streamed:
             self.say(event.text)
         self.end_line()
@@ -350,7 +330,7 @@ class _Chat:
         except Refusal as refusal:
             self._fail(str(refusal))
 
-    async def _ask(self, asked: Interrupt) -> Any:
+    async def _ask(self, asked: events.Interrupt) -> Any:
         """Return what somebody answers to a tool that asks; only a yes is one."""
         info = asked.info
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import HOLDERS, Conversation, complain, open_source, read_conversations
+from suture.cli.files import HOLDERS, Conversation, complain, open_source
 from suture.cli.output import Outputs, keep_apart
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError
@@ -36,26 +36,21 @@ def run(asked: Namespace) -> int:
     """Convert every conversation of a file and write them all."""
     lost: list[tuple[Conversation, tuple[Loss, ...]]] = []
     keep_apart("list of losses", asked.losses, asked.output, asked.file)
-    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
+    with open_source(asked.file, asked, option="--from") as source, Outputs() as outputs:
         history = outputs.open(None if asked.output == "-" else asked.output)
         report = outputs.open(asked.losses) if asked.losses is not None else None
-        for conversation in read_conversations(source):
-            with conversation.located("--from"):
-                made, losses = _convert(conversation.sendable(), asked)
-                if conversation.lines and isinstance(made, list):
-                    history.write(conversation.encode(cast("list[Any]", made)))
-                else:
-                    history.write(conversation.encode_value(made))
+        for conversation in source:
+            made, losses = _convert(conversation.sendable(), asked)
+            if conversation.lines and isinstance(made, list):
+                history.write(conversation.encode(cast("list[Any]", made)))
+            else:
+                history.write(conversation.encode_value(made))
             if losses:
                 lost.append((conversation._replace(stored=[], holder=None, raw=()), losses))
         source.tell_bad()
         if report is not None:
             for each, losses in lost:
-                told = [
-                    {"name": loss.name.value, "what": loss.what, "index": loss.index, "path": loss.path}
-                    for loss in losses
-                ]
-                report.write(msgspec.json.encode({"line": each.line, "losses": told}) + b"\n")
+                report.write(msgspec.json.encode({"line": each.line, "losses": losses}) + b"\n")
         outputs.publish()
     named = [(each.title, loss) for each, losses in lost for loss in losses]
     for title, loss in named[:_SHOWN]:

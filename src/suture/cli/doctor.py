@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import plural
-from suture.cli.files import Refusal, refuse_system
+from suture.cli.files import Refusal, refusing
 from suture.cli.output import Outputs
 from suture.cli.repair import go_through
 from suture.cli.transcripts import (
@@ -111,7 +111,7 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
             yield path
     if not paths:
         for known in FORMATS:
-            yield from sorted(known.folder().glob(known.pattern))
+            yield from sorted(known.folder.glob(known.pattern))
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
         databases = sorted(data.glob("opencode*.db"))
         yield from databases or data.glob("storage")  # what a database was made of is not read any more
@@ -122,13 +122,10 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
         with _refused("opencode", path):
             yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
         return
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > asked.max_bytes:
-                raise Refusal(f"larger than --max-bytes {asked.max_bytes}", str(path))
-            data = file.read()
-    except OSError as error:
-        raise refuse_system("read", error, str(path)) from None
+    with refusing(str(path), verb="read"), path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > asked.max_bytes:
+            raise Refusal(f"larger than --max-bytes {asked.max_bytes}", str(path))
+        data = file.read()
     if data.startswith(b"SQLite format 3\0"):
         with _refused("opencode", path):
             yield from _examine_parts(path, _read_database(path), _copy_database, asked.language)
@@ -141,7 +138,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
             raise Refusal("not a session of a known agent", str(path))
         return
     with _refused(known.name, path):
-        report, copy = _repair_file(known, data, lines, asked.language)
+        report, copy = _File(known, data, lines).repair(asked.language)
     yield Examined(path, known.name, report, None if copy is None else partial(_write_file, data=copy))
 
 
@@ -166,47 +163,75 @@ def _encode(value: Any) -> bytes:
 # --- files of lines -------------------------------------------------------------------------------
 
 
-def _repair_file(
-    known: Format, data: bytes, lines: Sequence[Line], language: str | None
-) -> tuple[Report, bytes | None]:
-    """Return what is broken in a file, and the file as it should be, if that is another."""
-    members = known.select(lines)
-    messages = [member.message for member in members]
-    fixed: Repaired[Any] = repair(
-        messages, wire=known.wire, profile=known.profile, cause=Cause.UNKNOWN, tail="cancel", language=language
-    )
-    torn = [replace(_TORN, index=line.number) for line in lines if line.torn]
-    numbers = [0 if member.line is None else member.line.number for member in members]
-    found = [replace(finding, index=numbers[finding.index]) for finding in fixed.report.findings]
-    report = replace(fixed.report, findings=tuple(sorted([*torn, *found], key=lambda each: each.index)))
-    if not torn and not fixed.changed:
-        return report, None
-    if any("ordinal" in line.record for line in lines):
-        return report, _append(known, data, lines, members, fixed.messages)
-    return report, _rewrite(known, lines, members, fixed.messages)
+class _File:
+    """A session in a file of lines, and the conversation in it."""
 
+    def __init__(self, known: Format, data: bytes, lines: Sequence[Line]) -> None:
+        self._known, self._data, self._lines, self._members = known, data, lines, known.select(lines)
 
-def _rewrite(known: Format, lines: Sequence[Line], members: Sequence[Member], repaired: Sequence[Any]) -> bytes:
-    """Return a file with a repaired conversation; every line that is not concerned is as it was."""
-    stood = {id(member.message): member.line for member in members}
-    left = {id(message) for message in repaired}
-    gone = [member for member in members if id(member.message) not in left and member.line is not None]
-    conversation = {member.line for member in members}
-    written: list[Line] = []
-    like = next((member.line for member in members if member.line is not None), lines[0])
-    for count, message in enumerate(repaired):
-        line = stood.get(id(message)) or _replaced(gone, message)
-        if line is None and id(message) not in stood:
-            seed = f"{like.record.get(known.links[0])} {count}" if known.links else str(count)
-            line = Line(0, known.dress(message, like.record, make_identity(seed)))
-        if line is not None:
-            written.append(line)
-            like = line
-    if known.links is not None:
-        _relink(known.links, lines, conversation, written)
-    kept = [line for line in lines if not line.torn]
-    rows = interleave(kept, written, conversation.__contains__)
-    return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
+    def repair(self, language: str | None) -> tuple[Report, bytes | None]:
+        """Return what is broken in it, and the file as it should be, if that is another."""
+        known, members = self._known, self._members
+        options: dict[str, Any] = {"wire": known.wire, "profile": known.profile, "language": language}
+        fixed: Repaired[Any] = repair([member.message for member in members], cause=Cause.UNKNOWN, **options)
+        torn = [replace(_TORN, index=line.number) for line in self._lines if line.torn]
+        numbers = [0 if member.line is None else member.line.number for member in members]
+        found = [replace(finding, index=numbers[finding.index]) for finding in fixed.report.findings]
+        report = replace(fixed.report, findings=tuple(sorted([*torn, *found], key=lambda each: each.index)))
+        if not torn and not fixed.changed:
+            return report, None
+        numbered = any("ordinal" in line.record for line in self._lines)
+        return report, (self._append if numbered else self._rewrite)(fixed.messages)
+
+    def _rewrite(self, repaired: Sequence[Any]) -> bytes:
+        """Return the file with a repaired conversation; every line that is not concerned is as it was."""
+        known, members, left = self._known, self._members, {id(message) for message in repaired}
+        stood = {id(member.message): member.line for member in members}
+        gone = [member for member in members if id(member.message) not in left and member.line is not None]
+        conversation = {member.line for member in members}
+        written: list[Line] = []
+        like = next((member.line for member in members if member.line is not None), self._lines[0])
+        for count, message in enumerate(repaired):
+            line = stood.get(id(message)) or _replaced(gone, message)
+            if line is None and id(message) not in stood:
+                seed = f"{like.record.get(known.links[0])} {count}" if known.links else str(count)
+                line = Line(0, known.dress(message, like.record, make_identity(seed)))
+            if line is not None:
+                written.append(line)
+                like = line
+        if known.links:
+            self._relink(known.links, conversation, written)
+        kept = [line for line in self._lines if not line.torn]
+        rows = interleave(kept, written, conversation.__contains__)
+        return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
+
+    def _relink(self, links: tuple[str, ...], members: set[Line | None], written: list[Line]) -> None:
+        """Give the lines that were put in, moved or left out their place in the chain of parents."""
+        own, parent = links
+        path = path_to_leaf(self._lines, links, next((line for line in reversed(self._lines) if line in members), None))
+        beside = {*self._lines} - {*path}  # another branch stays as it is
+        before = path[0].record.get(parent) if path else None
+        chain = [line for line in written if line not in beside]
+        for line in [*interleave(path, chain, members.__contains__)]:
+            if line.record.get(parent) != before:
+                line.change(**{parent: before})
+            before = line.record.get(own)
+
+    def _append(self, repaired: Sequence[Any]) -> bytes:
+        """Return the file with a repaired conversation in which no line has moved: what is new in it is at the end.
+
+        Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
+        """
+        rows, left = self._data.split(b"\n"), {id(message) for message in repaired}
+        gone = {member.line for member in self._members if id(member.message) not in left}
+        for line in self._lines:
+            if line.torn or line in gone:
+                rows[line.number - 1] = b"{}".ljust(len(rows[line.number - 1]))
+        stood = {id(member.message) for member in self._members}
+        like = next(line.record for line in reversed(self._lines) if "ordinal" in line.record)
+        new = [self._known.dress(message, like, "") for message in repaired if id(message) not in stood]
+        added = [_encode({**record, "ordinal": number}) for number, record in enumerate(new, like["ordinal"] + 1)]
+        return b"\n".join([b"\n".join(rows).removesuffix(b"\n"), *added, b""])
 
 
 def _replaced(gone: list[Member], message: Any) -> Line | None:
@@ -221,40 +246,6 @@ def _replaced(gone: list[Member], message: Any) -> Line | None:
     return None
 
 
-def _relink(links: tuple[str, str], lines: Sequence[Line], members: set[Line | None], written: list[Line]) -> None:
-    """Give the lines that were put in, moved or left out their place in the chain of parents."""
-    own, parent = links
-    path = path_to_leaf(lines, links, next((line for line in reversed(lines) if line in members), None))
-    known = {*lines} - {*path}  # a branch beside it stays as it is
-    chain = [line for line in written if line not in known]
-    before = path[0].record.get(parent) if path else None
-    for line in [*interleave(path, chain, members.__contains__)]:
-        if line.record.get(parent) != before:
-            line.change(**{parent: before})
-        before = line.record.get(own)
-
-
-def _append(
-    known: Format, data: bytes, lines: Sequence[Line], members: Sequence[Member], repaired: Sequence[Any]
-) -> bytes:
-    """Return a file with a repaired conversation in which no line has moved: what is new in it is at the end.
-
-    Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
-    """
-    rows, left = data.split(b"\n"), {id(message) for message in repaired}
-    gone = {member.line for member in members if id(member.message) not in left}
-    for line in lines:
-        if line.torn or line in gone:
-            rows[line.number - 1] = b"{}".ljust(len(rows[line.number - 1]))
-    stood = {id(member.message) for member in members}
-    like = next(line.record for line in reversed(lines) if "ordinal" in line.record)
-    new = [known.dress(message, like, "") for message in repaired if id(message) not in stood]
-    whole = b"\n".join(rows).removesuffix(b"\n") + b"\n"
-    return whole + b"".join(
-        [_encode({**record, "ordinal": number}) + b"\n" for number, record in enumerate(new, like["ordinal"] + 1)]
-    )
-
-
 def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
     """Write a copy beside a file or a folder, and return its path; never over another."""
     copy = path.with_name(path.name + SUFFIX)
@@ -266,9 +257,8 @@ def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
         shutil.rmtree(copy, ignore_errors=True)  # half a copy is none
         with suppress(OSError):
             copy.unlink()
-        if isinstance(error, OSError):
-            raise refuse_system("written", error, str(copy)) from None
-        raise Refusal(str(error), str(copy)) from None
+        with refusing(str(copy), verb="written"):
+            raise (error if isinstance(error, OSError) else ValueError(str(error))) from None
     return copy
 
 
@@ -364,10 +354,8 @@ def _copy_database(path: Path, changes: Mapping[str, bytes | None], target: Path
 
 def _read_storage(folder: Path) -> list[_Part]:
     """Return what is in the files of a folder: sessions, messages, and the parts of each message."""
-    try:
+    with refusing(str(folder), verb="read"):
         found = {path: _read(path.read_bytes()) for path in sorted(folder.glob("*/**/*.json"))}
-    except OSError as error:
-        raise refuse_system("read", error, str(folder)) from None
     owners = {path.stem: path.parent.name for path in found if path.stem.startswith("msg_")}
     return [
         _Part(path, owners.get(path.parent.name, path.parent.name), value)

@@ -15,17 +15,17 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from argparse import Namespace
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from time import monotonic
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
 import msgspec
 
-from suture._text import plural, visible
+from suture._text import visible
 from suture.cli.transcripts import Line, recognise_format
 from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
@@ -44,8 +44,6 @@ _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
-_MANY, _INTERVAL = 100, 0.1
-"""From how many conversations on it is shown how far a file is read, and how many seconds that stays."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -95,18 +93,19 @@ def describe_error(error: BaseException) -> str:
 
 
 @contextmanager
-def refusing(*places: str) -> Generator[None]:
-    """Turn what Suture raises inside the block into a `Refusal`."""
+def refusing(*places: str, verb: str = "") -> Generator[None]:
+    """Turn what Suture raises inside the block into a `Refusal`, and what the system does: it cannot be read, say."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except SutureError as error:
         raise Refusal(str(error), *places) from None
-
-
-def refuse_system(verb: str, error: OSError | ValueError, name: str) -> Refusal:
-    """Return why a file cannot be read or written, as the system has it."""
-    reason = error.strerror if isinstance(error, OSError) else None
-    return Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", name)
+    except (OSError, ValueError) as error:
+        if not verb:
+            raise
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise Refusal(f"cannot be {verb}: {(reason or str(error)).lower()}", *places) from None
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -137,51 +136,48 @@ def _kind_of(value: object) -> str:
 # say what is wrong and where, or to read a lone surrogate as one.
 
 
-def _read_json(data: bytes | bytearray, line: int) -> Any:
+def _read_json(data: bytes, line: int, place: str = "") -> Any:
     """Return the JSON value that `data`, which begins in `line`, is.
 
-    Raises `Refusal` with line and column where it is no JSON, `_CutOff` where it only ends too early, and `InputError`
-    with the message and the place in it where it is JSON that no program could take.
+    Raises `Refusal` with line and column where it is no JSON, `_CutOff` where it only ends too early, and `Refusal`
+    with `place`, the message and the place in it where it is JSON that no program could take.
     """
     try:
-        return _decode(data)
+        try:
+            return _decode(data)
+        except (msgspec.MsgspecError, UnicodeError, ValueError):
+            return _read_leniently(data, line, place)
     except RecursionError:
         raise Refusal("nested too deeply", f"line {line}") from None
-    except (msgspec.MsgspecError, UnicodeError, ValueError):
-        return _read_leniently(data, line)
 
 
-def _read_leniently(data: bytes | bytearray, line: int) -> Any:
+def _read_leniently(data: bytes, line: int, place: str) -> Any:
     try:
         text = data.decode()
-    except UnicodeDecodeError as error:
-        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        below = data.count(b"\n", 0, error.start)
-        column = error.start - data.rfind(b"\n", 0, error.start)
-        raise Refusal(reason, f"line {line + below}", f"byte {column}") from None
-    try:
         # Only faults are looked for, so a number that is fine can be any number.
         value = json.loads(
             text,
             parse_int=lambda number: math.inf if len(number.lstrip("-")) > _LONGEST_INTEGER else 0,
             parse_constant=lambda _: math.nan,
         )
+    except UnicodeDecodeError as error:
+        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        below = data.count(b"\n", 0, error.start)
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise Refusal(reason, f"line {line + below}", f"byte {column}") from None
     except json.JSONDecodeError as error:
-        reason = error.msg.removesuffix(" at").removesuffix(" starting")
-        whole = text.rstrip()
+        reason, whole = error.msg.removesuffix(" at").removesuffix(" starting"), error.doc.rstrip()
         if error.pos >= len(whole) or reason == "Unterminated string":
             places = (f"line {line + whole.count(chr(10))}", f"column {len(whole) - whole.rfind(chr(10))}")
             raise _CutOff("the JSON ends before it is complete", *places) from None
         places = (f"line {line + error.lineno - 1}", f"column {error.colno}")
         raise Refusal(f"not JSON: {reason[0].lower()}{reason[1:]}", *places) from None
-    except RecursionError:
-        raise Refusal("nested too deeply", f"line {line}") from None
-    _find_fault(value)
+    _find_fault(value, place)
     return json.loads(text)
 
 
-def _find_fault(value: Any) -> None:
-    """Raise `InputError` where `value` holds what the lenient decoder let pass."""
+def _find_fault(value: Any, place: str) -> None:
+    """Raise `Refusal` where `value` holds what the lenient decoder let pass."""
     key = _holder_key(value)
     messages: Any = value[key] if key else value
     try:
@@ -195,7 +191,7 @@ def _find_fault(value: Any) -> None:
             reason = "NaN and Infinity are not JSON"
         elif reason.startswith(("inf ", "-inf ")):
             reason = "a number out of range"
-        raise InputError(reason, index=error.index, path=error.path) from None
+        raise Refusal(reason, place, "" if error.index is None else f"message {error.index}", error.path) from None
 
 
 def _holder_key(value: Any) -> str:
@@ -284,30 +280,25 @@ class Conversation(NamedTuple):
         """The line, where there are several conversations to tell apart."""
         return f"line {self.line}" if self.many else ""
 
-    @contextmanager
-    def located(self, option: str = "--wire") -> Generator[None]:
-        """Turn what the engine refuses inside the block into a `Refusal` with the file, the line and the message.
+    @property
+    def name(self) -> str:
+        """The file, and the line where that is needed."""
+        return ", ".join(filter(None, (self.file, self.title)))
 
-        The wire is said with `option` here.
-        """
-        try:
-            yield
-        except InputError as error:
-            line, message = self.title, ""
-            if error.index is not None:
-                message = f"message {error.index}"
-                if error.index < len(self.lines):
-                    line = f"line {self.lines[error.index]}"
-            if isinstance(error, UnknownWireError):
-                agent = recognise_format([Line(0, dict(each)) for each in self.stored if is_map(each)])
-                if agent:
-                    raise Refusal(f"this is a session of {agent.name}; use suture doctor", self.file) from None
-            reason = error.reason.replace("with wire=", f"with {option}")
-            raise Refusal(reason, self.file, line, message, error.path) from None
-        except ConfigError as error:
-            raise Refusal(str(error).replace("with wire=", f"with {option}"), self.file, self.title) from None
-        except RecursionError:
-            raise Refusal("nested too deeply", self.file, self.title) from None
+    def refuse(self, error: Exception, option: str = "--wire") -> Refusal:
+        """Return what the engine refuses in it with the file, the line and the message; `option` says its wire."""
+        if isinstance(error, RecursionError):
+            return Refusal("nested too deeply", self.file, self.title)
+        if not isinstance(error, InputError):
+            return Refusal(str(error).replace("with wire=", f"with {option}"), self.file, self.title)
+        line, message = self.title, "" if error.index is None else f"message {error.index}"
+        if error.index is not None and error.index < len(self.lines):
+            line = f"line {self.lines[error.index]}"
+        if isinstance(error, UnknownWireError):
+            agent = recognise_format([Line(0, dict(each)) for each in self.stored if is_map(each)])
+            if agent:
+                return Refusal(f"this is a session of {agent.name}; use suture doctor", self.file)
+        return Refusal(error.reason.replace("with wire=", f"with {option}"), self.file, line, message, error.path)
 
 
 def _is_sound(data: bytes) -> bool:
@@ -361,64 +352,39 @@ def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = Fals
 # --- files ----------------------------------------------------------------------------------------
 
 
-class Source:
-    """An open file or pipe: its lines, its rest, and how far it has been read, which a terminal shows."""
+class Bad(NamedTuple):
+    """A line that could not be read."""
 
-    def __init__(
-        self, file: BinaryIO, name: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
-    ) -> None:
-        self.name, self.keep_going = name, keep_going
+    data: bytes
+    refusal: Refusal
+    torn: bool
+    """Whether it is the last one and only ends too early, as a crash leaves it."""
+
+
+class Source:
+    """An open file or pipe, to be iterated over: its conversations, one by one."""
+
+    def __init__(self, file: BinaryIO, name: str, asked: Namespace | None) -> None:
+        options: dict[str, Any] = vars(asked) if asked else {}
+        self.name, self._keeps_going = name, options.get("keep_going", False)
+        self._file, self._max_bytes = file, options.get("max_bytes", MAX_BYTES)
+        self.current: Conversation | None = None
         self.count = 0
         """How many conversations were read and dealt with."""
-        shows = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-        self._shows_from, self._shown_at = _MANY if shows else sys.maxsize, 0.0
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
-        self.position = 0
         self.size = _size(file)
-        self._file, self._max_bytes = file, max_bytes
 
-    def lines(self) -> Iterator[_Numbered]:
-        """Yield the lines that are not blank, with their numbers, as they stand there."""
-        number = 0
-        while line := self._file.readline(self._max_bytes + 2):
-            number += 1
-            self.position += len(line)
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            if len(line.rstrip(b"\r\n")) > self._max_bytes:
-                self._refuse_size(f"line {number}")
-            if line and not line.isspace():
-                yield number, line
-
-    def read_lines(self, lines: Iterator[_Numbered]) -> Iterator[tuple[int, Any, bytes]]:
-        """Yield the values of lines. A last line that ends too early is left out, as are bad ones if that is asked."""
-        for number, data in lines:
+    def __iter__(self) -> Iterator[Conversation]:
+        """Yield the conversations; raise `Refusal` at the first that cannot be read."""
+        with refusing(self.name, verb="read"):
             try:
-                yield number, _read_line(number, data), data
+                for conversation in self._read():
+                    self.current = conversation._replace(file=self.name)
+                    yield self.current
+                    self.count += 1
             except Refusal as refusal:
-                self.skip(data, refusal)
-
-    def step(self) -> None:
-        """Count one conversation, and show how many there were."""
-        self.count += 1
-        if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
-            part = f", {100 * self.position // self.size} %" if self.size else ""
-            print(f"\r{plural(self.count, 'conversation')}{part}", end="", file=sys.stderr, flush=True)
-            self._shown_at = monotonic()
-
-    def pause(self) -> None:
-        """Take away what is shown, for whoever is about to print."""
-        if self._shown_at:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._shown_at = 0.0
-
-    def skip(self, data: bytes, refusal: Refusal) -> None:
-        """Leave a line out that cannot be read, if that is asked or it is the last and was cut off; raise otherwise."""
-        torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
-        if not (torn or self.keep_going):
-            raise refusal
-        self.bad.append(Bad(data, refusal.within(self.name), torn))
+                raise refusal.within(self.name) from None
 
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
@@ -430,47 +396,105 @@ class Source:
             complain(visible(f"suture: {bad.refusal}; {what}"))
         return 2 if any(not bad.torn for bad in self.bad) else 0
 
-    def document(self, first: bytes) -> bytearray:
+    def _read(self) -> Iterator[Conversation]:
+        lines = self._lines()
+        number, data = next(lines, (0, b""))
+        if not number:
+            raise Refusal("there is nothing in it")
+        try:
+            value = _read_json(data, number, f"line {number}")
+        except _CutOff:
+            whole = self._document(data)
+            value = _read_json(whole, number)
+            yield _open_conversation(value, line=number, raw=whole, pretty=True)
+            return
+        if _is_message(value):
+            yield self._collect((number, value, data), lines)
+            return
+        second = next(lines, None)
+        yield _open_conversation(value, line=number, raw=data, many=second is not None)
+        for line, each, raw in self._values(chain([second], lines) if second else ()):
+            try:
+                conversation = _open_conversation(each, line=line, raw=raw, many=True)
+            except Refusal as refusal:
+                alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
+                self._skip(raw, alone if _is_message(each) else refusal)
+            else:
+                yield conversation
+
+    def _collect(self, first: tuple[int, Any, bytes], lines: Iterator[_Numbered]) -> Conversation:
+        """Return the conversation whose first message was read already."""
+        rows = [first]
+        for line, value, data in self._values(lines):
+            if _is_message(value):
+                rows.append((line, value, data))
+                continue
+            found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
+            reason = f"expected a message, as in line {first[0]}, found {found}"
+            self._skip(data, Refusal(reason, f"line {line}"))
+        numbers, messages, raw = zip(*rows, strict=True)
+        return Conversation(list(messages), first[0], lines=numbers, raw=raw)
+
+    def _lines(self) -> Iterator[_Numbered]:
+        """Yield the lines that are not blank, with their numbers, as they stand there."""
+        number = 0
+        while line := self._file.readline(self._max_bytes + 2):
+            number += 1
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            if len(line.rstrip(b"\r\n")) > self._max_bytes:
+                self._refuse_size(f"line {number}")
+            if line and not line.isspace():
+                yield number, line
+
+    def _values(self, lines: Iterable[_Numbered]) -> Iterator[tuple[int, Any, bytes]]:
+        """Yield the values of lines. A last line that ends too early is left out, as are bad ones if that is asked."""
+        for number, data in lines:
+            try:
+                yield number, _read_json(data, number, f"line {number}"), data
+            except Refusal as refusal:
+                self._skip(data, refusal)
+
+    def _skip(self, data: bytes, refusal: Refusal) -> None:
+        """Leave a line out that cannot be read, if that is asked or it is the last and was cut off; raise otherwise."""
+        torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
+        if not (torn or self._keeps_going):
+            raise refusal
+        self.bad.append(Bad(data, refusal.within(self.name), torn))
+
+    def _document(self, first: bytes) -> bytes:
         """Return the whole document that begins with the line `first`, which was read already."""
         if self.size is not None and self.size > self._max_bytes:
             self._refuse_size()
         data = bytearray(first)
         while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
-            self.position += len(chunk)
             data += chunk
             if len(data) > self._max_bytes:
                 self._refuse_size()
-        return data
+        return bytes(data)
 
     def _refuse_size(self, place: str = "") -> NoReturn:
         raise Refusal(f"larger than --max-bytes {self._max_bytes}", place)
 
 
-class Bad(NamedTuple):
-    """A line that could not be read."""
-
-    data: bytes
-    refusal: Refusal
-    torn: bool
-    """Whether it is the last one and only ends too early, as a crash leaves it."""
-
-
 @contextmanager
-def open_source(
-    path: str, max_bytes: int = MAX_BYTES, *, keep_going: bool = False, quiet: bool = False
-) -> Generator[Source]:
-    """Open a file, or standard input for `-`."""
-    if path == "-":
-        if sys.stdin is None:  # so it is, where a shell closed it
-            raise Refusal("is closed", "standard input")
-        yield Source(sys.stdin.buffer, "standard input", max_bytes, keep_going=keep_going, quiet=quiet)
-        return
-    try:
-        file = open(path, "rb")  # noqa: PTH123, SIM115 - closed below; a path from the command line is a string
-    except (OSError, ValueError) as error:
-        raise refuse_system("read", error, path) from None
-    with file:
-        yield Source(file, path, max_bytes, keep_going=keep_going, quiet=quiet)
+def open_source(path: str, asked: Namespace | None = None, *, option: str = "--wire") -> Generator[Source]:
+    """Open a file, or standard input for `-`; what the engine refuses inside the block is a `Refusal` of the user's.
+
+    The wire of a history is said with `option`.
+    """
+    if path == "-" and sys.stdin is None:  # so it is, where a shell closed it
+        raise Refusal("is closed", "standard input")
+    with refusing(path, verb="read"):
+        file: Any = nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")  # noqa: PTH123, SIM115
+    with file as opened:
+        source = Source(opened, "standard input" if path == "-" else path, asked)
+        try:
+            yield source
+        except (InputError, ConfigError, RecursionError) as error:
+            if source.current is None:
+                raise
+            raise source.current.refuse(error, option) from None
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
@@ -503,78 +527,6 @@ def find_files(paths: Sequence[str]) -> list[str]:
         else:
             found.append(path)
     return list(dict.fromkeys(found))
-
-
-def read_conversations(source: Source) -> Iterator[Conversation]:
-    """Yield the conversations of a file one by one; raise `Refusal` at the first that cannot be read."""
-    try:
-        for conversation in _read(source):
-            yield conversation._replace(file=source.name)
-            source.step()
-    except Refusal as refusal:
-        raise refusal.within(source.name) from None
-    except OSError as error:
-        raise refuse_system("read", error, source.name) from None
-    finally:
-        source.pause()
-
-
-def _read(source: Source) -> Iterator[Conversation]:
-    lines = source.lines()
-    first = next(lines, None)
-    if first is None:
-        raise Refusal("there is nothing in it")
-    number, data = first
-    try:
-        value = _read_line(number, data)
-    except _CutOff:
-        whole = bytes(source.document(data))
-        try:
-            value = _read_json(whole, number)
-        except InputError as error:
-            raise _locate(error) from None
-        yield _open_conversation(value, line=number, raw=whole, pretty=True)
-        return
-    if _is_message(value):
-        yield _read_messages(source, (number, value, data), lines)
-        return
-    second = next(lines, None)
-    yield _open_conversation(value, line=number, raw=data, many=second is not None)
-    rest = chain([second], lines) if second is not None else iter(())
-    for line, each, raw in source.read_lines(rest):
-        try:
-            conversation = _open_conversation(each, line=line, raw=raw, many=True)
-        except Refusal as refusal:
-            alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
-            source.skip(raw, alone if _is_message(each) else refusal)
-            continue
-        yield conversation
-
-
-def _read_messages(source: Source, first: tuple[int, Any, bytes], lines: Iterator[_Numbered]) -> Conversation:
-    """Return the conversation whose first message was read already."""
-    numbers, messages, raw = [first[0]], [first[1]], [first[2]]
-    for line, value, data in source.read_lines(lines):
-        if not _is_message(value):
-            found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
-            reason = f"expected a message, as in line {first[0]}, found {found}"
-            source.skip(data, Refusal(reason, f"line {line}"))
-            continue
-        messages.append(value)
-        numbers.append(line)
-        raw.append(data)
-    return Conversation(messages, first[0], lines=numbers, raw=raw)
-
-
-def _read_line(number: int, data: bytes) -> Any:
-    try:
-        return _read_json(data, number)
-    except InputError as error:
-        raise _locate(error).within(f"line {number}") from None
-
-
-def _locate(error: InputError) -> Refusal:
-    return Refusal(error.reason, "" if error.index is None else f"message {error.index}", error.path)
 
 
 def _size(file: BinaryIO) -> int | None:

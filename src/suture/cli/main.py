@@ -21,6 +21,7 @@ from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
 from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error
+from suture.errors import SutureError
 from suture.profiles import PROFILES
 from suture.wires import WIRES
 
@@ -39,93 +40,6 @@ old, or talk to an agent.
 FILE holds the messages of any provider: a JSON array, an object with messages,
 input or contents, or JSON Lines with one message or one conversation a line.
 - is standard input."""
-
-_COMMANDS = {
-    "check": (
-        "repair:run_check",
-        "Say what a provider would refuse. Nothing is changed.",
-        ("0 acceptable", "1 something was found"),
-        ("check conversation.json", "check --profile mistral --json log.jsonl", "check logs/ 'more/*.jsonl'"),
-    ),
-    "repair": (
-        "repair:run_repair",
-        "Make a history acceptable, and write it in the form it came in.",
-        ("0 acceptable now", "1 something could not be repaired"),
-        (
-            "repair conversation.json -o repaired.json",
-            "repair --report findings.jsonl - < log.jsonl > repaired.jsonl",
-            "repair --diff conversation.json",
-            "repair --in-place logs/",
-        ),
-    ),
-    "reduce": (
-        "reduce:run",
-        "Take out tool output that is too long or too old, and keep it in files.",
-        ("0 reduced, or nothing to reduce", "1 a plan has something to reduce"),
-        (
-            "reduce --max-tokens 50000 conversation.json",
-            "reduce --save-to outputs conversation.json -o reduced.json",
-        ),
-    ),
-    "convert": (
-        "convert:run",
-        "Write a history for another provider, and name what its format cannot express. Nothing is repaired.",
-        ("0 all of it", "1 something was lost"),
-        ("convert --to anthropic conversation.json -o converted.json",),
-    ),
-    "chat": (
-        "chat:run",
-        "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is.",
-        ("0", "1 the last turn failed (only if the input is no terminal)", "130 it was stopped (likewise)"),
-        ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search"),
-    ),
-    "completion": (
-        "main:print_completion",
-        "Print a script that lets your shell complete commands and options.",
-        ("0",),
-        ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
-    ),
-    "view": (
-        "services:view",
-        "Look at a history, or at the runs in a store, in a browser.",
-        ("0 the page was written, or the server was stopped",),
-        ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
-    ),
-    "worker": (
-        "services:work",
-        "Do the steps of an agent's runs that Temporal schedules, until you stop it.",
-        ("0 it was stopped",),
-        ("worker my_agents:support", "worker my_agents:support --address temporal:7233"),
-    ),
-    "recover": (
-        "services:recover_runs",
-        "Resume the runs of these agents that dead processes left. Runs that are alive or wait are left alone.",
-        ("0 every run has ended or waits", "1 a run failed"),
-        ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
-    ),
-    "proxy": (
-        "services:run_proxy",
-        "Repair the histories in requests on their way to a provider, for programs in any language.",
-        ("0 it was stopped",),
-        (
-            "proxy --upstream https://api.openai.com",
-            "proxy --upstream /claude=https://api.anthropic.com --port 9000",
-        ),
-    ),
-    "run": (
-        "services:run_command",
-        "Run a command, and send its requests to a provider through a proxy of its own.",
-        ("the command's own",),
-        ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
-    ),
-    "doctor": (
-        "doctor:run",
-        "Say what is broken in the sessions that coding agents left on this machine.",
-        ("0 all are sound", "1 something is broken"),
-        ("doctor", "doctor --fix ~/.claude/projects/-home-me-project/session.jsonl"),
-    ),
-}
-"""Each command: what runs it, what it does, what its exit status means, and examples."""
 
 _LIMITS = (
     ("--max-tokens", "max_tokens_for_clear", "clear old output if the history has more tokens (default 160000)"),
@@ -151,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
-    except Refusal as refusal:
+    except (Refusal, SutureError) as refusal:
         return _fail(str(refusal))
     except BrokenPipeError:
         _let_go(sys.stdout)
@@ -221,7 +135,7 @@ def _suggest(message: str) -> str:
     '; did you mean --profile?'
     """
     found = re.search(r"invalid choice: '([^']+)|arguments: (--[\w-]+)", message)
-    options = [flag for command in _OPTIONS.values() for flags, _ in command for flag in flags]
+    options = [flag for command in _COMMANDS.values() for flags, _ in command[4:] for flag in flags]
     known = [*_COMMANDS, *PROFILES, *WIRES, *options]
     near = get_close_matches(found[1] or found[2], known, 1) if found else []
     return f"; did you mean {near[0]}?" if near else ""
@@ -266,15 +180,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    examples = [example for *_, (example, *_) in _COMMANDS.values()]
+    examples = [command[3][0] for command in _COMMANDS.values()]
     parser = _Parser(prog="suture", **_texts(_ABOUT, (), examples))
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for name, (_, about, statuses, examples) in _COMMANDS.items():
+    for name, (_, about, statuses, examples, *options) in _COMMANDS.items():
         usage = "suture run [OPTION ...] -- CMD" if name == "run" else None  # argparse writes it as dots
         command = commands.add_parser(name, help=about, usage=usage, **_texts(about, statuses, examples))
         groups: defaultdict[str, Any] = defaultdict(command.add_mutually_exclusive_group)
-        for flags, settings in _OPTIONS[name]:
+        for flags, settings in options:
             holder = groups[settings["group"]] if "group" in settings else command
             holder.add_argument(*flags, **{key: value for key, value in settings.items() if key != "group"})
     return parser
@@ -319,143 +233,193 @@ def _tool_name(text: str) -> str:
 _Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
-def _option(*flags: str, **settings: Any) -> _Option:
-    """Return an argument of a command; at most one of a `group` may be given."""
-    return flags, settings
+def _option(names: str, about: str, **settings: Any) -> _Option:
+    """Return an argument of a command, as `--wire W`, or a switch, as `--json`; of a `group` only one may be given."""
+    words = names.split()
+    flags = tuple(word for word in words if word.startswith("-")) or (words[0],)
+    if len(words) > len(flags):
+        settings = {"metavar": words[-1], **settings}
+    elif not settings.keys() - {"group"}:
+        settings["action"] = "store_true"
+    return flags, {"help": about, **settings}
 
 
 _HISTORIES = "histories, folders of them, or patterns; standard input for - and without FILE"
-_LARGEST = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
 _TAIL = "calls at the end without a result are answered (the default) or left open"
-_ORPHANS = "a result without a call is kept as user text (the default) or dropped"
 _COUNTING = "how tokens are counted: characters (a token has four; the default), or exactly, as o200k_base"
-_EXCLUDED = "leave the output of this tool alone; may be given again"
-_COMPACT = "bring the whole history under so many tokens, without a model"
 _READING = "the tool with which the model can read saved output (default read_file)"
 _MODEL = "PROVIDER:NAME, or MODULE:NAME for a model of your own (default local, which needs no key)"
-_SERVER = "the Temporal server (default localhost:7233)"
-_HOST = "where to listen (default 127.0.0.1: this machine alone)"
-_TOOLS = "a tool, a function, or a list of them; may be given again"
-
 _UPSTREAM = "where requests go, or those below PATH; may be given again (default: /openai, /anthropic and /gemini)"
 _WHOSE = f"whose rules hold, if not those of the upstream and the model: {', '.join(PROFILES)}"
-_LEARN = "on a refusal, repair by a stricter rule, send again, and remember the rule here"
-_SILENCE = "how long an upstream may be silent (default 600)"
-_PASSED = "pass on a body above N bytes unread (default 67108864)"
 _SESSIONS = "session files, or folders of them (default: those of Claude Code, Codex, pi and opencode)"
+_BODIES = 64 * 1024 * 1024
+_MANY: dict[str, Any] = {"action": "append", "default": []}
+_ORPHANS: dict[str, Any] = {"choices": ("text", "drop"), "default": "text"}
+_COLOURS: dict[str, Any] = {"choices": ("auto", "always", "never"), "default": "auto"}
 
-_FILE = (
-    _option("file", metavar="FILE", help="the history; - for standard input"),
-    _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
-)
+_FILE = _option("file FILE", "the history; - for standard input")
+_REFUSED = f"refuse a JSON document, or a line, above N bytes (default {MAX_BYTES})"
+_LARGEST = _option("--max-bytes N", _REFUSED, type=_size, default=MAX_BYTES)
 _FILES = (
-    _option("files", metavar="FILE", nargs="*", default=["-"], help=_HISTORIES),
-    _FILE[1],
-    _option("--keep-going", action="store_true", help="report lines that cannot be read, and go on with the next"),
-    _option("-q", "--quiet", action="store_true", help="show errors only"),
-    _option("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: on a terminal)"),
+    _option("files FILE", _HISTORIES, nargs="*", default=["-"]),
+    _LARGEST,
+    _option("--keep-going", "report lines that cannot be read, and go on with the next"),
+    _option("-q --quiet", "show errors only"),
+    _option("--color", "colours (default: on a terminal)", **_COLOURS),
 )
-_WIRE = _option("--wire", metavar="W", choices=WIRES, help=f"the form of the messages: {', '.join(WIRES)}")
-_PROFILE = _option("--profile", metavar="P", choices=PROFILES, help=f"whose rules hold: {', '.join(PROFILES)}")
-_RULES = (
-    _PROFILE,
-    _option("--tail", choices=("cancel", "keep"), default="cancel", help=_TAIL),
-)
-_DEPS = _option("--deps", metavar="MODULE:NAME", help="what tools and hooks find as RunContext.deps")
-_LANGUAGE = _option("--language", choices=("en", "zh"), help="the language of the texts that suture adds")
-_OUTPUT = _option("-o", "--output", metavar="FILE", help="write here instead of standard output; it may be the input")
-
-_MANY_PATHS: dict[str, Any] = {"metavar": "[PATH=]N", "action": "append", "default": []}
+_WIRE = _option("--wire W", f"the form of the messages: {', '.join(WIRES)}", choices=WIRES)
+_PROFILE = _option("--profile P", f"whose rules hold: {', '.join(PROFILES)}", choices=PROFILES)
+_RULES = (_PROFILE, _option("--tail", _TAIL, choices=("cancel", "keep"), default="cancel"))
+_DEPS = _option("--deps MODULE:NAME", "what tools and hooks find as RunContext.deps")
+_LANGUAGE = _option("--language", "the language of the texts that suture adds", choices=("en", "zh"))
+_OUTPUT = _option("-o --output FILE", "write here instead of standard output; it may be the input")
 _ROUTES = (
-    _option("--upstream", **{**_MANY_PATHS, "metavar": "[PATH=]URL"}, help=_UPSTREAM),
-    _option("--profile", **{**_MANY_PATHS, "metavar": "[PATH=]P"}, help=_WHOSE),
-    _option("--clear", **_MANY_PATHS, help="clear old tool results above so many tokens"),
-    _option("--compact", **_MANY_PATHS, help="send no more than so many tokens"),
-    _option("--learn", metavar="FILE", help=_LEARN),
-    _option("--report", metavar="FILE", help="add a line of JSON for each repair, without contents"),
+    _option("--upstream [PATH=]URL", _UPSTREAM, **_MANY),
+    _option("--profile [PATH=]P", _WHOSE, **_MANY),
+    _option("--clear [PATH=]N", "clear old tool results above so many tokens", **_MANY),
+    _option("--compact [PATH=]N", "send no more than so many tokens", **_MANY),
+    _option("--learn FILE", "on a refusal, repair by a stricter rule, send again, and remember the rule here"),
+    _option("--report FILE", "add a line of JSON for each repair, without contents"),
     _LANGUAGE,
-    _option("--timeout", metavar="S", type=_seconds, default=600.0, help=_SILENCE),
-    _option("--max-bytes", metavar="N", type=_size, default=64 * 1024 * 1024, help=_PASSED),
+    _option("--timeout S", "how long an upstream may be silent (default 600)", type=_seconds, default=600.0),
+    _option("--max-bytes N", f"pass on a body above N bytes unread (default {_BODIES})", type=_size, default=_BODIES),
 )
 """What a command is asked that passes requests on."""
 
-_OPTIONS: dict[str, tuple[_Option, ...]] = {
+_COMMANDS: dict[str, tuple[Any, ...]] = {
     "check": (
+        "repair:run_check",
+        "Say what a provider would refuse. Nothing is changed.",
+        ("0 acceptable", "1 something was found"),
+        ("check conversation.json", "check --profile mistral --json log.jsonl", "check logs/ 'more/*.jsonl'"),
         *(*_FILES, _WIRE, *_RULES),
-        _option("--json", action="store_true", help="print one JSON object per conversation"),
+        _option("--json", "print one JSON object per conversation"),
     ),
     "repair": (
+        "repair:run_repair",
+        "Make a history acceptable, and write it in the form it came in.",
+        ("0 acceptable now", "1 something could not be repaired"),
+        (
+            "repair conversation.json -o repaired.json",
+            "repair --report findings.jsonl - < log.jsonl > repaired.jsonl",
+            "repair --diff conversation.json",
+            "repair --in-place logs/",
+        ),
         *(*_FILES, _WIRE, *_RULES),
-        _option("--diff", action="store_true", help="print what would change as a diff for reading, and write nothing"),
-        _option("--in-place", action="store_true", help="write each file over itself"),
-        _option("--orphans", choices=("text", "drop"), default="text", help=_ORPHANS),
-        _option("--report", metavar="FILE", help="write what was done, one JSON object per conversation"),
+        _option("--diff", "print what would change as a diff for reading, and write nothing"),
+        _option("--in-place", "write each file over itself"),
+        _option("--orphans", "a result without a call is kept as user text (the default) or dropped", **_ORPHANS),
+        _option("--report FILE", "write what was done, one JSON object per conversation"),
         *(_LANGUAGE, _OUTPUT),
     ),
     "reduce": (
-        *(*_FILE, _WIRE),
-        *(_option(name, metavar="N", dest=setting, type=_count, help=about) for name, setting, about in _LIMITS),
-        _option("--exclude", metavar="TOOL", action="append", help=_EXCLUDED),
-        _option("--skip-truncation", action="store_true", help="leave long output as it is"),
-        _option("--compact", metavar="N", type=_count, help=_COMPACT),
-        _option("--skip-clear", action="store_true", help="leave old output as it is"),
-        _option("--tokenizer", metavar="T", default="characters", help=_COUNTING),
-        _option("--save-to", group="fate", metavar="DIR", help="save there what leaves the history"),
-        _option("--discard", group="fate", action="store_true", help="save nothing: old output is cleared for good"),
-        _option("--read-tool", metavar="NAME", dest="read_file_tool_name", type=_tool_name, help=_READING),
-        _option("--root", metavar="DIR", help="the path of DIR as the model sees it (default: that of --save-to)"),
-        _option("--json", action="store_true", help="print plans as one JSON object per conversation"),
-        _option("--plan", action="store_true", help="print what would be done and change nothing"),
+        "reduce:run",
+        "Take out tool output that is too long or too old, and keep it in files.",
+        ("0 reduced, or nothing to reduce", "1 a plan has something to reduce"),
+        ("reduce --max-tokens 50000 conversation.json", "reduce --save-to outputs conversation.json -o reduced.json"),
+        *(_FILE, _LARGEST, _WIRE),
+        *(_option(f"{name} N", about, dest=setting, type=_count) for name, setting, about in _LIMITS),
+        _option("--exclude TOOL", "leave the output of this tool alone; may be given again", action="append"),
+        _option("--skip-truncation", "leave long output as it is"),
+        _option("--compact N", "bring the whole history under so many tokens, without a model", type=_count),
+        _option("--skip-clear", "leave old output as it is"),
+        _option("--tokenizer T", _COUNTING, default="characters"),
+        _option("--save-to DIR", "save there what leaves the history", group="fate"),
+        _option("--discard", "save nothing: old output is cleared for good", group="fate"),
+        _option("--read-tool NAME", _READING, dest="read_file_tool_name", type=_tool_name),
+        _option("--root DIR", "the path of DIR as the model sees it (default: that of --save-to)"),
+        _option("--json", "print plans as one JSON object per conversation"),
+        _option("--plan", "print what would be done and change nothing"),
         *(_LANGUAGE, _OUTPUT),
     ),
     "convert": (
-        *_FILE,
-        _option("--from", metavar="W", dest="wire", choices=WIRES, help=f"the form it is in: {', '.join(WIRES)}"),
-        _option("--to", metavar="W", required=True, choices=WIRES, help="the form to write"),
-        _option("--losses", metavar="FILE", help="write what could not cross, one JSON object per conversation"),
+        "convert:run",
+        "Write a history for another provider, and name what its format cannot express. Nothing is repaired.",
+        ("0 all of it", "1 something was lost"),
+        ("convert --to anthropic conversation.json -o converted.json",),
+        *(_FILE, _LARGEST),
+        _option("--from W", f"the form it is in: {', '.join(WIRES)}", dest="wire", choices=WIRES),
+        _option("--to W", "the form to write", required=True, choices=WIRES),
+        _option("--losses FILE", "write what could not cross, one JSON object per conversation"),
         _OUTPUT,
     ),
     "chat": (
-        _option("--model", metavar="M", default="local", help=_MODEL),
-        _option("--tools", metavar="MODULE:NAME", action="append", default=[], help=_TOOLS),
-        _option("--instruction", metavar="TEXT", default="", help="the system prompt"),
-        _option("--history", metavar="FILE", help="go on with the conversation in this file, and keep it there"),
-        _option("--max-tokens", metavar="N", dest="max_tokens_for_clear", type=_count, help=_LIMITS[0][2]),
-        _option("--max-reply", metavar="N", type=_tokens, help="let a reply have no more than N tokens"),
+        "chat:run",
+        "Talk to an agent in the terminal. Ctrl-C stops its turn, /help shows what else there is.",
+        ("0", "1 the last turn failed (only if the input is no terminal)", "130 it was stopped (likewise)"),
+        ("chat", "chat --model openai:gpt-5-mini --tools my_tools:search"),
+        _option("--model M", _MODEL, default="local"),
+        _option("--tools MODULE:NAME", "a tool, a function, or a list of them; may be given again", **_MANY),
+        _option("--instruction TEXT", "the system prompt", default=""),
+        _option("--history FILE", "go on with the conversation in this file, and keep it there"),
+        _option("--max-tokens N", _LIMITS[0][2], dest="max_tokens_for_clear", type=_count),
+        _option("--max-reply N", "let a reply have no more than N tokens", type=_tokens),
     ),
-    "completion": (_option("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
+    "completion": (
+        "main:print_completion",
+        "Print a script that lets your shell complete commands and options.",
+        ("0",),
+        ("completion bash > ~/.local/share/bash-completion/completions/suture", "completion fish | source"),
+        _option("shell", "the shell", choices=("bash", "zsh", "fish")),
+    ),
     "view": (
-        _option("file", metavar="FILE", help="a history (- for standard input), or a store's database"),
-        *(_FILE[1], _WIRE, _PROFILE),
-        _option("--port", metavar="N", type=_port, default=0, help="the port to serve it on (default: any)"),
-        _option("-o", "--output", metavar="FILE", help="write the page to a file instead of serving it"),
+        "services:view",
+        "Look at a history, or at the runs in a store, in a browser.",
+        ("0 the page was written, or the server was stopped",),
+        ("view conversation.json", "view runs.db", "view conversation.json -o page.html"),
+        _option("file FILE", "a history (- for standard input), or a store's database"),
+        *(_LARGEST, _WIRE, _PROFILE),
+        _option("--port N", "the port to serve it on (default: any)", type=_port, default=0),
+        _option("-o --output FILE", "write the page to a file instead of serving it"),
     ),
     "worker": (
-        _option("agent", metavar="MODULE:AGENT", help="the agent, with the store that all workers share"),
-        _option("--address", metavar="HOST:PORT", default="localhost:7233", help=_SERVER),
-        _option("--namespace", metavar="N", default="default", help="the namespace there (default: default)"),
-        _option("--task-queue", metavar="Q", default="", help="the task queue (default suture- and the agent's name)"),
+        "services:work",
+        "Do the steps of an agent's runs that Temporal schedules, until you stop it.",
+        ("0 it was stopped",),
+        ("worker my_agents:support", "worker my_agents:support --address temporal:7233"),
+        _option("agent MODULE:AGENT", "the agent, with the store that all workers share"),
+        _option("--address HOST:PORT", "the Temporal server (default localhost:7233)", default="localhost:7233"),
+        _option("--namespace N", "the namespace there (default: default)", default="default"),
+        _option("--task-queue Q", "the task queue (default suture- and the agent's name)", default=""),
         _DEPS,
     ),
     "recover": (
-        _option("agents", metavar="MODULE:AGENT", nargs="+", help="the agents, each with the store of its runs"),
+        "services:recover_runs",
+        "Resume the runs of these agents that dead processes left. Runs that are alive or wait are left alone.",
+        ("0 every run has ended or waits", "1 a run failed"),
+        ("recover my_agents:support", "recover my_agents:support my_agents:sales --deps my_agents:services"),
+        _option("agents MODULE:AGENT", "the agents, each with the store of its runs", nargs="+"),
         _DEPS,
     ),
     "proxy": (
-        _option("--host", metavar="H", default="127.0.0.1", help=_HOST),
-        _option("--port", metavar="N", type=_port, default=8787, help="the port (default 8787; 0 takes any)"),
+        "services:run_proxy",
+        "Repair the histories in requests on their way to a provider, for programs in any language.",
+        ("0 it was stopped",),
+        ("proxy --upstream https://api.openai.com", "proxy --upstream /claude=https://api.anthropic.com --port 9000"),
+        _option("--host H", "where to listen (default 127.0.0.1: this machine alone)", default="127.0.0.1"),
+        _option("--port N", "the port (default 8787; 0 takes any)", type=_port, default=8787),
         *_ROUTES,
     ),
-    "run": (*_ROUTES, _option("arguments", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command")),
+    "run": (
+        "services:run_command",
+        "Run a command, and send its requests to a provider through a proxy of its own.",
+        ("the command's own",),
+        ("run -- python agent.py", "run --report repairs.jsonl -- claude --continue"),
+        *_ROUTES,
+        _option("arguments", "the command", metavar="-- CMD", nargs=argparse.REMAINDER),
+    ),
     "doctor": (
-        _option("paths", metavar="PATH", nargs="*", help=_SESSIONS),
-        _option("--fix", action="store_true", help="write a repaired copy beside each broken file, as FILE.repaired"),
-        _option("--json", action="store_true", help="print one JSON object per session"),
-        _LANGUAGE,
-        _option("--max-bytes", metavar="N", type=_size, default=MAX_BYTES, help=_LARGEST),
+        "doctor:run",
+        "Say what is broken in the sessions that coding agents left on this machine.",
+        ("0 all are sound", "1 something is broken"),
+        ("doctor", "doctor --fix ~/.claude/projects/-home-me-project/session.jsonl"),
+        _option("paths PATH", _SESSIONS, nargs="*"),
+        _option("--fix", "write a repaired copy beside each broken file, as FILE.repaired"),
+        _option("--json", "print one JSON object per session"),
+        *(_LANGUAGE, _LARGEST),
     ),
 }
-"""What may be said to each command."""
+"""Each command: what runs it, what it does, what its exit status means, examples, and all that may be said to it."""
 
 
 # --- completion -----------------------------------------------------------------------------------
@@ -479,13 +443,13 @@ def print_completion(asked: argparse.Namespace) -> int:
     from suture.cli.output import Outputs
 
     options = {
-        name: sorted(["--help", *(flag for flags, _ in known for flag in flags if flag.startswith("--"))])
-        for name, known in _OPTIONS.items()
+        name: sorted(["--help", *(flag for flags, _ in command[4:] for flag in flags if flag.startswith("--"))])
+        for name, command in _COMMANDS.items()
     }
     if asked.shell == "fish":
         script = ""
-        for name, (_, about, *_) in _COMMANDS.items():
-            told = about.replace("'", "\\'")
+        for name, command in _COMMANDS.items():
+            told = command[1].replace("'", "\\'")
             script += f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'\n"
             for option in options[name]:
                 script += f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}\n"

@@ -4,19 +4,19 @@ A file is written beside its target and then put in its place, so that there is 
 terminal gets its bytes from a temporary file at the end. Text from a history is neutralised before it is shown.
 """
 
+import errno
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
-from itertools import accumulate, chain
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from suture._text import escape_json, plural, visible
-from suture.cli.files import Refusal, is_terminal, refuse_system
+from suture._text import escape_json, visible
+from suture.cli.files import Refusal, is_terminal, refusing
 from suture.cli.outline import Line
 from suture.repair import Report
 
@@ -31,140 +31,111 @@ IN_MEMORY = 8 * 1024 * 1024
 """How many bytes are kept in memory before they go to a temporary file."""
 _NEW_FILE = 0o666
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_RULE = "the provider's rule, and its source"
 
 
 # --- bytes ----------------------------------------------------------------------------------------
 
 
 class Output:
-    """Bytes for a pipe, a terminal or a device, which gets all of them at the end, when it is published."""
+    """Bytes for a file, a pipe, a terminal or a device, which gets all of them at the end, when it is published.
 
-    def __init__(self, name: str, file: IO[bytes] | None = None) -> None:
-        self.name = name
-        self._file = file or tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by `discard`
-        self._is_published = False
+    A file takes its target's place in one step. A `live` output is standard output, and gets its bytes as they come.
+    """
+
+    def __init__(self, path: str | None = None, *, live: bool = False) -> None:
+        self._name = "" if path is None or path == "-" else path
+        self._is_live = self._is_published = live
+        self._target = self._part = ""
+        self._file: IO[bytes]
+        with self._refused():
+            if live:
+                self._file = _standard_output()
+            elif self._name and _is_file(self._name):
+                self._target = os.path.realpath(self._name)
+                folder = os.path.dirname(self._target)  # noqa: PTH120 - a path from the command line is a string
+                number, self._part = tempfile.mkstemp(prefix=".suture-", suffix=".part", dir=folder)
+                self._file = os.fdopen(number, "wb")
+            else:
+                self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed by `discard`
 
     def write(self, data: bytes) -> None:
-        """Keep `data`."""
+        """Keep `data`, or show it at once."""
         with self._refused():
-            self._file.write(data)
+            if self._is_live:
+                _show(data.splitlines(keepends=True), self._file)
+            else:
+                self._file.write(data)
 
     def finish(self) -> None:
         """Make sure that all is there; the last step that may fail for want of space."""
         with self._refused():
-            self._file.seek(0)
+            if self._part:
+                self._file.close()
+                os.chmod(self._part, _rights_of(self._target))  # noqa: PTH101
+            elif not self._is_live:
+                self._file.seek(0)
 
     def publish(self) -> None:
         """Let the world see it."""
         with self._refused():
-            if self.name:
-                with open(self.name, "wb") as device:  # noqa: PTH123
+            if self._part:
+                os.replace(self._part, self._target)  # noqa: PTH105
+            elif self._name:
+                with open(self._name, "wb") as device:  # noqa: PTH123
                     shutil.copyfileobj(self._file, device)
-            else:
-                out = _standard_output()
-                if is_terminal(sys.stdout):
-                    out.writelines(escape_json(line) for line in self._file)
-                else:
-                    shutil.copyfileobj(self._file, out)
-                out.flush()
+            elif not self._is_live:
+                _show(self._file, _standard_output())
         self._is_published = True
 
     @property
     def published(self) -> bool:
         """Whether the world has seen it, until `discard`: also if `publish` was interrupted right behind that."""
-        return self._is_published
+        return not os.path.lexists(self._part) if self._part else self._is_published
 
     def discard(self) -> None:
         """Leave no trace; after `publish`, do nothing."""
-        self._file.close()
+        if not self._is_live:
+            with suppress(OSError):
+                self._file.close()
+        if self._part:
+            with suppress(OSError):
+                os.unlink(self._part)  # noqa: PTH108
 
-    @contextmanager
-    def _refused(self) -> Generator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise refuse_system("written", error, self.name or "standard output") from None
-
-
-class _FileOutput(Output):
-    """A file that takes its target's place in one step."""
-
-    def __init__(self, path: str) -> None:
-        self._target = os.path.realpath(path)
-        try:
-            folder = os.path.dirname(self._target)  # noqa: PTH120 - a path from the command line is a string
-            number, self._part = tempfile.mkstemp(prefix=".suture-", suffix=".part", dir=folder)
-        except OSError as error:
-            raise refuse_system("written", error, path) from None
-        super().__init__(path, os.fdopen(number, "wb"))
-
-    def finish(self) -> None:
-        try:
-            rights = stat.S_IMODE(os.stat(self._target).st_mode)  # noqa: PTH116
-        except OSError:  # there is none: as any new file has it
-            mask = os.umask(0)
-            os.umask(mask)
-            rights = _NEW_FILE & ~mask
-        with self._refused():
-            self._file.close()
-            os.chmod(self._part, rights)  # noqa: PTH101
-
-    def publish(self) -> None:
-        with self._refused():
-            os.replace(self._part, self._target)  # noqa: PTH105
-
-    @property
-    def published(self) -> bool:
-        return not os.path.lexists(self._part)  # the disk knows, whatever came in between
-
-    def discard(self) -> None:
-        with suppress(OSError):
-            self._file.close()
-        with suppress(OSError):
-            os.unlink(self._part)  # noqa: PTH108
+    def _refused(self) -> AbstractContextManager[None]:
+        return refusing(self._name or "standard output", verb="written")
 
 
-class _LiveOutput(Output):
-    """Standard output, which gets its bytes as they come: whoever reads it need not wait for the end."""
+def _is_file(path: str) -> bool:
+    """Return whether a path is that of a file, or of nothing so far; raise `OSError` for a directory."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except OSError:
+        return True  # it is not there yet, or cannot be: making it will tell
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return stat.S_ISREG(mode)
 
-    def __init__(self) -> None:
-        super().__init__("", _standard_output())
-        self._is_published = True
 
-    def write(self, data: bytes) -> None:
-        with self._refused():
-            if is_terminal(sys.stdout):
-                data = b"".join(map(escape_json, data.splitlines(keepends=True)))
-            self._file.write(data)
-            self._file.flush()
+def _rights_of(path: str) -> int:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116
+    except OSError:  # there is none: as any new file has it
+        mask = os.umask(0)
+        os.umask(mask)
+        return _NEW_FILE & ~mask
 
-    def finish(self) -> None:
-        """Nothing is held back."""
 
-    publish = discard = finish
+def _show(lines: Iterable[bytes], out: IO[bytes]) -> None:
+    """Write lines to standard output; on a terminal, what nobody could see is spelled out."""
+    out.writelines(map(escape_json, lines) if is_terminal(sys.stdout) else lines)
+    out.flush()
 
 
 def _standard_output() -> BinaryIO:
     if sys.stdout is None:  # so it is, where a shell closed it
         raise Refusal("is closed", "standard output")
     return sys.stdout.buffer
-
-
-def _open_output(path: str | None) -> Output:
-    """Return the output for `path`; standard output for none, and for `-`."""
-    if path is None or path == "-":
-        return Output("")
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116
-    except OSError:
-        return _FileOutput(path)  # it is not there yet, or cannot be: making it will tell
-    except ValueError as error:
-        raise Refusal(f"cannot be written: {error}", path) from None
-    if stat.S_ISDIR(mode):
-        raise Refusal("cannot be written: is a directory", path)
-    return _FileOutput(path) if stat.S_ISREG(mode) else Output(path)
 
 
 def keep_apart(what: str, path: str | None, output: str | None, file: str) -> None:
@@ -190,7 +161,7 @@ class Outputs(ExitStack):
 
     def open(self, path: str | None = None, *, live: bool = False) -> Output:
         """Return one more; standard output for no path, and for `-`. One that is `live` shows its bytes at once."""
-        output = _LiveOutput() if live else _open_output(path)
+        output = Output(path, live=live)
         self.callback(output.discard)
         self._all.append(output)
         return output
@@ -233,66 +204,72 @@ class Screen:
 
     def say(self, text: str, style: str = "") -> None:
         """Show a line."""
-        if self._console is None:
-            self._write_line(visible(text))
-        else:
-            self._console.print(_text(visible(text), style))
+        self._print((visible(text), style))
 
     def diff(self, lines: Iterable[str]) -> None:
         """Show the lines of a unified diff."""
         for line in lines:
-            if self._console is None:
-                self._write_line(line)
-                continue
             style = "bold" if line.startswith(("+++", "---")) else _DIFF_STYLES.get(line[:1], "")
-            self._console.print(_text(visible(line), style), soft_wrap=True)
+            self._print((visible(line), style), soft_wrap=True)
 
     def report(self, report: Report, title: str = "") -> None:
         """Show what was found."""
-        if self._console is None:
-            self._write_text(str(report), title)
+        rows = self._say_head(str(report), title, "bold red")
+        if self._console is None or not rows:
             return
-        before = f"{title}: " if title else ""
-        line = _text(f"{before}{report.wire}, profile {report.profile}: ", "bold")
-        count = len(report.findings)
-        style = "bold green" if report.acceptable else "bold red"
-        self._console.print(line.append(plural(count, "finding") if count else "acceptable", style))
-        if count:
-            self._console.print(_table_of_findings(report))
+        table = _table({"#": 0, "what was wrong": 18, _RULE: None, "what a repair does": 22})
+        known: set[str] = set()
+        for finding in report.findings:
+            who = " ".join(visible(part)[:64] for part in (finding.name, finding.call_id) if part)
+            wrong = _text((finding.problem, "yellow"), (f"\n{who}" if who else "", "dim"))
+            source = "" if finding.rule in known else f" [{finding.source}]"
+            known.add(finding.rule)
+            rule = _text((finding.says, ""), (f"\n{finding.rule}{source}", "dim")) if finding.rule else ""
+            done = (visible(finding.done), "green") if finding.mended else ("NOT REPAIRED", "bold red")
+            table.add_row(str(finding.index), wrong, rule, _text(done))
+        self._console.print(table)
         for item in report.displaced:
             self.say(str(item), "dim")
 
     def plan(self, plan: "Plan[Any]", title: str = "") -> None:
         """Show what leaves a history, where it goes, and what that frees."""
-        if self._console is None:
-            self._write_text(str(plan), title)
+        rows = self._say_head(str(plan), title, "bold")
+        if self._console is None or not rows:
             return
-        before = f"{title}: " if title else ""
-        line = _text(f"{before}{plan.wire}: {plan.tokens_before} tokens", "bold")
-        if not plan.changed:
-            self._console.print(line.append(", nothing to do", "bold green"))
-            return
-        line.append(f" -> {plan.tokens_after}", "bold green")
-        line.append(f", {plural(len(plan.changes), 'change')}, {plural(len(plan.saves), 'file')}")
-        self._console.print(line)
-        self._console.print(_table_of_changes(plan))
+        table = _table({"#": 0, "what is done": 0, "tool and call": 40, "tokens": 0, "saved to": None})
+        for change in plan.changes:
+            who = _text((visible(change.name)[:64], ""), (f"\n{visible(change.call_id)[:64]}", "dim"))
+            tokens = f"{change.tokens_before} -> {change.tokens_after}"
+            place = (visible(change.path), "green") if change.path else ("nowhere", "red")
+            table.add_row(str(change.index), _text((change.action, "yellow")), who, tokens, _text(place))
+        self._console.print(table)
 
     def history(self, title: str, *places: Sequence[Line]) -> None:
         """Show a history in outline, or several places in it, with something between them."""
-        rows = [(f"  {line.mark} {_as_text(line)}", _DIFF_STYLES.get(line.mark, "")) for line in chain(*places)]
-        for place in reversed(list(accumulate(map(len, places[:-1])))):
-            rows.insert(place, ("    …", "dim"))
-        if self._console is None:
-            for text in (f"{title}:", *[row for row, _ in rows]):
-                self._write_line(text)
-            return
-        self._console.print(_text(title, "bold"))
-        for text, style in rows:
-            self._console.print(_text(text, style), no_wrap=True, overflow="ellipsis")
+        self._print((title if self._console else f"{title}:", "bold"))
+        for number, place in enumerate(places):
+            if number:
+                self._print(("    …", "dim"))
+            for line in place:
+                style = _DIFF_STYLES.get(line.mark, "")
+                self._print((f"  {line.mark} {_as_text(line)}", style), no_wrap=True, overflow="ellipsis")
 
-    def _write_text(self, text: str, title: str) -> None:
-        text = f"{title}: {text}" if title else text
-        self._write_line("\n".join(map(visible, text.split("\n"))))
+    def _say_head(self, text: str, title: str, style: str) -> list[str]:
+        """Show the first line of a text, and in plain text the others; return these, of which a good one has none."""
+        head, *rows = map(visible, (f"{title}: {text}" if title else text).split("\n"))
+        before, sign, verdict = head.rpartition(": ")
+        self._print((before + sign, "bold"), (verdict, style if rows else "bold green"))
+        if self._console is None:
+            for row in rows:
+                self._write_line(row)
+        return rows
+
+    def _print(self, *parts: tuple[str, str], **layout: Any) -> None:
+        """Show a line that consists of texts, each with its style."""
+        if self._console is None:
+            self._write_line("".join(text for text, _ in parts))
+        else:
+            self._console.print(_text(*parts), **layout)
 
 
 def _console(stream: TextIO | None) -> "Console | None":
@@ -303,58 +280,21 @@ def _console(stream: TextIO | None) -> "Console | None":
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
-def _text(text: str, style: str = "") -> "Text":
+def _text(*parts: tuple[str, str]) -> "Text":
     from rich.text import Text
 
-    return Text(text, style)
+    return Text.assemble(*parts)
 
 
-def _table(*columns: dict[str, Any]) -> "Table":
+def _table(columns: Mapping[str, int | None]) -> "Table":
+    """Return a table with these columns, each with how wide it may be; one of 0 is never broken."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(**column)
-    return table
-
-
-def _table_of_findings(report: Report) -> "Table":
-    table = _table(
-        {"header": "#", "justify": "right", "no_wrap": True},
-        {"header": "what was wrong", "overflow": "fold", "max_width": 18},
-        {"header": "the provider's rule, and its source", "overflow": "fold"},
-        {"header": "what a repair does", "overflow": "fold", "max_width": 22},
-    )
-    known: set[str] = set()
-    for finding in report.findings:
-        wrong = _text(finding.problem, "yellow")
-        who = " ".join(visible(part)[:64] for part in (finding.name, finding.call_id) if part)
-        if who:
-            wrong.append(f"\n{who}", "dim")
-        rule = _text(finding.says)
-        source = "" if finding.rule in known else f" [{finding.source}]"
-        rule.append(f"\n{finding.rule}{source}", "dim")
-        known.add(finding.rule)
-        done = _text(visible(finding.done), "green") if finding.mended else _text("NOT REPAIRED", "bold red")
-        table.add_row(str(finding.index), wrong, rule if finding.rule else "", done)
-    return table
-
-
-def _table_of_changes(plan: "Plan[Any]") -> "Table":
-    table = _table(
-        {"header": "#", "justify": "right", "no_wrap": True},
-        {"header": "what is done", "no_wrap": True},
-        {"header": "tool and call", "overflow": "fold", "max_width": 40},
-        {"header": "tokens", "justify": "right", "no_wrap": True},
-        {"header": "saved to", "overflow": "fold"},
-    )
-    for change in plan.changes:
-        who = _text(visible(change.name)[:64])
-        who.append(f"\n{visible(change.call_id)[:64]}", "dim")
-        tokens = f"{change.tokens_before} -> {change.tokens_after}"
-        place = _text(visible(change.path), "green") if change.path else _text("nowhere", "red")
-        table.add_row(str(change.index), _text(change.action, "yellow"), who, tokens, place)
+    for header, width in columns.items():
+        side = "right" if header in {"#", "tokens"} else "left"
+        table.add_column(header, justify=side, no_wrap=width == 0, overflow="fold", max_width=width or None)
     return table
 
 

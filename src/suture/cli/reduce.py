@@ -7,8 +7,8 @@ container and wire it came in. Both are done, or neither.
 
 import os
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from hashlib import sha256
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from suture._text import plural
-from suture.cli.files import Conversation, Refusal, Source, open_source, read_conversations, refusing
+from suture.cli.files import Conversation, Refusal, open_source, refusing
 from suture.cli.output import Outputs
 from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
@@ -37,86 +37,58 @@ def run(asked: Namespace) -> int:
     if asked.output == "-":
         asked.output = None
     settings = _settings(asked)
-    with open_source(asked.file, asked.max_bytes) as source, Outputs() as outputs:
-        job = _Job(asked, settings, source, outputs, applies=applies)
-        for conversation in read_conversations(source):
-            job.reduce(conversation.sendable())
-        job.finish()
-    source.tell_bad()
-    return 1 if job.changed and not applies else 0
-
-
-class _Job:
-    """The reduction of one file: where everything goes, and what has been counted so far."""
-
-    def __init__(
-        self, asked: Namespace, settings: Settings, source: Source, outputs: Outputs, *, applies: bool
-    ) -> None:
-        self._asked, self._settings, self._applies = asked, settings, applies
-        self._outputs = outputs
-        self._history = self._outputs.open(asked.output) if applies else None
-        self._folder = _Folder(asked.save_to, asked.root)
+    many, changed, before, after = False, 0, 0, 0
+    with open_source(asked.file, asked) as source, Outputs() as outputs:
+        history = outputs.open(asked.output) if applies else None
+        folder = _Folder(asked.save_to, asked.root)
         # Comes before the history is discarded, which must say if it was seen.
-        outputs.callback(lambda: self._folder.close(keep=self._history is None or self._history.published))
-        self._folder.probe()
-        self._plans = self._outputs.open() if asked.json else None
-        if asked.json:
-            self._screen = None
-        else:
-            self._screen = self._outputs.screen_beside(asked.output) if applies else self._outputs.screen()
-        self._source = source
-        self._many = False
-        self._before = self._after = 0
-        self.changed = 0
-
-    def reduce(self, conversation: Conversation) -> None:
-        """Plan what becomes of one conversation, do it if that is asked, and show it."""
-        asked = self._asked
-        below = f"line-{conversation.line}/" if conversation.many else ""
-        with conversation.located():
+        outputs.callback(lambda: folder.close(keep=history is None or history.published))
+        folder.probe()
+        plans = outputs.open() if asked.json else None
+        screen = None
+        if not asked.json:
+            screen = outputs.screen_beside(asked.output) if applies else outputs.screen()
+        for conversation in map(Conversation.sendable, source):
             taken, wire = conversation.take(asked.wire)
-            shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
-            shared |= self._folder.makers(below)
-            if asked.compact is None:
-                made = plan(taken, self._settings, **shared)
-            else:
-                counter: Any = self._settings.token_counter
-                shared |= {"token_counter": counter, "root_dir": self._folder.root}
-                try:
-                    made = compact(taken, max_tokens=asked.compact, **shared)
-                except ContextOverflowError as error:
-                    raise Refusal(str(error)) from None
-            if self._history is not None:
-                self._folder.save(made.saves, asked.output)
-                self._history.write(conversation.encode(conversation.give(taken, made.messages)))
-        self._show(conversation, made)
-        self._many = conversation.many
-        self._before += made.tokens_before
-        self._after += made.tokens_after
-        self.changed += made.changed
+            made = _plan(asked, settings, folder, conversation, taken, wire)
+            if history is not None:
+                folder.save(made.saves, asked.output)
+                history.write(conversation.encode(conversation.give(taken, made.messages)))
+            if plans is not None:
+                plans.write(msgspec.json.encode({"line": conversation.line, "plan": made.to_dict()}) + b"\n")
+            elif screen is not None and (made.changed or not (applies or conversation.many)):
+                screen.plan(made, conversation.title)
+            many, changed = conversation.many, changed + made.changed
+            before, after = before + made.tokens_before, after + made.tokens_after
+        if screen is not None and (applies or many):
+            tokens = f", {before} -> {after} tokens" if changed else ""
+            saved = f"; {plural(folder.count, 'file')} saved in {asked.save_to}" if folder.count else ""
+            place = f"; written to {asked.output}" if applies and asked.output is not None else ""
+            done = f"{changed} {'changed' if applies else 'to reduce'}"
+            screen.say(f"{plural(source.count, 'conversation')}, {done}{tokens}{saved}{place}")
+        outputs.publish()
+    source.tell_bad()
+    return 1 if changed and not applies else 0
 
-    def finish(self) -> None:
-        """Let everything be seen at once."""
-        if self._screen is not None and (self._applies or self._many):
-            self._screen.say(self._sum())
-        self._outputs.publish()
 
-    def _show(self, conversation: Conversation, made: Plan[Any]) -> None:
-        if self._plans is not None:
-            record = {"line": conversation.line, "plan": made.to_dict()}
-            self._plans.write(msgspec.json.encode(record) + b"\n")
-        elif self._screen is not None and (made.changed or not (self._applies or conversation.many)):
-            self._source.pause()
-            self._screen.plan(made, conversation.title)
-
-    def _sum(self) -> str:
-        asked, count, files = self._asked, self._source.count, self._folder.count
-        line = f"{plural(count, 'conversation')}, {self.changed} {'changed' if self._applies else 'to reduce'}"
-        if self.changed:
-            line += f", {self._before} -> {self._after} tokens"
-        if files:
-            line += f"; {plural(files, 'file')} saved in {asked.save_to}"
-        return f"{line}; written to {asked.output}" if self._applies and asked.output is not None else line
+def _plan(
+    asked: Namespace,
+    settings: Settings,
+    folder: "_Folder",
+    conversation: Conversation,
+    messages: Sequence[Any],
+    wire: str | None,
+) -> Plan[Any]:
+    """Return what becomes of one conversation, whose files have a folder of their own where there are many."""
+    shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
+    shared |= folder.makers(f"line-{conversation.line}/" if conversation.many else "")
+    if asked.compact is None:
+        return plan(messages, settings, **shared)
+    counter: Any = settings.token_counter
+    try:
+        return compact(messages, max_tokens=asked.compact, token_counter=counter, root_dir=folder.root, **shared)
+    except ContextOverflowError as error:
+        raise Refusal(str(error)) from None
 
 
 def _applies(asked: Namespace) -> bool:
@@ -137,9 +109,8 @@ def _settings(asked: Namespace) -> Settings:
     given = {field.name: value for field in fields(Settings) if (value := getattr(asked, field.name, None)) is not None}
     given["skip_truncation"] = asked.skip_truncation or asked.discard  # what is truncated must be saved
     excluded = asked.exclude or ()
-    with refusing():
-        counter = CharacterCounter() if asked.tokenizer == "characters" else ExactCounter(asked.tokenizer)
-        return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
+    counter = CharacterCounter() if asked.tokenizer == "characters" else ExactCounter(asked.tokenizer)
+    return Settings(**given, token_counter=counter, trunc_exclude_tools=excluded, clear_exclude_tools=excluded)
 
 
 # --- where the output goes ------------------------------------------------------------------------
@@ -208,7 +179,7 @@ class _Folder:
         if keep or self._backend is None:
             return
         for path in self._made:
-            with suppress(StoreError):
+            with suppress(Refusal):
                 self._run(self._backend.delete(path))
         for folder in self._missing:  # those into which somebody else has put something stay
             with suppress(OSError):
@@ -236,8 +207,7 @@ class _Folder:
             except PathNotFoundError:
                 return None
 
-        with self._refused():
-            return self._run(read())
+        return self._run(read())
 
     def _put(self, backend: LocalBackend, path: str, content: bytes) -> None:
         """Write a file, unless it is there with the same content."""
@@ -245,29 +215,27 @@ class _Folder:
         async def chunks() -> AsyncGenerator[bytes, None]:
             yield content
 
-        is_new = self._read(path) is None
-        with self._refused():
+        async def write() -> None:
             if is_new:
                 self._made.append(path)  # before it is there: whatever comes in between, it is not left behind
                 try:
-                    self._run(backend.write_stream(path, chunks()))
+                    await backend.write_stream(path, chunks())
                     return
                 except PathTakenError:
                     self._made.pop()  # it is somebody else's
-            self._run(backend.write(path, content))  # the same once more is no error
+            await backend.write(path, content)  # the same once more is no error
+
+        is_new = self._read(path) is None
+        self._run(write())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something with the backend; what that refuses is a `Refusal`."""
         import asyncio
 
-        with asyncio.Runner() as runner:  # however it ends, whatever was being written has come to its end
-            runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # told to end, it cleans up
-            return runner.run(work)
-
-    @contextmanager
-    def _refused(self) -> Generator[None]:
-        """Turn what the backend says inside the block into a `Refusal`."""
         try:
-            yield
+            with asyncio.Runner() as runner:  # however it ends, whatever was being written has come to its end
+                runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # told to end, it cleans up
+                return runner.run(work)
         except StoreError as error:
             where = self._backend.directory if self._backend is not None else ""
             raise Refusal(str(error).removeprefix(where).lstrip(": "), self._directory or "") from None

@@ -10,28 +10,18 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from difflib import unified_diff
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import (
-    Conversation,
-    Refusal,
-    Source,
-    complain,
-    find_files,
-    is_terminal,
-    open_source,
-    read_conversations,
-)
+from suture.cli.files import Conversation, Refusal, Source, complain, find_files, is_terminal, open_source
 from suture.cli.outline import compare
 from suture.cli.output import IN_MEMORY, Output, Outputs, Screen, keep_apart
-from suture.repair import Repaired, check, repair, visible_json
+from suture.repair import check, repair, visible_json
 
 T = TypeVar("T")
 _VIEWS = 10
@@ -49,20 +39,18 @@ def run_check(asked: Namespace) -> int:
 
         def check_file(file: str) -> int:
             nonlocal count, found, many
-            with _open(file, asked) as source:
-                for conversation in read_conversations(source):
-                    with conversation.located():
-                        messages, wire = conversation.take(asked.wire)
-                        report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
+            with open_source(file, asked) as source:
+                for conversation in source:
+                    messages, wire = conversation.take(asked.wire)
+                    report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
                     many |= conversation.many
                     found += not report.acceptable
-                    named = {"file": file} if several else {}
-                    source.pause()
                     if asked.json:
-                        line = visible_json({**named, "line": conversation.line, "report": report.to_dict()})
-                        output.write(line.encode() + b"\n")
+                        record = {"line": conversation.line, "report": report.to_dict()}
+                        record = {"file": file, **record} if several else record
+                        output.write(visible_json(record).encode() + b"\n")
                     elif not asked.quiet and not (many and report.acceptable):
-                        screen.report(report, ", ".join(filter(None, [*named.values(), conversation.title])))
+                        screen.report(report, conversation.name if several else conversation.title)
                 count += source.count
             return source.tell_bad("left out")
 
@@ -87,10 +75,6 @@ def go_through(files: Sequence[T], work: Callable[[T], int]) -> int:
     return status
 
 
-def _open(file: str, asked: Namespace) -> AbstractContextManager[Source]:
-    return open_source(file, asked.max_bytes, keep_going=asked.keep_going, quiet=asked.quiet)
-
-
 def run_repair(asked: Namespace) -> int:
     """Repair every conversation of the files and write them all."""
     if asked.output == "-":
@@ -103,8 +87,8 @@ def run_repair(asked: Namespace) -> int:
         report = outputs.open(asked.report) if asked.report is not None else None
 
         def work(file: str) -> int:
-            one = Namespace(**{**vars(asked), "file": file, "output": targets[file], "several": len(files) > 1})
-            return _repair_file(one, report)
+            job = _Job(Namespace(**{**vars(asked), "output": targets[file], "several": len(files) > 1}), report)
+            return job.run(file)
 
         status = go_through(files, work)
         outputs.publish()
@@ -127,111 +111,83 @@ def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
     return [asked.output for _ in files]
 
 
-def _repair_file(asked: Namespace, report: Output | None) -> int:
-    with _open(asked.file, asked) as source, Outputs() as outputs:
-        job = _Job(asked, source, outputs, report)
-        for conversation in read_conversations(source):
-            job.pass_bad(source)
-            job.repair(conversation)
-        job.pass_bad(source)
-        job.finish()
-    status = source.tell_bad("left as it is")
-    if job.unresolved:
-        line = f"suture: {source.name}, {job.first_unresolved}"
-        if job.unresolved > 1:
-            line += f" (and {job.unresolved - 1} more)"
-        complain(visible(line))
-    return max(status, 1 if job.unresolved or (asked.diff and job.changed) else 0)
-
-
 class _Job:
-    """The repair of one file: where everything goes, and what has been counted so far."""
+    """The repair of one file: what was asked, and what has been done so far."""
 
-    def __init__(self, asked: Namespace, source: Source, outputs: Outputs, report: Output | None) -> None:
-        self._asked = asked
-        self._outputs = outputs
-        self._history = self._outputs.open(asked.output, live=asked.output is None)
-        self._diff = self._outputs.screen(self._history) if asked.diff else None
-        self._report = report
-        self._done = outputs.enter_context(SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 - closed by the stack
-        quiet = asked.quiet or asked.diff or asked.report == "-"
-        self._screen = None if quiet else self._outputs.screen_beside(asked.output)
-        self._source = source
-        self._passed = 0
-        self.changed = self.unresolved = 0
-        self.first_unresolved = ""
+    def __init__(self, asked: Namespace, report: Output | None) -> None:
+        self._asked, self._report = asked, report
+        self._changed = self._passed = self._unresolved = 0
+        self._first_unresolved = ""
 
-    def repair(self, conversation: Conversation) -> None:
+    def run(self, file: str) -> int:
+        """Repair every conversation and write them all; what was done is reported once they are there."""
+        asked = self._asked
+        with open_source(file, asked) as source, Outputs() as outputs:
+            history = outputs.open(asked.output, live=asked.output is None)
+            diff = outputs.screen(history) if asked.diff else None
+            done = outputs.enter_context(SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 - closed by the stack
+            quiet = asked.quiet or asked.diff or asked.report == "-"
+            screen = None if quiet else outputs.screen_beside(asked.output)
+            for conversation in source:
+                self._pass_bad(source, history)
+                self._repair(conversation, history if diff is None else diff, done, screen)
+            self._pass_bad(source, history)
+            if not asked.in_place or self._changed or self._passed:  # else the file stays, and there is nothing to say
+                if screen is not None:
+                    line = f"{plural(source.count, 'conversation')}, {self._changed} changed"
+                    screen.say(f"{line}; written to {asked.output}" if asked.output else line)
+                outputs.publish()
+            done.seek(0)
+            for record in done:
+                if self._report is not None:
+                    self._report.write(record)
+        status = source.tell_bad("left as it is")
+        if self._unresolved:
+            others = f" (and {self._unresolved - 1} more)" if self._unresolved > 1 else ""
+            complain(visible(f"suture: {source.name}, {self._first_unresolved}{others}"))
+        return max(status, 1 if self._unresolved or (asked.diff and self._changed) else 0)
+
+    def _repair(
+        self, conversation: Conversation, target: Output | Screen, done: IO[bytes], screen: Screen | None
+    ) -> None:
         """Repair one conversation, write it, and show what was done."""
         asked = self._asked
-        with conversation.located():
-            taken, wire = conversation.take(asked.wire)
-            repaired = repair(
-                taken,
-                wire=wire,
-                profile=asked.profile,
-                tail=asked.tail,
-                orphans=asked.orphans,
-                language=asked.language,
-            )
-            given = conversation.give(taken, repaired.messages)
-            if self._diff is not None:
-                self._diff.diff(_compare_fields(conversation, given))
-            else:
-                self._history.write(conversation.encode(given))
+        taken, wire = conversation.take(asked.wire)
+        options: dict[str, Any] = {name: getattr(asked, name) for name in ("profile", "tail", "orphans", "language")}
+        repaired = repair(taken, wire=wire, **options)
+        given = conversation.give(taken, repaired.messages)
+        if isinstance(target, Screen):
+            target.diff(_compare_fields(conversation, given))
+        else:
+            target.write(conversation.encode(given))
         if self._report is not None:
             record = {"file": conversation.file} if asked.several else {}
             record |= {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
-            self._done.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
-        if self._screen is not None and not repaired.report.acceptable:
-            self._source.pause()
-            title = _name(conversation) if asked.several else conversation.title
-            self._show(self._screen, title, taken, repaired)
-        self._count(conversation, repaired)
+            done.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
+        if screen is not None and not repaired.report.acceptable:
+            screen.report(repaired.report, conversation.name if asked.several else conversation.title)
+            viewed = repaired.changed and self._changed < _VIEWS
+            if viewed and asked.output is not None and is_terminal(sys.stdout):
+                screen.history("what changed", *compare(taken, repaired.messages, repaired.report.wire))
+        self._changed += repaired.changed
+        if repaired.unresolved and not self._unresolved:
+            finding = repaired.unresolved[0]
+            place = ", ".join(filter(None, (conversation.title, f"message {finding.index}")))
+            self._first_unresolved = f"{place}: not repaired: {finding.problem}; {finding.says}"
+        self._unresolved += len(repaired.unresolved)
 
-    def pass_bad(self, source: Source) -> None:
+    def _pass_bad(self, source: Source, history: Output) -> None:
         """Write lines that could not be read as they are; what a crash has cut off is left out."""
         for bad in source.bad[self._passed :]:
             if not (bad.torn or self._asked.diff):
-                self._history.write(bad.data)
+                history.write(bad.data)
         self._passed = len(source.bad)
-
-    def finish(self) -> None:
-        """Let everything be seen at once; what was done is reported once it is there."""
-        if not self._asked.in_place or self.changed or self._passed:  # else the file stays, and there is nothing to say
-            if self._screen is not None:
-                line = f"{plural(self._source.count, 'conversation')}, {self.changed} changed"
-                self._screen.say(f"{line}; written to {self._asked.output}" if self._asked.output else line)
-            self._outputs.publish()
-        if self._report is not None:
-            self._done.seek(0)
-            for record in self._done:
-                self._report.write(record)
-
-    def _show(self, screen: Screen, title: str, before: Sequence[Any], repaired: Repaired[Any]) -> None:
-        screen.report(repaired.report, title)
-        viewed = repaired.changed and self.changed < _VIEWS
-        if viewed and self._asked.output is not None and is_terminal(sys.stdout):
-            screen.history("what changed", *compare(before, repaired.messages, repaired.report.wire))
-
-    def _count(self, conversation: Conversation, repaired: Repaired[Any]) -> None:
-        self.changed += repaired.changed
-        if repaired.unresolved and not self.unresolved:
-            finding = repaired.unresolved[0]
-            places = [place for place in (conversation.title, f"message {finding.index}") if place]
-            self.first_unresolved = f"{', '.join(places)}: not repaired: {finding.problem}; {finding.says}"
-        self.unresolved += len(repaired.unresolved)
-
-
-def _name(conversation: Conversation) -> str:
-    return ", ".join(part for part in (conversation.file, conversation.title) if part)
 
 
 def _compare_fields(conversation: Conversation, given: list[Any]) -> Iterable[str]:
     """Return what a repair changes, as a unified diff of the messages, one field a line."""
-    name = _name(conversation)
     old, new = (
         [line for each in side for line in json.dumps(each, indent=1, ensure_ascii=False).split("\n")]
         for side in (conversation.stored, given)
     )
-    return unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
+    return unified_diff(old, new, f"a/{conversation.name}", f"b/{conversation.name}", lineterm="")

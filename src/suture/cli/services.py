@@ -8,15 +8,15 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, complain, open_source, read_conversations, refuse_system, refusing
-from suture.cli.output import keep_apart
-from suture.errors import SutureError
+from suture.cli.files import Refusal, complain, open_source, refusing
+from suture.cli.output import Outputs, keep_apart
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore
 
@@ -38,39 +38,31 @@ def view(asked: Namespace) -> int:
             with SQLiteStore(asked.file) as store, asyncio.Runner() as runner:
                 shown += [runner.run(show_run(store, name)) for name in runner.run(store.runs())]
         else:
-            with open_source(asked.file, asked.max_bytes) as source:
-                for conversation in read_conversations(source):
-                    with conversation.located():
-                        messages, wire = conversation.sendable().take(asked.wire)
-                        name = ", ".join(part for part in (asked.file, conversation.title) if part)
-                        shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
+            with open_source(asked.file, asked) as source:
+                for conversation in source:
+                    messages, wire = conversation.sendable().take(asked.wire)
+                    name = conversation._replace(file=asked.file).name
+                    shown.append(show_history(messages, name=name, wire=wire, profile=asked.profile))
                 source.tell_bad()
         if not shown:
             raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)
         return shown
 
     keep_apart("page", None if asked.output == "-" else asked.output, None, asked.file)
-    is_store, verb = False, "read"
-    try:
+    is_store = False
+    with refusing(asked.file, verb="read"):
         if asked.file != "-":
             with Path(asked.file).open("rb") as file:
                 is_store = file.read(len(_SQLITE)) == _SQLITE
-        verb = "written" if asked.output else "served"
-        if asked.output == "-":
-            print(write_page(read()))
-            return 0
-        if asked.output:
-            Path(asked.output).write_text(write_page(read()), encoding="utf-8")
-            return 0
-        if is_store:
-            server = serve_store(lambda: SQLiteStore(asked.file), port=asked.port)
-        else:
-            page = write_page(read())
-            server = serve(lambda: page, port=asked.port)
-    except OSError as error:
-        raise refuse_system(verb, error, asked.output if verb == "written" else asked.file) from None
-    except SutureError as error:
-        raise Refusal(str(error), asked.file) from None
+        page = "" if is_store and asked.output is None else write_page(read())
+    if asked.output is not None:
+        with Outputs() as outputs:
+            outputs.open(asked.output).write(page.encode())
+            outputs.publish()
+        return 0
+    with refusing(asked.file, verb="served"):
+        store = partial(SQLiteStore, asked.file)
+        server = serve_store(store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
     with server:
         print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
         server.serve_forever()
@@ -104,8 +96,7 @@ def work(asked: Namespace) -> int:
         print(f"working for {asked.agent} on task queue {worker.task_queue}", flush=True)
         await worker.run()
 
-    with refusing("worker"):
-        asyncio.run(serve())
+    asyncio.run(serve())
     statuses.append(0)
     return 0
 
@@ -141,8 +132,7 @@ def recover_runs(asked: Namespace) -> int:
                 failed += result.outcome is Outcome.FAILED
         return 1 if failed else 0
 
-    with refusing("recover"):
-        return asyncio.run(resume())
+    return asyncio.run(resume())
 
 
 def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any]], Any]":
@@ -169,8 +159,7 @@ def run_proxy(asked: Namespace) -> int:
         for route in app.routes:
             complain(f"{address}{route.prefix} -> {route.upstream}")
 
-    with refusing("proxy"):
-        proxy.serve(app, asked.host, asked.port, ready=tell)
+    proxy.serve(app, asked.host, asked.port, ready=tell)
     return 0
 
 
@@ -180,8 +169,7 @@ def run_command(asked: Namespace) -> int:
     command: Sequence[str] = asked.arguments[1:] if asked.arguments[:1] == ["--"] else asked.arguments
     if not command:
         raise Refusal("there is no command to run; as in: suture run -- python agent.py")
-    with refusing("run"):
-        return proxy.run_command(_make_proxy(proxy, asked, proxy.routes_from(os.environ)), command, os.environ)
+    return proxy.run_command(_make_proxy(proxy, asked, proxy.routes_from(os.environ)), command, os.environ)
 
 
 def _load_proxy() -> Any:
@@ -200,17 +188,16 @@ def _make_proxy(proxy: Any, asked: Namespace, known: "Sequence[Route]") -> "Prox
         path, sign, value = text.partition("=")  # [PATH=]VALUE
         return (path.rstrip("/"), value) if sign and path.startswith("/") else ("", text)
 
-    with refusing():
-        routes: dict[str, Route] = {route.prefix: route for route in known}
-        routes |= {prefix: proxy.Route(prefix=prefix, upstream=url) for prefix, url in map(split, asked.upstream)}
-        for option in ("profile", "clear", "compact"):
-            for prefix, value in map(split, getattr(asked, option)):
-                if prefix and prefix not in routes:
-                    raise Refusal(f"nothing goes to {prefix}; give its --upstream", f"--{option}")
-                for name, route in routes.items():
-                    if prefix in ("", name):
-                        routes[name] = _set_rule(route, option, value)
-        records, lessons = proxy.Records(asked.report), None if asked.learn is None else proxy.Lessons(asked.learn)
+    routes: dict[str, Route] = {route.prefix: route for route in known}
+    routes |= {prefix: proxy.Route(prefix=prefix, upstream=url) for prefix, url in map(split, asked.upstream)}
+    for option in ("profile", "clear", "compact"):
+        for prefix, value in map(split, getattr(asked, option)):
+            if prefix and prefix not in routes:
+                raise Refusal(f"nothing goes to {prefix}; give its --upstream", f"--{option}")
+            for name, route in routes.items():
+                if prefix in ("", name):
+                    routes[name] = _set_rule(route, option, value)
+    records, lessons = proxy.Records(asked.report), None if asked.learn is None else proxy.Lessons(asked.learn)
     timing = proxy.Timing(idle=asked.timeout, max_body=asked.max_bytes)
     shared = {"records": records, "lessons": lessons, "timing": timing, "language": asked.language}
     return proxy.Proxy(list(routes.values()), **shared)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from suture.agent import ChatModelAgent
-from suture.cli.files import Refusal, describe_error, open_source, read_conversations, refuse_system, refusing
+from suture.cli.files import Refusal, describe_error, open_source, refusing
 from suture.cli.output import Outputs
 from suture.errors import InputError, StreamCutError
 from suture.kernel import (
@@ -105,12 +105,11 @@ class Talk:
 
 def _state_of(path: str) -> tuple[int, ...] | None:
     """Return what tells a file from any other state of it; `None` if it is not there."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - a path from the command line is a string
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise refuse_system("read", error, path) from None
+    with refusing(path, verb="read"):
+        try:
+            status = os.stat(path)  # noqa: PTH116 - a path from the command line is a string
+        except FileNotFoundError:
+            return None
     if not stat.S_ISREG(status.st_mode):
         raise Refusal("is no file that a history can be kept in", path)
     return status.st_ino, status.st_size, status.st_mtime_ns
@@ -121,10 +120,9 @@ def _load(path: str, wire: str) -> Sequence[Any]:
     with open_source(path) as source:
         if source.size is None:
             return ()  # made, and never written
-        found = list(read_conversations(source))
-    if len(found) > 1:
-        raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
-    with found[0].located():
+        found = list(source)
+        if len(found) > 1:
+            raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
         messages, _ = found[0].take(None)
     if all(isinstance(message, _KINDS[wire]) for message in messages):
         return messages
@@ -205,23 +203,22 @@ def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
     """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
-    with refusing():
-        reduction = ToolReduction(
-            LocalBackend(outputs),
-            max_tokens_for_clear=asked.max_tokens_for_clear,
-            add_reading_tools=bool(tools),  # without any, nothing is saved that could be read
-        )
-        return ChatModelAgent(
-            name="chat",
-            instruction=asked.instruction,
-            model=model,
-            tools=tools,
-            middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
-            on_max_iterations="answer",
-            format_tool_error=lambda error: _to_unicode(describe_error(error)),
-            model_retry_config=ModelRetryConfig(should_retry=_may_pass),
-            checkpoint_store=store,
-        )
+    reduction = ToolReduction(
+        LocalBackend(outputs),
+        max_tokens_for_clear=asked.max_tokens_for_clear,
+        add_reading_tools=bool(tools),  # without any, nothing is saved that could be read
+    )
+    return ChatModelAgent(
+        name="chat",
+        instruction=asked.instruction,
+        model=model,
+        tools=tools,
+        middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
+        on_max_iterations="answer",
+        format_tool_error=lambda error: _to_unicode(describe_error(error)),
+        model_retry_config=ModelRetryConfig(should_retry=_may_pass),
+        checkpoint_store=store,
+    )
 
 
 def _may_pass(attempt: RetryContext[Any]) -> bool:

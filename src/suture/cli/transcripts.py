@@ -6,6 +6,7 @@ be sent, how a message stands in a line, and how lines refer to each other.
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,22 +45,35 @@ class Member(NamedTuple):
     message: Any
 
 
-class Format(NamedTuple):
+class Format(ABC):
     """How one agent writes its sessions."""
 
     name: str
-    folder: Callable[[], Path]
-    pattern: str
+    home: tuple[str, ...]
+    """Where they are: the variable that says it, the folder at home if it does not, and the folders below."""
+    pattern = "**/*.jsonl"
     wire: str
     profile: Profile
-    claims: Callable[[Record], bool]
-    """Tells whether a record is one of this agent's."""
-    select: Callable[[Sequence[Line]], list[Member]]
-    """Returns the conversation, in order."""
-    dress: Callable[[Any, Record, str], Record]
-    """Makes the record of a message, like another record, with an id."""
-    links: tuple[str, str] | None = None
+    links: tuple[str, ...] = ()
     """The fields with a record's id and its parent's."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder with all sessions."""
+        variable, usual, *below = self.home
+        return Path(os.environ.get(variable) or Path.home() / usual, *below)
+
+    @abstractmethod
+    def claims(self, record: Record) -> bool:
+        """Return whether a record is one of this agent's."""
+
+    @abstractmethod
+    def select(self, lines: Sequence[Line]) -> list[Member]:
+        """Return the conversation, in order."""
+
+    @abstractmethod
+    def dress(self, message: Any, like: Record, identity: str) -> Record:
+        """Make the record of a message, like another record, with an id."""
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -150,7 +164,7 @@ def interleave(slots: Iterable[Any], members: Sequence[Any], is_member: Callable
 # --- what the formats share -----------------------------------------------------------------------
 
 
-def path_to_leaf(lines: Sequence[Line], links: tuple[str, str], leaf: Line | None) -> list[Line]:
+def path_to_leaf(lines: Sequence[Line], links: tuple[str, ...], leaf: Line | None) -> list[Line]:
     """Return the lines from the root to a leaf, as each names its parent."""
     own, parent = links
     known = {line.record[own]: line for line in lines if line.record.get(own)}
@@ -162,14 +176,6 @@ def path_to_leaf(lines: Sequence[Line], links: tuple[str, str], leaf: Line | Non
     return path[::-1]
 
 
-def _home(variable: str, *parts: str) -> Callable[[], Path]:
-    def find() -> Path:
-        given = os.environ.get(variable)
-        return Path(given, *parts[1:]) if given else Path.home().joinpath(*parts)
-
-    return find
-
-
 def _blocks(message: Mapping[str, Any], kind: str) -> list[Any]:
     content: Any = message.get("content")
     found = content if is_list(content) else ()
@@ -178,17 +184,40 @@ def _blocks(message: Mapping[str, Any], kind: str) -> list[Any]:
 
 # --- Claude Code ----------------------------------------------------------------------------------
 
-_CLAUDE_LINKS = ("uuid", "parentUuid")
-_CLAUDE = Profile.extend(
-    "anthropic",
-    name="claude-code",
-    without=[f"anthropic.{rule}" for rule in ("one-result-message", "results-first", "thinking-not-last", "not-empty")],
-)
-"""Anthropic's rules but for those that Claude Code keeps by itself: it joins, sorts and drops blocks when it sends."""
+_KEPT_BY_CLAUDE = ("one-result-message", "results-first", "thinking-not-last", "not-empty")
+"""The rules of Anthropic's that Claude Code keeps by itself: it joins, sorts and drops blocks when it sends."""
 
 
-def _is_claude(record: Record) -> bool:
-    return "parentUuid" in record and "sessionId" in record
+class _Claude(Format):
+    """Each block of a reply is a record of its own, and the results of parallel calls have different parents."""
+
+    name, wire, home = "Claude Code", "anthropic", ("CLAUDE_CONFIG_DIR", ".claude", "projects")
+    links = ("uuid", "parentUuid")
+    profile = Profile.extend("anthropic", name="claude-code", without=[f"anthropic.{rule}" for rule in _KEPT_BY_CLAUDE])
+
+    def claims(self, record: Record) -> bool:
+        return "parentUuid" in record and "sessionId" in record
+
+    def select(self, lines: Sequence[Line]) -> list[Member]:
+        """Return the branch of the last message, the other blocks of its replies, and the results of its calls."""
+        said = [Member(line, message) for line in lines if (message := _said(line.record))]
+        main = [member for member in said if member.line and not member.line.record.get("isSidechain")] or said
+        path = {*path_to_leaf(lines, self.links, main[-1].line if main else None)}
+        replies = {message.get("id") for line, message in main if line in path and message.get("id")}
+        kept = [member for member in main if member.line in path or member.message.get("id") in replies]
+        calls = {block.get("id") for member in kept for block in _blocks(member.message, "tool_use")}
+        start, chosen = main.index(kept[0]) if kept else 0, {member.line for member in kept}
+
+        def belongs(member: Member) -> bool:
+            results = _blocks(member.message, "tool_result")
+            return member.line in chosen or any(block.get("tool_use_id") in calls for block in results)
+
+        return list(filter(belongs, main[start:]))
+
+    def dress(self, message: Any, like: Record, identity: str) -> Record:
+        kept = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "agentId", "slug", "timestamp")
+        envelope = {"parentUuid": like.get("uuid"), **{name: like[name] for name in kept if name in like}}
+        return {**envelope, "type": message["role"], "message": message, "uuid": identity}
 
 
 def _said(record: Record) -> Any:
@@ -199,44 +228,51 @@ def _said(record: Record) -> Any:
     return message if is_map(message) and message.get("model") != "<synthetic>" else None
 
 
-def _select_claude(lines: Sequence[Line]) -> list[Member]:
-    """Return the branch of the last message, the other blocks of its replies, and the results of its calls.
-
-    Each block of a reply is a record of its own, and the results of parallel calls have different parents.
-    """
-    said = [Member(line, message) for line in lines if (message := _said(line.record))]
-    main = [member for member in said if member.line and not member.line.record.get("isSidechain")] or said
-    path = {*path_to_leaf(lines, _CLAUDE_LINKS, main[-1].line if main else None)}
-    replies = {message.get("id") for line, message in main if line in path and message.get("id")}
-    kept = [member for member in main if member.line in path or member.message.get("id") in replies]
-    calls = {block.get("id") for member in kept for block in _blocks(member.message, "tool_use")}
-    start = main.index(kept[0]) if kept else 0
-    return [
-        member
-        for member in main[start:]
-        if member in kept or any(block.get("tool_use_id") in calls for block in _blocks(member.message, "tool_result"))
-    ]
-
-
-def _dress_claude(message: Any, like: Record, identity: str) -> Record:
-    kept = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "agentId", "slug", "timestamp")
-    envelope = {name: like[name] for name in kept if name in like}
-    return {"parentUuid": like.get("uuid"), **envelope, "type": message["role"], "message": message, "uuid": identity}
-
-
 # --- Codex ----------------------------------------------------------------------------------------
 
 _ITEMS = ("message", "reasoning", "web_search_call", "compaction", "tool_search_output")
 
 
+class _Codex(Format):
+    """A record holds an item; early releases wrote bare items."""
+
+    name, wire, home = "Codex", "openai-responses", ("CODEX_HOME", ".codex", "sessions")
+    pattern = "**/rollout-*.jsonl"
+    profile = get_profile("openai-responses")
+
+    def claims(self, record: Record) -> bool:
+        kind, payload = record.get("type"), record.get("payload")
+        old = "instructions" in record and "id" in record and "timestamp" in record
+        return old or (kind in {"session_meta", "response_item", "turn_context"} and is_map(payload))
+
+    def select(self, lines: Sequence[Line]) -> list[Member]:
+        """Return the items since the last compaction, after what that one left, without turns that were taken back."""
+        members: list[Member] = []
+        for line in lines:
+            record = line.record
+            payload: Any = record.get("payload")
+            if record.get("type") == "compacted" and is_map(payload):
+                members = [Member(None, item) for item in payload.get("replacement_history") or ()]
+            elif record.get("type") == "event_msg" and is_map(payload) and payload.get("type") == "thread_rolled_back":
+                turns = [at for at, member in enumerate(members) if _begins_turn(member.message)]
+                count = min(payload.get("num_turns") or 0, len(turns))
+                members = members[: turns[-count]] if count else members
+            elif record.get("type") == "response_item" and is_map(payload):
+                members.append(Member(line, payload))
+            elif "payload" not in record and _is_item(record.get("type")):
+                members.append(Member(line, record))
+        return [member for member in members if _is_item(member.message.get("type") or "message")]
+
+    def dress(self, message: Any, like: Record, identity: str) -> Record:
+        if isinstance(message.get("content"), str):  # Codex reads no short form
+            message = {"type": "message", **message, "content": [{"type": "input_text", "text": message["content"]}]}
+        if "payload" not in like:
+            return message
+        return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": message}
+
+
 def _is_item(kind: Any) -> bool:
     return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_call_output", "_output")))
-
-
-def _is_codex(record: Record) -> bool:
-    kind, payload = record.get("type"), record.get("payload")
-    old = "instructions" in record and "id" in record and "timestamp" in record
-    return old or (kind in {"session_meta", "response_item", "turn_context"} and is_map(payload))
 
 
 def _begins_turn(item: Mapping[str, Any]) -> bool:
@@ -245,58 +281,43 @@ def _begins_turn(item: Mapping[str, Any]) -> bool:
     return item.get("role") == "user" and not text.startswith(("<", "# AGENTS.md instructions"))
 
 
-def _select_codex(lines: Sequence[Line]) -> list[Member]:
-    """Return the items since the last compaction, after what that one left, without turns that were taken back.
-
-    Early releases wrote bare items.
-    """
-    members: list[Member] = []
-    for line in lines:
-        record = line.record
-        payload: Any = record.get("payload")
-        if record.get("type") == "compacted" and is_map(payload):
-            members = [Member(None, item) for item in payload.get("replacement_history") or ()]
-        elif record.get("type") == "event_msg" and is_map(payload) and payload.get("type") == "thread_rolled_back":
-            turns = [at for at, member in enumerate(members) if _begins_turn(member.message)]
-            count = min(payload.get("num_turns") or 0, len(turns))
-            members = members[: turns[-count]] if count else members
-        elif record.get("type") == "response_item" and is_map(payload):
-            members.append(Member(line, payload))
-        elif "payload" not in record and _is_item(record.get("type")):
-            members.append(Member(line, record))
-    return [member for member in members if _is_item(member.message.get("type") or "message")]
-
-
-def _dress_codex(message: Any, like: Record, identity: str) -> Record:
-    del identity
-    if isinstance(message.get("content"), str):  # Codex reads no short form
-        message = {"type": "message", **message, "content": [{"type": "input_text", "text": message["content"]}]}
-    if "payload" not in like:
-        return message
-    return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": message}
-
-
 # --- pi -------------------------------------------------------------------------------------------
 
-_PI_LINKS = ("id", "parentId")
 _GIVEN_UP = ("error", "aborted")
 """Why a reply ended that pi does not send again."""
 
 
-def _is_pi(record: Record) -> bool:
-    return record.get("type") == "session" and "cwd" in record and "version" in record
+class _Pi(Format):
+    """Entries are linked; early releases wrote no ids."""
 
+    name, wire, home = "pi", "openai-chat", ("PI_CODING_AGENT_DIR", ".pi", "agent", "sessions")
+    links = ("id", "parentId")
+    profile = get_profile("pairing")
 
-def _select_pi(lines: Sequence[Line]) -> list[Member]:
-    """Return the branch of the last entry, since the entry that its last compaction kept first."""
-    entries = [line for line in lines if line.record.get("type") != "session"]
-    linked = [line for line in entries if line.record.get("id")]
-    path = path_to_leaf(entries, _PI_LINKS, linked[-1]) if linked else entries  # early releases wrote no ids
-    folded = [at for at, line in enumerate(path) if line.record.get("type") == "compaction"]
-    if folded:
-        first = path[folded[-1]].record.get("firstKeptEntryId")
-        path = path[next((at for at, line in enumerate(path) if line.record.get("id") == first), folded[-1]) :]
-    return [Member(line, message) for line in path if (message := _from_pi(line.record))]
+    def claims(self, record: Record) -> bool:
+        return record.get("type") == "session" and "cwd" in record and "version" in record
+
+    def select(self, lines: Sequence[Line]) -> list[Member]:
+        """Return the branch of the last entry, since the entry that its last compaction kept first."""
+        entries = [line for line in lines if line.record.get("type") != "session"]
+        linked = [line for line in entries if line.record.get("id")]
+        path = path_to_leaf(entries, self.links, linked[-1]) if linked else entries  # early releases wrote no ids
+        folded = [at for at, line in enumerate(path) if line.record.get("type") == "compaction"]
+        if folded:
+            first = path[folded[-1]].record.get("firstKeptEntryId")
+            path = path[next((at for at, line in enumerate(path) if line.record.get("id") == first), folded[-1]) :]
+        return [Member(line, message) for line in path if (message := _from_pi(line.record))]
+
+    def dress(self, message: Any, like: Record, identity: str) -> Record:
+        told: Any = like.get("message")
+        when: Any = told.get("timestamp", 0) if is_map(told) else 0
+        made: Record = {"role": "user", "content": message.get("content") or "", "timestamp": when}
+        if message["role"] == "tool":
+            text = [{"type": "text", "text": message.get("content") or ""}]
+            named = {"toolCallId": message["tool_call_id"], "toolName": message.get("name") or "unknown_tool"}
+            made = {"role": "toolResult", **named, "content": text, "isError": True, "timestamp": when}
+        envelope = {"id": identity[:8], "parentId": like.get("id"), "timestamp": like.get("timestamp")}
+        return {"type": "message", **envelope, "message": made}
 
 
 def _from_pi(record: Record) -> Any:
@@ -318,52 +339,7 @@ def _from_pi(record: Record) -> Any:
     return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
 
 
-def _dress_pi(message: Any, like: Record, identity: str) -> Record:
-    told: Any = like.get("message")
-    when: Any = told.get("timestamp", 0) if is_map(told) else 0
-    made: Record = {"role": "user", "content": message.get("content") or "", "timestamp": when}
-    if message["role"] == "tool":
-        text = [{"type": "text", "text": message.get("content") or ""}]
-        named = {"toolCallId": message["tool_call_id"], "toolName": message.get("name") or "unknown_tool"}
-        made = {"role": "toolResult", **named, "content": text, "isError": True, "timestamp": when}
-    envelope = {"id": identity[:8], "parentId": like.get("id"), "timestamp": like.get("timestamp")}
-    return {"type": "message", **envelope, "message": made}
-
-
-FORMATS = (
-    Format(
-        name="Claude Code",
-        folder=_home("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-        pattern="**/*.jsonl",
-        wire="anthropic",
-        profile=_CLAUDE,
-        claims=_is_claude,
-        select=_select_claude,
-        dress=_dress_claude,
-        links=_CLAUDE_LINKS,
-    ),
-    Format(
-        name="Codex",
-        folder=_home("CODEX_HOME", ".codex", "sessions"),
-        pattern="**/rollout-*.jsonl",
-        wire="openai-responses",
-        profile=get_profile("openai-responses"),
-        claims=_is_codex,
-        select=_select_codex,
-        dress=_dress_codex,
-    ),
-    Format(
-        name="pi",
-        folder=_home("PI_CODING_AGENT_DIR", ".pi", "agent", "sessions"),
-        pattern="**/*.jsonl",
-        wire="openai-chat",
-        profile=get_profile("pairing"),
-        claims=_is_pi,
-        select=_select_pi,
-        dress=_dress_pi,
-        links=_PI_LINKS,
-    ),
-)
+FORMATS = (_Claude(), _Codex(), _Pi())
 """The agents whose sessions are files of lines. opencode's are in a database, see `suture.cli.doctor`."""
 
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import re
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,25 +16,14 @@ import msgspec
 
 from suture.agent import ChatModelAgent
 from suture.errors import SutureError
-from suture.kernel.journal import (
-    Answered,
-    Began,
-    Changed,
-    Noted,
-    Put,
-    Record,
-    Spliced,
-    apply_record,
-    decode_records,
-    find_difference,
-)
+from suture.kernel import journal
 from suture.kernel.run_state import RunState
 from suture.kernel.state import Execution
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
 from suture.stores import Store
 from suture.tokens import CharacterCounter
-from suture.wires import Wire, get_wire
+from suture.wires import Wire, get_wire, sendable
 from suture.wires.parts import Telling
 
 LONGEST = 100_000
@@ -103,7 +93,7 @@ def show_history(
     shown = Run(name, speaker.name, fixed.report.profile, messages=_messages(speaker, messages))
     shown.findings = list(fixed.report.to_dict()["findings"])
     if fixed.changed:
-        start, stop, after = find_difference(messages, fixed.messages)
+        start, stop, after = journal.find_difference(messages, fixed.messages)
         before = _messages(speaker, messages[start:stop])
         rewrite = Rewrite("suture.repair", 0, start, before, _messages(speaker, after))
         shown.rewrites.append(rewrite)
@@ -111,11 +101,18 @@ def show_history(
 
 
 async def show_run(store: Store, name: str) -> Run:
-    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten."""
+    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten.
+
+    What stands behind a record that cannot be read is left out, and `error` says so.
+    """
     records = await store.load(name)
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
-    return _Reader(name, records).read()
+    try:
+        reader = _Reader(name, records)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs of the store can be seen
+        return Run(name, "", error=_fault(0, error), records=len(records))
+    return reader.read()
 
 
 _COUNTER = CharacterCounter()
@@ -170,8 +167,8 @@ class _Reader:
 
     def __init__(self, name: str, records: Sequence[bytes]) -> None:
         self.records = records
-        began = decode_records(records[0], RunState().version)[0]
-        wire = began.fields["wire"] if isinstance(began, Began) else ""
+        began = journal.decode_records(records[0], RunState().version)[0]
+        wire = began.fields["wire"] if isinstance(began, journal.Began) else ""
         agent: ChatModelAgent[Any] = ChatModelAgent(model=_Viewed(wire))
         self.run = Execution(agent.spec, RunState())
         self.run.checkpoint_id = name
@@ -184,45 +181,53 @@ class _Reader:
         self.by = ""
 
     def read(self) -> Run:
-        for data in self.records:
-            changes = decode_records(data, self.run.state.version)
-            written = next((change.time for change in reversed(changes) if isinstance(change, Noted)), self.time)
-            for change in changes:
-                self._note(change, written)
-                apply_record(self.run, change, self.messages)
-                self._follow(change, written)
-            self.time = written
-        state, shown = self.run.state, self.shown
-        shown.agent, shown.outcome, shown.error = state.agent, state.outcome, state.error
+        shown, fault = self.shown, ""
+        for number, data in enumerate(self.records):
+            try:
+                self._read(data)
+            except Exception as error:  # noqa: BLE001 - whatever it is, what came before can be seen
+                fault = _fault(number, error)
+                break
+        state = self.run.state
+        shown.agent, shown.outcome, shown.error = state.agent, state.outcome, fault or state.error
         shown.messages, shown.usage = _messages(self.wire, self.messages), _usage(state.usage)
         known = repair(self.messages, wire=self.wire.name, profile="pairing", tail="keep").report
         shown.profile, shown.findings = known.profile, list(known.to_dict()["findings"])
         shown.interrupts = [
-            {"id": key, "call_id": call_id, "info": _plain(state.infos[key][0])}
+            {"id": key, "call_id": call_id, "info": _plain(state.infos[key][0]) if key in state.infos else ""}
             for key, call_id in state.waiting.items()
         ]
         return shown
 
-    def _note(self, change: Record, time: int) -> None:
+    def _read(self, data: bytes) -> None:
+        changes = journal.decode_records(data, self.run.state.version)
+        written = next((change.time for change in reversed(changes) if isinstance(change, journal.Noted)), self.time)
+        for change in changes:
+            self._note(change, written)
+            journal.apply_record(self.run, change, self.messages)
+            self._follow(change, written)
+        self.time = written
+
+    def _note(self, change: journal.Record, time: int) -> None:
         """Note what a change does that cannot be seen afterwards."""
-        if isinstance(change, Noted) and change.what == "retry":
+        if isinstance(change, journal.Noted) and change.what == "retry":
             self.retries.append(change.text)
-        elif isinstance(change, Noted) and change.what:
+        elif isinstance(change, journal.Noted) and change.what:
             self.by = change.text
-        elif isinstance(change, Spliced) and change.start < len(self.messages):
+        elif isinstance(change, journal.Spliced) and change.start < len(self.messages):
             old = self.messages[change.start : change.stop]
             new = [self.run.wire.load(item) for item in change.messages]
             before, after = _messages(self.wire, old), _messages(self.wire, new)
             if before and before[-1] in after:  # what follows came later, in the same record
                 after = after[: len(after) - after[::-1].index(before[-1])]
             self.shown.rewrites.append(Rewrite(self.by, time, change.start, before, after))
-        elif isinstance(change, Answered) and self.turn is not None:
+        elif isinstance(change, journal.Answered) and self.turn is not None:
             for index, result in self.run.state.ended.items():
                 self._end(index, "error" if result.is_error else "finished", time)
 
-    def _follow(self, change: Record, time: int) -> None:
+    def _follow(self, change: journal.Record, time: int) -> None:
         """Note what a change has brought."""
-        if isinstance(change, Changed) and change.fields.get("turn"):
+        if isinstance(change, journal.Changed) and change.fields.get("turn"):
             calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
             shown = [Call(call.name, call.id or "") for call in calls]
             number, last = len(self.shown.turns) + 1, len(self.messages) - 1
@@ -231,14 +236,14 @@ class _Reader:
             )
             self.retries = []
             self.shown.turns.append(self.turn)
-        elif isinstance(change, Put) and change.field == "started" and self.turn is not None:
+        elif isinstance(change, journal.Put) and change.field == "started" and self.turn is not None:
             for index in change.entries:
                 self.turn.calls[int(index)].start = time
-        elif isinstance(change, Put) and change.field == "ended":
+        elif isinstance(change, journal.Put) and change.field == "ended":
             for index in change.entries:
                 result: ToolResult = self.run.state.ended[int(index)]
                 self._end(int(index), "error" if result.is_error else "finished", time)
-        elif isinstance(change, Put) and change.field == "causes":
+        elif isinstance(change, journal.Put) and change.field == "causes":
             for index, cause in change.entries.items():
                 self._end(int(index), str(cause), time)
 
@@ -246,6 +251,10 @@ class _Reader:
         if self.turn is not None and index < len(self.turn.calls) and not self.turn.calls[index].end:
             call = self.turn.calls[index]
             call.end, call.outcome = time, outcome
+
+
+def _fault(number: int, error: Exception) -> str:
+    return f"record {number} cannot be read ({type(error).__name__}: {error})"
 
 
 def _usage(usage: TokenUsage | None) -> dict[str, int]:
@@ -267,13 +276,28 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
     template = files("suture.viewer").joinpath("page.html").read_text(encoding="utf-8")
     data = {"runs": runs, "names": names, "live": live}
     # A browser ends the block at the first "</script": with no "<" in it there is none.
-    plain = msgspec.json.encode(data).decode().replace("<", "\\u003c")
+    plain = _encode(data).decode().replace("<", "\\u003c")
     # Only our script and our style may act, by their hashes.
     parts = re.findall(r"<(style|script)>(.*?)</", template, re.DOTALL)
     digests = [(kind, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()) for kind, text in parts]
     allowed = "; ".join(f"{kind}-src 'sha256-{digest}'" for kind, digest in digests)
     policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; connect-src 'self'; {allowed}"
     return template.replace("__POLICY__", policy).replace("__DATA__", plain)
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a character
+        return msgspec.json.encode(sendable(msgspec.to_builtins(value)))
+
+
+class _Server(ThreadingHTTPServer):
+    """A server to which a browser that goes away is no error."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, port: int = 0) -> ThreadingHTTPServer:
@@ -284,18 +308,18 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = urlsplit(self.path)
             try:
+                asked = urlsplit(self.path)
                 if (self.headers.get("host") or "").partition(":")[0] not in ("127.0.0.1", "localhost"):
                     self._send(403, "text/plain", b"ask for 127.0.0.1")
                 elif asked.path == "/":
                     self._send(200, "text/html; charset=utf-8", page().encode())
                 elif asked.path == "/run" and run is not None:
                     shown = run(parse_qs(asked.query).get("name", [""])[0])
-                    self._send(200, "application/json", msgspec.json.encode(shown))
+                    self._send(200, "application/json", _encode(shown))
                 else:
                     self._send(404, "text/plain", b"there is only one page")
-            except SutureError as error:
+            except (SutureError, ValueError) as error:
                 self._send(404, "text/plain", str(error).encode())
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
@@ -309,7 +333,7 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
             """Say nothing."""
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    return _Server(("127.0.0.1", port), Handler)
 
 
 def serve_store(open_store: Callable[[], AbstractContextManager[Store]], *, port: int = 0) -> ThreadingHTTPServer:
