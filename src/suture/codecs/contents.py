@@ -3,41 +3,24 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from suture import messages as native
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AgenticRole,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    AssistantGenVideo,
-    FunctionToolCall,
-    FunctionToolResult,
-    Opaque,
-    Reasoning,
-    ToolSearchResult,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-    UserInputVideo,
-)
 from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
 from suture.wires.parts import media_in_words, split_data_url
 from suture.wires.values import KIND
 
 T = TypeVar("T")
 USER_MEDIA: Mapping[str, Any] = {
-    "image": UserInputImage,
-    "audio": UserInputAudio,
-    "video": UserInputVideo,
-    "file": UserInputFile,
+    "image": native.UserInputImage,
+    "audio": native.UserInputAudio,
+    "video": native.UserInputVideo,
+    "file": native.UserInputFile,
 }
 MODEL_MEDIA: Mapping[str, Any] = {
-    "image": AssistantGenImage,
-    "audio": AssistantGenAudio,
-    "video": AssistantGenVideo,
+    "image": native.AssistantGenImage,
+    "audio": native.AssistantGenAudio,
+    "video": native.AssistantGenVideo,
 }
 MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
 """The blocks that hold media, and of which kind."""
@@ -66,7 +49,7 @@ def read_url(url: str) -> dict[str, Any]:
     return {"base64_data": data.base64, "mime_type": data.mime_type}
 
 
-def custom_input(block: FunctionToolCall) -> str | None:
+def custom_input(block: native.FunctionToolCall) -> str | None:
     """Return the text that a custom tool was called with; `None` of a call of a function."""
     if block.extra.get(KIND) != "custom":
         return None
@@ -119,6 +102,7 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
 class Shape:
     """How an object of a provider's is a block: its class, and the field of each attribute. The rest is kept.
 
+    >>> from suture.messages import FunctionToolCall
     >>> call = Shape("anthropic", FunctionToolCall, call_id="id", name="name")
     >>> block = call.read({"type": "tool_use", "id": "a", "name": "add"}, "type")
     >>> block, call.write(block)
@@ -144,9 +128,9 @@ def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
-def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
+def unknown(wire: str, block: Mapping[str, Any]) -> native.Opaque:
     """Return a block of a type that nobody here knows, kept whole."""
-    return Opaque({"type": f"{wire}.block", "value": dict(block)})
+    return native.Opaque({"type": f"{wire}.block", "value": dict(block)})
 
 
 def origin_of(block: Any) -> str:
@@ -187,7 +171,7 @@ class BlockWriter:
         self.path = outer
         return made
 
-    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
+    def write_system(self, message: native.AgenticMessage) -> list[dict[str, Any]]:
         """Return the blocks of a system message, which are texts that say something; media are told in words."""
         return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
 
@@ -210,11 +194,11 @@ class BlockWriter:
 
         A reference to a tool is good only for tools that the request declares.
         """
-        if not isinstance(block, ToolSearchResult):
+        if not isinstance(block, native.ToolSearchResult):
             return block
         self.lose(Lost.BLOCK, "the form of tools that were found; they are told as text")
-        told = UserInputText(json_text(block.tools))
-        return FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
+        told = native.UserInputText(json_text(block.tools))
+        return native.FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
 
     def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
         """Return what was made of a block with what was kept of it; report what is of no use here."""
@@ -226,7 +210,7 @@ class BlockWriter:
         )
         return overlay(made, own) if is_map(own) else made
 
-    def unwrap(self, block: Opaque) -> dict[str, Any] | None:
+    def unwrap(self, block: native.Opaque) -> dict[str, Any] | None:
         """Return the block that `unknown` kept for this wire; report any other."""
         held = block.data.get("value")
         if block.type == f"{self.wire}.block" and is_map(held):
@@ -242,7 +226,7 @@ class BlockWriter:
         self.lose(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", inside)
         return {}
 
-    def is_own_thought(self, block: Reasoning, *known: str) -> bool:
+    def is_own_thought(self, block: native.Reasoning, *known: str) -> bool:
         """Tell whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
         if origin_of(block) == self.wire:
             self.report_extension(block, *known)
@@ -251,9 +235,9 @@ class BlockWriter:
         return False
 
     system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]] = {
-        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
+        **dict.fromkeys((native.UserInputText, native.AssistantGenText), write_text),
         **dict.fromkeys(MEDIA, write_words),
-        Opaque: unwrap,
+        native.Opaque: unwrap,
     }
     """What writes the blocks of what the system says."""
 
@@ -286,7 +270,7 @@ class BlockWriter:
         """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
         for name in getattr(block, "extension", ()):
             if name != "wire" and name not in known:
-                self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, Reasoning) else 'text'}")
+                self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, native.Reasoning) else 'text'}")
 
     def report_extras(self, extra: Mapping[str, Any], inside: str = "") -> None:
         """Report that an `extra` is lost: another provider's fields by their names, anybody's data by its own."""
@@ -306,14 +290,14 @@ class BlockCodec(Codec):
     """A codec of messages that are a role and a list of blocks, with what the system says outside of their list."""
 
     field_of_blocks: ClassVar[str] = "content"
-    roles: ClassVar[Mapping[Any, AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
+    roles: ClassVar[Mapping[Any, native.AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
     model_role: ClassVar[str] = "assistant"
 
     def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
         """Return the blocks in a field."""
         raise NotImplementedError
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
         report_meta(message, losses)
         if self.is_outside(message):
@@ -324,7 +308,7 @@ class BlockCodec(Codec):
         written = writer.put_back({"role": role, self.field_of_blocks: content}, message.extra, "extra")
         return [written] if content or written.keys() != {"role", self.field_of_blocks} else []
 
-    def read_message(self, item: Any) -> AgenticMessage:
+    def read_message(self, item: Any) -> native.AgenticMessage:
         """Return what one of this provider's messages says."""
         role = expect(item, Mapping, "a message", "").get("role")
         if not isinstance(role, str | None) or role not in self.roles:
@@ -333,15 +317,15 @@ class BlockCodec(Codec):
         blocks = self.read_blocks(item, self.field_of_blocks, by_model=role == self.model_role)
         absent = [self.field_of_blocks] if role == "system" and item.get(self.field_of_blocks) is None else ()
         extra = keep(self.name, item, self.field_of_blocks, "" if role == "system" else "role", absent=absent)
-        return AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
+        return native.AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
 
-    def is_outside(self, message: AgenticMessage) -> bool:
+    def is_outside(self, message: native.AgenticMessage) -> bool:
         """Tell whether `message` is the system's and was not read from among the provider's messages."""
         return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
 
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
         blocks = self.read_blocks(body, self.system_field, by_model=False)
-        if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+        if len(blocks) == 1 and isinstance(blocks[0], native.UserInputText) and not blocks[0].extra:
             return blocks[0].text, []
-        return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
+        return "", [native.AgenticMessage("system", tuple(blocks))] if blocks else []

@@ -14,24 +14,9 @@ from typing import Any
 
 from suture.errors import InputError
 from suture.messages import Part
+from suture.wires import values
 from suture.wires.fields import get, is_list, is_object_text, sound_arguments
 from suture.wires.parts import Form, RawPart, Telling, Words
-from suture.wires.values import (
-    MEDIA,
-    NO_EXTRA,
-    OTHER,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    iterate,
-)
 
 _GENERIC = frozenset(
     (
@@ -83,7 +68,7 @@ class Wire(ABC):
         return _GENERIC | self.arranges | self.mends.keys() | named
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         """What mends a message by itself, by problem: a function of message and view.
 
         It returns the message as it should be, the very same where nothing is wrong with it, `None` where something
@@ -95,7 +80,7 @@ class Wire(ABC):
         """Tell whether `glance` can be asked: where a profile `fits` too, only if it knows every rule."""
         return self.glances_at_rules or not fits
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         """Return how far, from `start` on, everything is acceptable at a glance.
 
         Acceptable at a glance: what needs no second look under any rule that this wire can break, and a turn followed
@@ -107,16 +92,16 @@ class Wire(ABC):
         """Return how far, from `start` on, calls and results are in order at a glance."""
         return start
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         """Return the ids of the calls in `messages[start:stop]`, which passed a glance."""
-        calls = [call for message in iterate(messages, start, stop) for call in self.view(message).calls]
+        calls = [call for message in values.iterate(messages, start, stop) for call in self.view(message).calls]
         return [self.key(call) for call in calls if call.id]
 
-    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         """Return the ids of items in `messages[start:stop]`, which passed a glance; they may be those of calls."""
         return []
 
-    def key(self, thing: Call | Result) -> Key:
+    def key(self, thing: values.Call | values.Result) -> values.Key:
         """Return what a call and its result have in common on this wire: the id; the name where there is none."""
         return thing.id or ("", thing.name)
 
@@ -128,25 +113,25 @@ class Wire(ABC):
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
         return self.view(message, index).role == "assistant"
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments of `call` are an object, as every strict provider demands."""
         if self.text_arguments:
             return isinstance(call.arguments, str) and is_object_text(call.arguments)
         return isinstance(call.arguments, Mapping)
 
-    def sound_arguments(self, call: Call) -> Any:
+    def sound_arguments(self, call: values.Call) -> Any:
         """Return arguments that are an object: the call's own in the right form if they are one, else empty."""
         return sound_arguments(call.arguments, as_text=self.text_arguments)
 
-    def can_answer(self, call: Call) -> bool:
+    def can_answer(self, call: values.Call) -> bool:
         """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
         return True
 
-    def family(self, thing: Call | Result) -> str:
+    def family(self, thing: values.Call | values.Result) -> str:
         """Return the form of a call or result; a result answers calls of its own form only."""
         return ""
 
-    def is_malformed(self, call: Call) -> bool:
+    def is_malformed(self, call: values.Call) -> bool:
         """Tell whether the arguments of `call` are cut off or no object; none at all are fine."""
         arguments = call.arguments
         if self.arguments_ok(call) or arguments is None or (isinstance(arguments, str) and not arguments.strip()):
@@ -157,7 +142,7 @@ class Wire(ABC):
         """Return a message that holds calls and results one after another as one message for each step."""
         return [message]
 
-    def has_id(self, call: Call) -> bool:
+    def has_id(self, call: values.Call) -> bool:
         """Tell whether a call of this form carries an id at all."""
         return True
 
@@ -166,10 +151,10 @@ class Wire(ABC):
         """Say whether `message` is of this wire: yes for certain, possibly (`None`), or no."""
 
     @abstractmethod
-    def view(self, message: Any, index: int | None = None) -> View:
+    def view(self, message: Any, index: int | None = None) -> values.View:
         """Return what the engines need to know of `message`; raise `InputError` where it is malformed."""
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
         content = result.content
         if content is None or isinstance(content, str):
@@ -178,11 +163,11 @@ class Wire(ABC):
         return "\n".join(texts), len(texts) == len(content)
 
     @abstractmethod
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
         """Return `message` with the calls and results at these positions changed."""
 
     @abstractmethod
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+    def carry(self, pieces: Sequence[values.Piece]) -> list[Any]:
         """Return the messages that carry these results, in this order."""
 
     @abstractmethod
@@ -232,29 +217,29 @@ class Wire(ABC):
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell one block: its words, that it is a medium, or what it looks like."""
         kind = self.kind(block)
-        if kind in {TEXT, THINKING}:
+        if kind in {values.TEXT, values.THINKING}:
             telling.say(self.block_words(block))
-        elif kind == MEDIA:
+        elif kind == values.MEDIA:
             telling.media += 1
         else:
             telling.show(block)
 
     def kind(self, block: Any) -> str:
         """Return what `block` is: call, result, text, thinking, media or other."""
-        return OTHER
+        return values.OTHER
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a block of text or thinking, whatever stands there."""
         return get(block, "text")
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return the content of a result as native parts in order; `None` where it could not be put together again.
 
         What is no text and not native is a `RawPart` with the user's own object in it.
         """
         return self.form.split(result.content)
 
-    def content_after(self, edit: ResultEdit, content: Any) -> Any:
+    def content_after(self, edit: values.ResultEdit, content: Any) -> Any:
         """Return what `edit` makes of the `content` of a result; `None` where it stays."""
         if edit.parts is not None:
             return self.form.join(edit.parts, content)
@@ -262,7 +247,7 @@ class Wire(ABC):
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         """Return what is attached to `message`; nothing on a wire without marks."""
-        return NO_EXTRA
+        return values.NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
         """Return `message` with `extra` attached as well; itself on a wire without marks."""
@@ -308,7 +293,7 @@ class Wire(ABC):
         """Return `message` with documents named as none of `names` is; the names are added to them."""
         return message
 
-    def is_empty_error(self, result: Result) -> bool:
+    def is_empty_error(self, result: values.Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
         if not result.failed:
             return False
@@ -340,10 +325,10 @@ class ItemWire(Wire):
     """A wire on which a result is a message of its own: it moves as a whole, or not at all."""
 
     @abstractmethod
-    def placeholder(self, piece: Piece) -> Any:
+    def placeholder(self, piece: values.Piece) -> Any:
         """Return a new message with a result for the call of `piece`, saying its text."""
 
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+    def carry(self, pieces: Sequence[values.Piece]) -> list[Any]:
         """Return the messages of these results."""
         return [self.placeholder(piece) if piece.message is None else piece.message for piece in pieces]
 

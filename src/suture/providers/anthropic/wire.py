@@ -4,37 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from suture.wires import values
 from suture.wires.blocks import BlockWire
 from suture.wires.fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires.parts import Form, Telling, text_block, typed_text
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    is_plain_object,
-    is_sendable,
-    iterate,
-    says_something,
-)
 
 _KINDS = {
-    "tool_use": CALL,
-    "tool_result": RESULT,
-    "text": TEXT,
-    "thinking": THINKING,
-    "redacted_thinking": THINKING,
-    **dict.fromkeys(("image", "document"), MEDIA),
+    "tool_use": values.CALL,
+    "tool_result": values.RESULT,
+    "text": values.TEXT,
+    "thinking": values.THINKING,
+    "redacted_thinking": values.THINKING,
+    **dict.fromkeys(("image", "document"), values.MEDIA),
 }
 _ROLES = frozenset(("user", "assistant", "system"))
 _OWN_TYPES = frozenset(
@@ -49,12 +30,12 @@ def _are_texts(content: Any, start: int = 0) -> bool:
     if content.__class__ is not list or not content:
         return False
     for block in content[start:] if start else content:
-        if block.__class__ is not dict or block["type"] != "text" or not says_something(block["text"]):
+        if block.__class__ is not dict or block["type"] != "text" or not values.says_something(block["text"]):
             return False
     return True
 
 
-def _read_calls(content: Any, demands: Demands) -> list[str] | None:
+def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
     """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
     if content.__class__ is not list:
         return None
@@ -66,18 +47,23 @@ def _read_calls(content: Any, demands: Demands) -> list[str] | None:
         kind = block["type"]
         if kind == "tool_use":
             call_id = block["id"]
-            if not demands.accepts(call_id, block["name"]) or not is_plain_object(block["input"]):
+            if not demands.accepts(call_id, block["name"]) or not values.is_plain_object(block["input"]):
                 return None
             calls.append(call_id)
         elif kind == "text":
             text = block["text"]
-            if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            if (
+                calls
+                or text.__class__ is not str
+                or not text.strip()
+                or not (text.isascii() or values.is_sendable(text))
+            ):
                 return None
         elif (
             kind != "thinking"
             or calls
-            or not says_something(block["thinking"])
-            or not says_something(block["signature"])
+            or not values.says_something(block["thinking"])
+            or not values.says_something(block["signature"])
         ):
             return None
     if kind == "thinking" or (len(calls) > 1 and len(set(calls)) != len(calls)):
@@ -85,7 +71,7 @@ def _read_calls(content: Any, demands: Demands) -> list[str] | None:
     return calls
 
 
-def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
+def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
     """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
@@ -101,7 +87,7 @@ def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
         if text.__class__ is not str:
             if not _are_texts(text):
                 return False
-        elif not (text.isascii() or is_sendable(text)) or ("is_error" in block and not text.strip()):
+        elif not (text.isascii() or values.is_sendable(text)) or ("is_error" in block and not text.strip()):
             return False
     return len(content) == count or ("trailing-text" not in demands.problems and _are_texts(content, count))
 
@@ -123,16 +109,16 @@ class AnthropicWire(BlockWire):
     named_results = False
     arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place, last = start, demands.last
-        rest = iterate(messages, start, demands.stop)
+        rest = values.iterate(messages, start, demands.stop)
         try:
             for message in rest:
                 if message.__class__ is not dict or (len(message) != 2 and not _FOREIGN.isdisjoint(message)):
                     break
                 role, content = message["role"], message["content"]
                 if role == "user":
-                    if not says_something(content) and not _are_texts(content):
+                    if not values.says_something(content) and not _are_texts(content):
                         break
                 elif role != "assistant" or last == "assistant":
                     break
@@ -145,7 +131,7 @@ class AnthropicWire(BlockWire):
                             break
                         demands.use(calls)
                         place, role = place + 1, "user"
-                elif not says_something(content):
+                elif not values.says_something(content):
                     break
                 last = role
                 place += 1
@@ -153,8 +139,10 @@ class AnthropicWire(BlockWire):
             pass
         return place
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        said = [
+            message["content"] for message in values.iterate(messages, start, stop) if message["role"] == "assistant"
+        ]
         lists = [content for content in said if content.__class__ is list]
         return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
 
@@ -193,7 +181,7 @@ class AnthropicWire(BlockWire):
         return blocks
 
     def kind(self, block: Any) -> str:
-        return _KINDS.get(word(block, "type") or "", OTHER)
+        return _KINDS.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of thinking; what is redacted has none."""
@@ -209,25 +197,25 @@ class AnthropicWire(BlockWire):
             self.tell_document(get(source, held), telling)
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {
             "unsigned-thinking": self._without_unsigned_thinking,
             "split-server-tool": self._with_server_tools,
             **super().mends,
         }
 
-    def _without_blank_text(self, message: Any, view: View) -> Any:
+    def _without_blank_text(self, message: Any, view: values.View) -> Any:
         """Leave out text blocks that say nothing, in results too."""
         message = super()._without_blank_text(message, view)
         blocks = list(self.blocks(message)) if view.results else []
         for place, block in enumerate(blocks):
-            content = get(block, "content") if self.kind(block) == RESULT else None
+            content = get(block, "content") if self.kind(block) == values.RESULT else None
             if is_list(content):
-                said = [part for part in content if self.kind(part) != TEXT or self.block_text(part).strip()]
+                said = [part for part in content if self.kind(part) != values.TEXT or self.block_text(part).strip()]
                 blocks[place] = block if len(said) == len(content) else put(block, content=said or "")
         return self._in_order(message, blocks) if blocks else message
 
-    def _without_unsigned_thinking(self, message: Any, view: View) -> Any:
+    def _without_unsigned_thinking(self, message: Any, view: values.View) -> Any:
         """Leave out thoughts without a signature: a stream was cut before it came."""
         if view.role != "assistant":
             return message
@@ -235,7 +223,7 @@ class AnthropicWire(BlockWire):
             message, lambda block: word(block, "type") != "thinking" or bool(get(block, "signature"))
         )
 
-    def _with_server_tools(self, message: Any, view: View) -> Any:
+    def _with_server_tools(self, message: Any, view: values.View) -> Any:
         """Return nothing for a message with the result of a server's tool whose use stands elsewhere."""
         if view.role != "assistant":
             return message
@@ -256,23 +244,23 @@ class AnthropicWire(BlockWire):
     def is_signed(self, block: Any) -> bool:
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
-        return Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
+    def read_call(self, block: Any, index: int | None = None) -> values.Call:
+        return values.Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
 
-    def read_result(self, block: Any, index: int | None = None) -> Result:
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
-        return Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
+        return values.Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
+    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
         return put(block, **given(id=edit.id, name=edit.name, input=edit.arguments))
 
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
         content = self.content_after(edit, get(block, "content"))
         return put(block, **given(tool_use_id=edit.id, content=content))
 
-    def make_result(self, piece: Piece) -> Any:
+    def make_result(self, piece: values.Piece) -> Any:
         tool_use_id = piece.call.id if piece.call else ""
         return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
+from suture import messages as native
 from suture.codecs.codec import Encoded, Losses, Lost, Request, located
 from suture.codecs.contents import (
     MEDIA,
@@ -27,20 +28,6 @@ from suture.codecs.contents import (
 )
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenText,
-    FunctionToolCall,
-    FunctionToolResult,
-    Opaque,
-    Reasoning,
-    ServerToolCall,
-    ServerToolResult,
-    ToolInfo,
-    UserInputAudio,
-    UserInputText,
-)
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
 from suture.wires.fields import (
     argument_json,
@@ -107,10 +94,10 @@ _Reader = Callable[[Any, Any], Any]
 """Reads what stands in a block; the second argument is the kind of block that its texts are."""
 
 
-def _read_blocks(content: Any, path: str, text: Any = UserInputText) -> list[Any]:
+def _read_blocks(content: Any, path: str, text: Any = native.UserInputText) -> list[Any]:
     """Return the blocks of a message; a call that the service answered in the same message is the service's."""
     blocks = listed(content, None, path)
-    results = [map_of(block, "toolResult") for block in blocks] if text is AssistantGenText else []
+    results = [map_of(block, "toolResult") for block in blocks] if text is native.AssistantGenText else []
     served = [result.get("toolUseId") for result in results if result.get("type") is not None]
     readers = {
         **_READERS,
@@ -136,54 +123,56 @@ def _read(block: Mapping[str, Any], readers: Mapping[str, _Reader], text: Any) -
     return unknown(WIRE, block)
 
 
-def _read_call(use: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolCall | ServerToolCall:
+def _read_call(use: Mapping[str, Any], _: Any, served: list[Any]) -> native.FunctionToolCall | native.ServerToolCall:
     call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
     rest = rest_of(use, "toolUseId", "name", "input")
     if use.get("type") == SERVER_CALL or call_id in served:
         own = {"type": None, **rest}
-        return ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
-    return FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
+        return native.ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
+    return native.FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
 
 
-def _read_result(result: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolResult | ServerToolResult:
+def _read_result(
+    result: Mapping[str, Any], _: Any, served: list[Any]
+) -> native.FunctionToolResult | native.ServerToolResult:
     call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
     if call_id in served and result.get("type") is not None:
         extra = keep(WIRE, result, "toolUseId", "content")
-        return ServerToolResult(call_id=call_id, content=content, extra=extra)
+        return native.ServerToolResult(call_id=call_id, content=content, extra=extra)
     is_error = result.get("status") == "error"
     extra = keep(WIRE, result, "toolUseId", "content", "status" if is_error else "")
-    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, text=UserInputText), "content")
-    return FunctionToolResult(call_id, "", blocks, is_error, extra=extra)
+    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, text=native.UserInputText), "content")
+    return native.FunctionToolResult(call_id, "", blocks, is_error, extra=extra)
 
 
-def _read_json(value: Any, _: Any) -> UserInputText:
+def _read_json(value: Any, _: Any) -> native.UserInputText:
     """Return JSON in a result as text, marked so that it becomes JSON again."""
-    return UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
+    return native.UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
 
 
-def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> Reasoning | None:
+def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> native.Reasoning | None:
     redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
     if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
-        return Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
+        return native.Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
     if not has_only(reasoning, "reasoningText") or not is_map(said):
         return None
     with located("reasoningText"):
         text, signature = text_of(said, "text"), text_of(said, "signature")
     extra = keep(WIRE, said, "text", "signature" if signature else "")
-    return Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
+    return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
 
 
-def _read_citations(cited: Mapping[str, Any], text: Any) -> AssistantGenText | None:
+def _read_citations(cited: Mapping[str, Any], text: Any) -> native.AssistantGenText | None:
     """Return text with its citations; `None` where it is no text, or more than that."""
     citations, content = cited.get("citations"), cited.get("content")
-    if text is UserInputText or not has_only(cited, "citations", "content"):
+    if text is native.UserInputText or not has_only(cited, "citations", "content"):
         return None
     if not is_list(citations) or not is_list(content):
         return None
     pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
     if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
         return None
-    return AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
+    return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
 
 
 def _read_media(kind: str, held: Mapping[str, Any], text: Any) -> Any:
@@ -199,7 +188,7 @@ def _read_media(kind: str, held: Mapping[str, Any], text: Any) -> Any:
     if kind == "document":
         kind, fields["name"] = "file", text_of(held, "name")
     rest |= rest_of(held, "format", "source", "name")
-    made = (USER_MEDIA if text is UserInputText else MODEL_MEDIA).get(kind, USER_MEDIA["file"])
+    made = (USER_MEDIA if text is native.UserInputText else MODEL_MEDIA).get(kind, USER_MEDIA["file"])
     return made(**fields, extra={WIRE: rest} if rest else {})
 
 
@@ -239,7 +228,7 @@ class _Writer(BlockWriter):
     def say(self, text: str) -> dict[str, Any]:
         return {"text": text}
 
-    def write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+    def write_text(self, block: native.UserInputText | native.AssistantGenText) -> dict[str, Any]:
         self.put_back({}, block.extra)
         extension: Mapping[str, Any] = getattr(block, "extension", {})
         citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
@@ -248,7 +237,7 @@ class _Writer(BlockWriter):
         self.report_extension(block)
         return {"text": block.text}
 
-    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_reasoning(self, block: native.Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block, "redacted"):
             return None
         if block.extension.get("redacted"):
@@ -257,17 +246,17 @@ class _Writer(BlockWriter):
         said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
         return {"reasoningContent": {"reasoningText": self.put_back(said, block.extra)}}
 
-    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+    def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments)
         use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
         return {"toolUse": self.put_back(use, block.extra)}
 
-    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+    def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         content = self.write_each(block.content, "content", self._result_writers)
         result = self.put_back({"toolUseId": block.call_id, "content": content}, block.extra)
         return {"toolResult": {**result, "status": "error"} if block.is_error else result}
 
-    def _write_result_text(self, block: UserInputText) -> dict[str, Any]:
+    def _write_result_text(self, block: native.UserInputText) -> dict[str, Any]:
         """Return a text of a result, which may be JSON."""
         is_json = block.extra == {WIRE: {"json": True}}
         value = parse_json(block.text) if is_json else None  # it may be cut since it was read
@@ -278,7 +267,7 @@ class _Writer(BlockWriter):
         if WIRE not in block.extra:
             return self.lose_block(block)
         kind, fields = "toolResult", {"toolUseId": block.call_id}
-        if isinstance(block, ServerToolCall):
+        if isinstance(block, native.ServerToolCall):
             kind, fields = "toolUse", fields | {"name": block.name, "input": block.arguments}
         else:
             fields["content"] = block.content
@@ -324,19 +313,19 @@ class _Writer(BlockWriter):
         return made
 
     writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
-        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
+        **dict.fromkeys((native.UserInputText, native.AssistantGenText), write_text),
+        **dict.fromkeys((native.ServerToolCall, native.ServerToolResult), _write_server),
         **dict.fromkeys(MEDIA, _write_media),
-        Reasoning: _write_reasoning,
-        FunctionToolCall: _write_call,
-        FunctionToolResult: _write_result,
-        Opaque: BlockWriter.unwrap,
+        native.Reasoning: _write_reasoning,
+        native.FunctionToolCall: _write_call,
+        native.FunctionToolResult: _write_result,
+        native.Opaque: BlockWriter.unwrap,
     }
     system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, BlockWriter.write_words)}
     _result_writers: ClassVar = {
         **writers,
-        **dict.fromkeys((UserInputAudio, AssistantGenAudio), BlockWriter.write_words),
-        UserInputText: _write_result_text,
+        **dict.fromkeys((native.UserInputAudio, native.AssistantGenAudio), BlockWriter.write_words),
+        native.UserInputText: _write_result_text,
     }
 
 
@@ -373,11 +362,11 @@ class _RequestForm(RequestForm):
         """Tell whether a tool is a function: each of its kinds is an object under a name of its own."""
         return not tool or self.function in tool or not all(map(is_map, tool.values()))
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"tool": {"name": name}}
 
     def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
+        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[native.ToolInfo], losses: Losses
     ) -> None:
         """Put the choice of a tool into `body`; report one that Converse cannot be told."""
         choice, has_tools = options.get("tool_choice"), "toolConfig" in body
@@ -422,7 +411,9 @@ class BedrockCodec(BlockCodec):
     has_bytes = True
 
     def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return _read_blocks(holder.get(field) or [], field, AssistantGenText if by_model else UserInputText)
+        return _read_blocks(
+            holder.get(field) or [], field, native.AssistantGenText if by_model else native.UserInputText
+        )
 
     def encode_request(self, request: Request) -> Encoded:
         payload, losses = super().encode_request(request)
@@ -434,16 +425,16 @@ class BedrockCodec(BlockCodec):
             return body
         blocks = [block for message in body["messages"] for block in message["content"]]
         names = dict.fromkeys(block["toolUse"]["name"] for block in blocks if "toolUse" in block)
-        tools = [self.request_form.write_function(ToolInfo(name, _REMOVED), {}) for name in names if name]
+        tools = [self.request_form.write_function(native.ToolInfo(name, _REMOVED), {}) for name in names if name]
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         if "output" not in body:
             raise read_refusal(body)
         message = expect(get(body["output"], "message"), dict, "an object", "output.message")
-        blocks = _read_blocks(message.get("content"), "output.message.content", AssistantGenText)
+        blocks = _read_blocks(message.get("content"), "output.message.content", native.AssistantGenText)
         extra = keep(WIRE, message, "role", "content")
-        return AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
+        return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
     def framing(self) -> NoReturn:
         """Refuse: boto3 takes the bytes of a stream apart itself, and hands out the events that a reader takes."""

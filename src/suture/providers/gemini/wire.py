@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from suture.messages import Part, TextPart
+from suture.wires import values
 from suture.wires.blocks import BlockWire
 from suture.wires.fields import (
     check_value,
@@ -26,27 +27,6 @@ from suture.wires.fields import (
     word,
 )
 from suture.wires.parts import RawPart, in_words, same_parts
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    Turns,
-    View,
-    glance_at_turns,
-    is_plain_object,
-    is_sendable,
-    iterate,
-)
 
 _ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
@@ -54,7 +34,7 @@ _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _SPEAKERS = {"user": "user", "assistant": "model"}
 
 
-def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | None:
+def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any]] | None:
     """Return the calls among the parts of a plain model content; `None` where it needs a second look."""
     calls: list[dict[str, Any]] = []
     says = False
@@ -65,12 +45,12 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
             call = part["functionCall"]
             if call.__class__ is not dict or (len(part) != 1 and not part.keys() <= _CALLED):
                 return None
-            if not demands.accepts(call.get("id", "_"), call["name"]) or not is_plain_object(call["args"]):
+            if not demands.accepts(call.get("id", "_"), call["name"]) or not values.is_plain_object(call["args"]):
                 return None
             calls.append(call)
         else:
             text = part["text"]
-            if text.__class__ is not str or not (text.isascii() or is_sendable(text)):
+            if text.__class__ is not str or not (text.isascii() or values.is_sendable(text)):
                 return None
             if len(part) != 1 and not part.keys() <= _SPOKEN:
                 return None
@@ -82,7 +62,7 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
     return calls if calls or says else None
 
 
-def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -> bool:
+def _are_answered(calls: list[dict[str, Any]], content: Any, demands: values.Demands) -> bool:
     """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
@@ -95,14 +75,18 @@ def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -
         response = part["functionResponse"]
         if response.__class__ is not dict or response["name"] != call["name"] or len(part) != 1:
             return False
-        if response.get("id") != call.get("id") or "parts" in response or not is_plain_object(response["response"]):
+        if (
+            response.get("id") != call.get("id")
+            or "parts" in response
+            or not values.is_plain_object(response["response"])
+        ):
             return False
     if demands.used is not None:
         demands.use([call["id"] for call in calls if "id" in call])
     return True
 
 
-_TURNS = Turns("model", "user", "role", "parts", _read_calls, _are_answered)
+_TURNS = values.Turns("model", "user", "role", "parts", _read_calls, _are_answered)
 
 
 class GeminiWire(BlockWire):
@@ -119,11 +103,11 @@ class GeminiWire(BlockWire):
 
     arranges = frozenset(("same-role", "results-order"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, _TURNS)
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
+        return values.glance_at_turns(messages, start, demands, _TURNS)
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message["parts"] for message in iterate(messages, start, stop) if message["role"] == "model"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        said = [message["parts"] for message in values.iterate(messages, start, stop) if message["role"] == "model"]
         calls = [part["functionCall"] for parts in said for part in parts if "functionCall" in part]
         return [call["id"] for call in calls if call.get("id")]
 
@@ -152,27 +136,27 @@ class GeminiWire(BlockWire):
 
     def kind(self, block: Any) -> str:
         if _either(block, "functionCall") is not None:
-            return CALL
+            return values.CALL
         if _either(block, "functionResponse") is not None:
-            return RESULT
+            return values.RESULT
         if get(block, "thought"):
-            return THINKING
+            return values.THINKING
         if isinstance(get(block, "text"), str):
-            return TEXT
+            return values.TEXT
         media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
-        return MEDIA if media else OTHER
+        return values.MEDIA if media else values.OTHER
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"bad-response": self._with_structs, **super().mends}
 
-    def _with_structs(self, message: Any, view: View) -> Any:
+    def _with_structs(self, message: Any, view: values.View) -> Any:
         """Put a response that is a text, or missing, in the form of an object."""
         if not view.results:
             return message
         blocks = list(self.blocks(message))
         for place, block in enumerate(blocks):
-            if self.kind(block) == RESULT and not is_map(get(_either(block, "functionResponse"), "response")):
+            if self.kind(block) == values.RESULT and not is_map(get(_either(block, "functionResponse"), "response")):
                 response = get(_either(block, "functionResponse"), "response")
                 fields = {"response": {} if response is None else {"result": response}}
                 blocks[place] = _rewrite(block, "functionResponse", fields)
@@ -180,43 +164,43 @@ class GeminiWire(BlockWire):
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether the first call of a content is signed: it was made in a step of its own."""
-        calls = [block for block in self.blocks(message) if self.kind(block) == CALL]
+        calls = [block for block in self.blocks(message) if self.kind(block) == values.CALL]
         return bool(calls) and self.is_signed(calls[0])
 
     def is_signed(self, block: Any) -> bool:
         return bool(_either(block, "thoughtSignature"))
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are an object; a call without any is fine here."""
         return call.arguments is None or is_map(call.arguments)
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
+    def read_call(self, block: Any, index: int | None = None) -> values.Call:
         call = inner(block, _own(block, "functionCall"), index, "parts")
-        return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
+        return values.Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
 
-    def read_result(self, block: Any, index: int | None = None) -> Result:
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
         response = inner(block, _own(block, "functionResponse"), index, "parts")
-        return Result(text_of(response, "id", index), text_of(response, "name", index), response)
+        return values.Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         return _told(get(result.content, "response")), not get(result.content, "parts")
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return the response as one text, and the parts beside it as they are."""
         return _parts(result.content)
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
+    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
         return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
 
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
+    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
         fields = given(id=edit.id, name=edit.name)
         if edit.parts is not None:
             return _rewrite(block, "functionResponse", fields, edit.parts)
         response = None if edit.text is None else {"result": edit.text}
         return _rewrite(block, "functionResponse", fields | given(response=response))
 
-    def make_result(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
+    def make_result(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
         response: dict[str, Any] = {"id": call.id} if call.id else {}
         return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
 

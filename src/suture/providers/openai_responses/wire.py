@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from suture.errors import InputError
 from suture.messages import Part
+from suture.wires import values
 from suture.wires.fields import (
     NO_OBJECT,
     argument_text,
@@ -30,21 +31,6 @@ from suture.wires.fields import (
     word,
 )
 from suture.wires.parts import Form, Telling, text_block, typed_text
-from suture.wires.values import (
-    MEDIA,
-    OTHER,
-    TEXT,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    is_plain_text,
-    iterate,
-)
 from suture.wires.wire import ItemWire
 
 
@@ -87,19 +73,19 @@ _KINDS = {pair.kind: pair for pair in CALL_TYPES}
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
 _KINDS_OF_PARTS = {
-    "input_text": TEXT,
-    "output_text": TEXT,
-    "refusal": TEXT,
-    "input_image": MEDIA,
-    "input_file": MEDIA,
-    "input_audio": MEDIA,
+    "input_text": values.TEXT,
+    "output_text": values.TEXT,
+    "refusal": values.TEXT,
+    "input_image": values.MEDIA,
+    "input_file": values.MEDIA,
+    "input_audio": values.MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS_OF_PARTS)
 _TOLD = _KINDS_OF_PARTS | {
-    "text": TEXT,
-    "summary_text": TEXT,
-    "reasoning_text": TEXT,
-    "computer_screenshot": MEDIA,
+    "text": values.TEXT,
+    "summary_text": values.TEXT,
+    "reasoning_text": values.TEXT,
+    "computer_screenshot": values.MEDIA,
 }
 _PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
 """What the service's own item ids begin with, by the type of the item."""
@@ -169,7 +155,7 @@ def _are_texts(content: Any) -> bool:
         part.__class__ is dict
         and part.get("type") in {"input_text", "output_text"}
         and bool(part.get("text"))
-        and is_plain_text(part["text"])
+        and values.is_plain_text(part["text"])
         and part.keys() <= {"type", "text", "annotations", "logprobs"}
         and not part.get("annotations")
         and not part.get("logprobs")
@@ -196,13 +182,13 @@ class OpenAIResponsesWire(ItemWire):
     named_results = False
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
         place, closed, thought, answered = start, start, False, False
         waiting: dict[str, None] = {}
         used: dict[str, None] = {} if demands.used is None else demands.used
         items, names, limit, match_id = demands.items, demands.names, demands.limit, demands.match_id
         try:
-            for item in iterate(messages, start, demands.stop):
+            for item in values.iterate(messages, start, demands.stop):
                 kind = item.get("type") if item.__class__ is dict else _NO_ITEM
                 if kind == "function_call":
                     call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
@@ -247,24 +233,26 @@ class OpenAIResponsesWire(ItemWire):
         _forget(messages[closed:place], used, items)
         return closed
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [item["call_id"] for item in iterate(messages, start, stop) if item.get("type") == "function_call"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        return [
+            item["call_id"] for item in values.iterate(messages, start, stop) if item.get("type") == "function_call"
+        ]
 
-    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        return [item["id"] for item in values.iterate(messages, start, stop) if item.get("id")]
 
     def refers(self, message: Any) -> bool:
         return word(message, "type") == "item_reference"
 
-    def family(self, thing: Call | Result) -> str:
+    def family(self, thing: values.Call | values.Result) -> str:
         """Return the type of call: each has its own type of output."""
         return thing.kind
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"illegal-item-id": self._with_own_item_id}
 
-    def _with_own_item_id(self, item: Any, view: View) -> Any:
+    def _with_own_item_id(self, item: Any, view: values.View) -> Any:
         """Return an item without an id that the service cannot have given it."""
         del view
         kind = word(item, "type") or "message"
@@ -294,7 +282,7 @@ class OpenAIResponsesWire(ItemWire):
             return None
         return kinds <= _OWN_PARTS
 
-    def view(self, message: Any, index: int | None = None) -> View:
+    def view(self, message: Any, index: int | None = None) -> values.View:
         kind = text_of(message, "type", index) or None
         if index is not None:
             text_of(message, "id", index)
@@ -303,11 +291,11 @@ class OpenAIResponsesWire(ItemWire):
         if kind in _OUTPUTS:
             return self._view_output(message, _OUTPUTS[kind], index)
         if kind == "reasoning":
-            return View("assistant", signed=True)
+            return values.View("assistant", signed=True)
         if kind in FROM_OUTSIDE:
-            return View("system")
+            return values.View("system")
         if isinstance(kind, str) and kind != "message":
-            return View("assistant")
+            return values.View("assistant")
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message is among items of another type")
@@ -319,41 +307,41 @@ class OpenAIResponsesWire(ItemWire):
         if index is not None:
             check_value(content, index, "content")
         if role != "assistant":
-            return View(ROLES[role])
-        return View(role, empty=says_nothing(content), blank=is_blank(content))
+            return values.View(ROLES[role])
+        return values.View(role, empty=says_nothing(content), blank=is_blank(content))
 
-    def _view_call(self, item: Any, pair: CallType, index: int | None) -> View:
+    def _view_call(self, item: Any, pair: CallType, index: int | None) -> values.View:
         call_id = text_of(item, pair.call_id, index)
         if pair.kind == "tool_search" and not call_id:
-            return View("assistant")  # the service's own search
+            return values.View("assistant")  # the service's own search
         name = text_of(item, pair.name, index) if pair.name else pair.kind
         arguments = argument_text(item, index) if pair.arguments else None
         alias = text_of(item, "id", index) if pair.call_id != "id" else ""
-        return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
+        return values.View("assistant", (values.Call(call_id, name, arguments, pair.kind, alias),))
 
-    def _view_output(self, item: Any, pair: CallType, index: int | None) -> View:
+    def _view_output(self, item: Any, pair: CallType, index: int | None) -> values.View:
         call_id = text_of(item, pair.output_id, index)
         if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or get(item, "name")):
-            return View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
+            return values.View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
         content = get(item, pair.payload)
         if pair.kind == "mcp_approval":
             content = _Approval(bool(content), text_of(item, "reason", index))
         elif index is not None:
             check_value(content, index, pair.payload)
-        return View("tool", (), (Result(call_id, "", content, pair.kind),))
+        return values.View("tool", (), (values.Result(call_id, "", content, pair.kind),))
 
-    def key(self, thing: Call | Result) -> Key:
+    def key(self, thing: values.Call | values.Result) -> values.Key:
         """Return the id, and for all but function calls the type of call with it."""
         return (thing.kind, thing.id) if thing.kind else super().key(thing)
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are the text of an object; only function calls have that rule."""
         return bool(call.kind) or super().arguments_ok(call)
 
-    def can_answer(self, call: Call) -> bool:
+    def can_answer(self, call: values.Call) -> bool:
         return call.kind not in {"computer", "tool_search"}
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         content = result.content
         if isinstance(content, _Approval):
             return content.in_words(), True
@@ -363,7 +351,7 @@ class OpenAIResponsesWire(ItemWire):
             return "\n".join(text_of(part, "text") for part in content), True
         return json_text(content), False
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return an output as parts: of functions and custom tools any, of others only what is a text."""
         text = result.content is None or isinstance(result.content, str)
         takes = result.kind in {"", "custom"} or (result.kind in _WRITTEN and text)
@@ -386,12 +374,12 @@ class OpenAIResponsesWire(ItemWire):
         super().tell_content(content.in_words() if isinstance(content, _Approval) else content, telling)
 
     def kind(self, block: Any) -> str:
-        return _TOLD.get(word(block, "type") or "", OTHER)
+        return _TOLD.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
         return get(block, "refusal" if word(block, "type") == "refusal" else "text")
 
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
         kind = text_of(message, "type")
         pair = _CALLS.get(kind) or _OUTPUTS[kind]
         fields: dict[str, Any] = {}
@@ -406,8 +394,8 @@ class OpenAIResponsesWire(ItemWire):
             fields = {pair.output_id: change.id, pair.payload: content}
         return put(message, **{name: value for name, value in fields.items() if name and value is not None})
 
-    def placeholder(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
+    def placeholder(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
         pair = _KINDS[call.kind]
         item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
         if pair.kind == "mcp_approval":
@@ -443,7 +431,7 @@ class OpenAIResponsesWire(ItemWire):
         if (word(message, "type") or "message") != "message":
             return message
         content = get(message, "content")
-        media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
+        media = [part for part in content if self.kind(part) != values.TEXT] if is_list(content) else []
         kind = "output_text" if word(message, "role") == "assistant" else "input_text"
         return put(message, content=[{"type": kind, "text": text}, *media] if media else text)
 
