@@ -1,12 +1,12 @@
 """What several codecs do alike: blocks read and written, tools, settings, fields of another's."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from suture import messages as native
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
 from suture.errors import InputError
-from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
+from suture.wires.fields import expect, is_map, json_text, list_of, map_of, parse_json
 from suture.wires.parts import media_in_words, split_data_url
 from suture.wires.values import KIND
 
@@ -128,15 +128,43 @@ def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
-def unknown(wire: str, block: Mapping[str, Any]) -> native.Opaque:
-    """Return a block of a type that nobody here knows, kept whole."""
-    return native.Opaque({"type": f"{wire}.block", "value": dict(block)})
-
-
 def origin_of(block: Any) -> str:
     """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
     origin = block.extension.get("wire", "")
     return origin if isinstance(origin, str) else ""
+
+
+# Blocks read
+
+
+class ContentReader:
+    """Reads the blocks of one message of a provider's: what the model made, or what it is given."""
+
+    wire: ClassVar[str]
+
+    def __init__(self, *, by_model: bool = False) -> None:
+        self.by_model = by_model
+        self.text: Any = native.AssistantGenText if by_model else native.UserInputText
+        """The kind of block that a text is."""
+
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        """Return the blocks in a field: a text is one."""
+        content = holder.get(field)
+        if isinstance(content, str):
+            return [self.text(content)]
+        return read_each(list_of(holder, field), self.read, field)
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        """Return what a block says."""
+        raise NotImplementedError
+
+    def keep(self, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the `extra` of what was read: what is not `known`, and what is `absent`."""
+        return keep(self.wire, holder, *known, absent=absent)
+
+    def unknown(self, block: Mapping[str, Any]) -> native.Opaque:
+        """Return a block of a type that nobody here knows, kept whole."""
+        return native.Opaque({"type": f"{self.wire}.block", "value": dict(block)})
 
 
 # Blocks written
@@ -292,10 +320,7 @@ class BlockCodec(Codec):
     field_of_blocks: ClassVar[str] = "content"
     roles: ClassVar[Mapping[Any, native.AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
     model_role: ClassVar[str] = "assistant"
-
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        """Return the blocks in a field."""
-        raise NotImplementedError
+    content_reader: ClassVar[type[ContentReader]]
 
     def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
@@ -314,7 +339,7 @@ class BlockCodec(Codec):
         if not isinstance(role, str | None) or role not in self.roles:
             known = " or ".join(filter(None, self.roles))
             raise InputError(f"unknown role {role!r}; expected {known}", path="role")
-        blocks = self.read_blocks(item, self.field_of_blocks, by_model=role == self.model_role)
+        blocks = self.content_reader(by_model=role == self.model_role).read_content(item, self.field_of_blocks)
         absent = [self.field_of_blocks] if role == "system" and item.get(self.field_of_blocks) is None else ()
         extra = keep(self.name, item, self.field_of_blocks, "" if role == "system" else "role", absent=absent)
         return native.AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
@@ -325,7 +350,7 @@ class BlockCodec(Codec):
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
-        blocks = self.read_blocks(body, self.system_field, by_model=False)
+        blocks = self.content_reader().read_content(body, self.system_field)
         if len(blocks) == 1 and isinstance(blocks[0], native.UserInputText) and not blocks[0].extra:
             return blocks[0].text, []
         return "", [native.AgenticMessage("system", tuple(blocks))] if blocks else []

@@ -2,26 +2,17 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Losses, Request
-from suture.codecs.contents import (
-    BlockCodec,
-    BlockWriter,
-    Shape,
-    keep,
-    read_each,
-    rest_of,
-    unknown,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
-from suture.wires.fields import argument_json, is_list, is_map, listed, map_of, object_of, text_of
+from suture.wires.fields import argument_json, is_list, is_map, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
 _MAX_TOKENS = 8192
@@ -35,75 +26,66 @@ _BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif"
 
 # Blocks read
 
-
-def _read_content(holder: Mapping[str, Any], field: str = "content", text: Any = native.UserInputText) -> list[Any]:
-    """Return the blocks in a field; `text` is the kind of block that its texts are."""
-    content = holder.get(field)
-    if content is None or content == "":
-        return []
-    if isinstance(content, str):
-        return [text(content)]
-    return read_each(listed(content, None, field), partial(_read_block, text=text), field)
-
-
-def _read_block(block: Mapping[str, Any], text: Any) -> native.ContentBlock:
-    kind = text_of(block, "type")
-    if not kind:
-        raise InputError("expected a type, found nothing", path="type")
-    if kind == "text":  # the SDK adds what it parsed
-        return text(text_of(block, "text"), extra=keep(NAME, block, "type", "text", "parsed_output"))
-    reader = _READERS.get(kind, _read_service_result if kind.endswith(_SERVICE_RESULT) else None)
-    return unknown(NAME, block) if reader is None else reader(block)
-
-
-def _read_thinking(block: Mapping[str, Any]) -> native.Reasoning:
-    if block["type"] == "redacted_thinking":
-        extension = {"wire": NAME, "data": text_of(block, "data")}
-        return native.Reasoning(extension=extension, extra=keep(NAME, block, "type", "data"))
-    absent = () if "signature" in block else ("signature",)
-    extra = keep(NAME, block, "type", "thinking", "signature", absent=absent)
-    return native.Reasoning(
-        text_of(block, "thinking"), text_of(block, "signature"), extension={"wire": NAME}, extra=extra
-    )
-
-
-def _read_result(block: Mapping[str, Any]) -> native.FunctionToolResult:
-    extra = keep(NAME, block, "type", "tool_use_id", "content", "is_error")
-    failed = bool(block.get("is_error"))
-    return native.FunctionToolResult(
-        text_of(block, "tool_use_id"), "", tuple(_read_content(block)), failed, extra=extra
-    )
-
-
-def _read_call(block: Mapping[str, Any]) -> native.FunctionToolCall:
-    return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
-
-
 # Of what the provider ran on its side, MCP servers included, the type is kept, so that it is known whose it was.
-
-_CALL = Shape(NAME, native.FunctionToolCall, call_id="id", name="name")
-_SERVICE: Mapping[Any, Shape] = {
-    native.ServerToolCall: Shape(NAME, native.ServerToolCall, call_id="id", name="name", arguments="input"),
-    native.ServerToolResult: Shape(NAME, native.ServerToolResult, call_id="tool_use_id", content="content"),
+_CALL = contents.Shape(NAME, native.FunctionToolCall, call_id="id", name="name")
+_SERVICE: Mapping[Any, contents.Shape] = {
+    native.ServerToolCall: contents.Shape(NAME, native.ServerToolCall, call_id="id", name="name", arguments="input"),
+    native.ServerToolResult: contents.Shape(NAME, native.ServerToolResult, call_id="tool_use_id", content="content"),
 }
 
 
-def _read_service_result(block: Mapping[str, Any]) -> native.ServerToolResult:
-    return _SERVICE[native.ServerToolResult].read(block, name=block["type"].removesuffix(_SERVICE_RESULT))
+class _Reader(contents.ContentReader):
+    wire = NAME
 
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        return [] if holder.get(field) == "" else super().read_content(holder, field)
 
-def _read_media(block: Mapping[str, Any]) -> native.UserInputImage | native.UserInputFile:
-    """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
-    source, kind = object_of(block, "source"), block["type"]
-    fields = _read_source(source)
-    if kind == "image":
-        media, known = native.UserInputImage(**fields), ["type"]
-    else:
-        fields |= {"mime_type": _PDF} if fields.get("url") else {}
-        media, known = native.UserInputFile(**fields, name=text_of(block, "title")), ["type", "title"]
-    if _media_fields(media) == {"type": kind, "source": source}:
-        known.append("source")
-    return replace(media, extra=keep(NAME, block, *known))
+    def read(self, block: Mapping[str, Any]) -> native.ContentBlock:
+        kind = text_of(block, "type")
+        if not kind:
+            raise InputError("expected a type, found nothing", path="type")
+        if kind == "text":  # the SDK adds what it parsed
+            return self.text(text_of(block, "text"), extra=self.keep(block, "type", "text", "parsed_output"))
+        if kind == "tool_use":
+            return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
+        if kind in {"server_tool_use", "mcp_tool_use"}:
+            return _SERVICE[native.ServerToolCall].read(block)
+        if kind.endswith(_SERVICE_RESULT) and kind != "tool_result":
+            return _SERVICE[native.ServerToolResult].read(block, name=kind.removesuffix(_SERVICE_RESULT))
+        return self.readers[kind](self, block) if kind in self.readers else self.unknown(block)
+
+    def _read_thinking(self, block: Mapping[str, Any]) -> native.Reasoning:
+        if block["type"] == "redacted_thinking":
+            extension = {"wire": NAME, "data": text_of(block, "data")}
+            return native.Reasoning(extension=extension, extra=self.keep(block, "type", "data"))
+        text, signature = text_of(block, "thinking"), text_of(block, "signature")
+        absent = () if "signature" in block else ("signature",)
+        extra = self.keep(block, "type", "thinking", "signature", absent=absent)
+        return native.Reasoning(text, signature, extension={"wire": NAME}, extra=extra)
+
+    def _read_result(self, block: Mapping[str, Any]) -> native.FunctionToolResult:
+        content, failed = _Reader().read_content(block), bool(block.get("is_error"))
+        extra = self.keep(block, "type", "tool_use_id", "content", "is_error")
+        return native.FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(content), failed, extra=extra)
+
+    def _read_media(self, block: Mapping[str, Any]) -> native.UserInputImage | native.UserInputFile:
+        """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
+        source, kind = object_of(block, "source"), block["type"]
+        fields = _read_source(source)
+        if kind == "image":
+            media, known = native.UserInputImage(**fields), ["type"]
+        else:
+            fields |= {"mime_type": _PDF} if fields.get("url") else {}
+            media, known = native.UserInputFile(**fields, name=text_of(block, "title")), ["type", "title"]
+        if _media_fields(media) == {"type": kind, "source": source}:
+            known.append("source")
+        return replace(media, extra=self.keep(block, *known))
+
+    readers: ClassVar = {
+        **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
+        **dict.fromkeys(("image", "document"), _read_media),
+        "tool_result": _read_result,
+    }
 
 
 def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,19 +104,10 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
     return {"base64_data": b64encode(said.encode()).decode(), "mime_type": _TEXT}
 
 
-_READERS = {
-    **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
-    **dict.fromkeys(("image", "document"), _read_media),
-    "tool_use": _read_call,
-    "tool_result": _read_result,
-    **dict.fromkeys(("server_tool_use", "mcp_tool_use"), _SERVICE[native.ServerToolCall].read),
-}
-
-
 # Blocks written
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     wire = NAME
 
     def say(self, text: str) -> dict[str, Any]:
@@ -182,7 +155,7 @@ class _Writer(BlockWriter):
         return self.put_back(fields, block.extra)
 
     writers: ClassVar = {
-        **BlockWriter.system_writers,
+        **contents.BlockWriter.system_writers,
         **dict.fromkeys((native.UserInputImage, native.UserInputFile), _write_media),
         **dict.fromkeys(_SERVICE, _write_service),
         native.Reasoning: _write_reasoning,
@@ -254,7 +227,7 @@ class _RequestForm(RequestForm):
         own = map_of(options, self.choice)
         serial = own.get(_SERIAL)
         if isinstance(serial, bool):
-            options[self.choice] = rest_of(own, _SERIAL)
+            options[self.choice] = contents.rest_of(own, _SERIAL)
         super().take_choice(options, tools)
         if isinstance(serial, bool):
             said = isinstance(options[self.choice], str)
@@ -264,7 +237,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class AnthropicCodec(BlockCodec):
+class AnthropicCodec(contents.BlockCodec):
     """Messages as Anthropic's API takes and gives them.
 
     What is read and written again is the same, but for this:
@@ -284,12 +257,10 @@ class AnthropicCodec(BlockCodec):
 
     name: ClassVar[str] = NAME
     folder = AnthropicReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "system"
-
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return _read_content(holder, field, native.AssistantGenText if by_model else native.UserInputText)
 
     def read_message(self, item: Any) -> native.AgenticMessage:
         """Return one message; a whole response in the place of a message is read as the reply that it is."""
@@ -300,5 +271,5 @@ class AnthropicCodec(BlockCodec):
             raise read_error(body)
         if body.get("content") is None:
             raise InputError("expected a list, found nothing", path="content")
-        blocks = _read_content(body, text=native.AssistantGenText)
+        blocks = _Reader(by_model=True).read_content(body)
         return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body))

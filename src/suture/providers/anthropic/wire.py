@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from suture.wires import values
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import check_value, get, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires.parts import Form, Telling, text_block, typed_text
 
 _KINDS = {
@@ -17,7 +17,6 @@ _KINDS = {
     "redacted_thinking": values.THINKING,
     **dict.fromkeys(("image", "document"), values.MEDIA),
 }
-_ROLES = frozenset(("user", "assistant", "system"))
 _OWN_TYPES = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
 )
@@ -104,6 +103,9 @@ class AnthropicWire(BlockWire):
     name = "anthropic"
     glances_at_rules = True
     has_fields = True
+    roles: ClassVar = {"user": "user", "assistant": "assistant", "system": "system"}
+    call_fields = Fields("", "id", "name", "input")
+    result_fields = Fields("", "tool_use_id", "", "content")
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
@@ -149,7 +151,7 @@ class AnthropicWire(BlockWire):
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
         role = word(message, "role")
-        if role not in _ROLES or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
+        if role not in self.roles or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
             return False
         if not is_map(message):
             return True if type(message).__module__.startswith("anthropic.") else None
@@ -162,13 +164,10 @@ class AnthropicWire(BlockWire):
         return None if kinds <= {"text"} else False
 
     def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
         foreign = next((field for field in _FOREIGN_FIELDS if get(message, field) is not None), "")
         if foreign:
             raise self.fault(index, foreign, "this field belongs to another wire")
-        if role is None or role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
-        return role
+        return super().role(message, index)
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
         content = get(message, "content")
@@ -206,14 +205,15 @@ class AnthropicWire(BlockWire):
 
     def _without_blank_text(self, message: Any, view: values.View) -> Any:
         """Leave out text blocks that say nothing, in results too."""
-        message = super()._without_blank_text(message, view)
-        blocks = list(self.blocks(message)) if view.results else []
-        for place, block in enumerate(blocks):
-            content = get(block, "content") if self.kind(block) == values.RESULT else None
-            if is_list(content):
-                said = [part for part in content if self.kind(part) != values.TEXT or self.block_text(part).strip()]
-                blocks[place] = block if len(said) == len(content) else put(block, content=said or "")
-        return self._in_order(message, blocks) if blocks else message
+
+        def say(block: Any) -> Any:
+            content = get(block, "content")
+            if not is_list(content):
+                return block
+            said = [part for part in content if self.kind(part) != values.TEXT or self.block_text(part).strip()]
+            return block if len(said) == len(content) else put(block, content=said or "")
+
+        return self.with_results(super()._without_blank_text(message, view), view, say)
 
     def _without_unsigned_thinking(self, message: Any, view: values.View) -> Any:
         """Leave out thoughts without a signature: a stream was cut before it came."""
@@ -244,21 +244,11 @@ class AnthropicWire(BlockWire):
     def is_signed(self, block: Any) -> bool:
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
-    def read_call(self, block: Any, index: int | None = None) -> values.Call:
-        return values.Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
-
     def read_result(self, block: Any, index: int | None = None) -> values.Result:
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
         return values.Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
-
-    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
-        return put(block, **given(id=edit.id, name=edit.name, input=edit.arguments))
-
-    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
-        content = self.content_after(edit, get(block, "content"))
-        return put(block, **given(tool_use_id=edit.id, content=content))
 
     def make_result(self, piece: values.Piece) -> Any:
         tool_use_id = piece.call.id if piece.call else ""

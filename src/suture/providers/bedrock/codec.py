@@ -7,25 +7,13 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
 from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Encoded, Losses, Lost, Request, located
-from suture.codecs.contents import (
-    MEDIA,
-    MODEL_MEDIA,
-    USER_MEDIA,
-    BlockCodec,
-    BlockWriter,
-    keep,
-    origin_of,
-    read_each,
-    rest_of,
-    unknown,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
@@ -90,106 +78,106 @@ _LONGEST_NAME = 200
 
 # Reading
 
-_Reader = Callable[[Any, Any], Any]
-"""Reads what stands in a block; the second argument is the kind of block that its texts are."""
 
+class _Reader(contents.ContentReader):
+    wire = WIRE
+    _served: Sequence[Any] = ()
+    """The ids of the calls that the service answered in the same message: they are the service's."""
 
-def _read_blocks(content: Any, path: str, text: Any = native.UserInputText) -> list[Any]:
-    """Return the blocks of a message; a call that the service answered in the same message is the service's."""
-    blocks = listed(content, None, path)
-    results = [map_of(block, "toolResult") for block in blocks] if text is native.AssistantGenText else []
-    served = [result.get("toolUseId") for result in results if result.get("type") is not None]
-    readers = {
-        **_READERS,
-        "toolUse": partial(_read_call, served=served),
-        "toolResult": partial(_read_result, served=served),
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        blocks = listed(holder.get(field) or [], None, field)
+        results = [map_of(block, "toolResult") for block in blocks] if self.by_model else []
+        self._served = [result.get("toolUseId") for result in results if result.get("type") is not None]
+        return contents.read_each(blocks, self.read, field)
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        if "type" in block:
+            raise InputError("a block with a type belongs to another wire", path="type")
+        if len(block) == 1:
+            [(kind, held)] = block.items()
+            if kind == "text" and held is not None:
+                return self.text(text_of(block, kind))
+            if kind in self.readers and held is not None:
+                held = held if kind == "json" else inner(block, kind, None)
+                with located(kind):
+                    made = self.readers[kind](self, kind, held)
+                if made is not None:
+                    return made
+        return self.unknown(block)
+
+    def _read_call(self, _: str, use: Mapping[str, Any]) -> native.FunctionToolCall | native.ServerToolCall:
+        call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
+        rest = contents.rest_of(use, "toolUseId", "name", "input")
+        if use.get("type") == SERVER_CALL or call_id in self._served:
+            own = {WIRE: {"type": None, **rest}}
+            return native.ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra=own)
+        return native.FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=self.keep(rest))
+
+    def _read_result(self, _: str, result: Mapping[str, Any]) -> native.FunctionToolResult | native.ServerToolResult:
+        call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
+        if call_id in self._served and result.get("type") is not None:
+            extra = self.keep(result, "toolUseId", "content")
+            return native.ServerToolResult(call_id=call_id, content=content, extra=extra)
+        is_error = result.get("status") == "error"
+        extra = self.keep(result, "toolUseId", "content", "status" if is_error else "")
+        return native.FunctionToolResult(call_id, "", _ResultReader().read_content(result), is_error, extra=extra)
+
+    def _read_reasoning(self, _: str, reasoning: Mapping[str, Any]) -> native.Reasoning | None:
+        redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
+        if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
+            return native.Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
+        if not has_only(reasoning, "reasoningText") or not is_map(said):
+            return None
+        with located("reasoningText"):
+            text, signature = text_of(said, "text"), text_of(said, "signature")
+        extra = self.keep(said, "text", "signature" if signature else "")
+        return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
+
+    def _read_citations(self, _: str, cited: Mapping[str, Any]) -> native.AssistantGenText | None:
+        """Return text with its citations; `None` where it is no text, or more than that."""
+        citations, content = cited.get("citations"), cited.get("content")
+        if not self.by_model or not has_only(cited, "citations", "content"):
+            return None
+        if not is_list(citations) or not is_list(content):
+            return None
+        pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
+        if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
+            return None
+        return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
+
+    def _read_media(self, kind: str, held: Mapping[str, Any]) -> Any:
+        """Return the block of media; `None` where it holds what a block cannot."""
+        source, form = _read_source(held.get("source")), held.get("format")
+        if source is None or not isinstance(held.get("format", ""), str):
+            return None
+        fields, rest = source
+        if form is not None:
+            fields["mime_type"] = _TYPES[kind].get(form) or f"{'application' if kind == 'document' else kind}/{form}"
+        if form is None or form not in _TYPES[kind]:
+            rest["format"] = form
+        if kind == "document":
+            kind, fields["name"] = "file", text_of(held, "name")
+        rest |= contents.rest_of(held, "format", "source", "name")
+        table = contents.MODEL_MEDIA if self.by_model else contents.USER_MEDIA
+        return table.get(kind, native.UserInputFile)(**fields, extra={WIRE: rest} if rest else {})
+
+    readers: ClassVar[Mapping[str, Callable[..., Any]]] = {
+        "toolUse": _read_call,
+        "toolResult": _read_result,
+        "reasoningContent": _read_reasoning,
+        "citationsContent": _read_citations,
+        **dict.fromkeys(_TYPES, _read_media),
     }
-    return read_each(blocks, partial(_read, readers=readers, text=text), path)
 
 
-def _read(block: Mapping[str, Any], readers: Mapping[str, _Reader], text: Any) -> Any:
-    if "type" in block:
-        raise InputError("a block with a type belongs to another wire", path="type")
-    if len(block) == 1:
-        [(kind, held)] = block.items()
-        if kind == "text" and held is not None:
-            return text(text_of(block, kind))
-        if kind in readers and held is not None:
-            held = held if kind == "json" else inner(block, kind, None)
-            with located(kind):
-                made = readers[kind](held, text)
-            if made is not None:
-                return made
-    return unknown(WIRE, block)
+class _ResultReader(_Reader):
+    """Reads the content of a result."""
 
+    def _read_json(self, _: str, value: Any) -> native.UserInputText:
+        """Return JSON in a result as text, marked so that it becomes JSON again."""
+        return native.UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
 
-def _read_call(use: Mapping[str, Any], _: Any, served: list[Any]) -> native.FunctionToolCall | native.ServerToolCall:
-    call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
-    rest = rest_of(use, "toolUseId", "name", "input")
-    if use.get("type") == SERVER_CALL or call_id in served:
-        own = {"type": None, **rest}
-        return native.ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
-    return native.FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
-
-
-def _read_result(
-    result: Mapping[str, Any], _: Any, served: list[Any]
-) -> native.FunctionToolResult | native.ServerToolResult:
-    call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
-    if call_id in served and result.get("type") is not None:
-        extra = keep(WIRE, result, "toolUseId", "content")
-        return native.ServerToolResult(call_id=call_id, content=content, extra=extra)
-    is_error = result.get("status") == "error"
-    extra = keep(WIRE, result, "toolUseId", "content", "status" if is_error else "")
-    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, text=native.UserInputText), "content")
-    return native.FunctionToolResult(call_id, "", blocks, is_error, extra=extra)
-
-
-def _read_json(value: Any, _: Any) -> native.UserInputText:
-    """Return JSON in a result as text, marked so that it becomes JSON again."""
-    return native.UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
-
-
-def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> native.Reasoning | None:
-    redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
-    if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
-        return native.Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
-    if not has_only(reasoning, "reasoningText") or not is_map(said):
-        return None
-    with located("reasoningText"):
-        text, signature = text_of(said, "text"), text_of(said, "signature")
-    extra = keep(WIRE, said, "text", "signature" if signature else "")
-    return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
-
-
-def _read_citations(cited: Mapping[str, Any], text: Any) -> native.AssistantGenText | None:
-    """Return text with its citations; `None` where it is no text, or more than that."""
-    citations, content = cited.get("citations"), cited.get("content")
-    if text is native.UserInputText or not has_only(cited, "citations", "content"):
-        return None
-    if not is_list(citations) or not is_list(content):
-        return None
-    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
-    if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
-        return None
-    return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
-
-
-def _read_media(kind: str, held: Mapping[str, Any], text: Any) -> Any:
-    """Return the block of media; `None` where it holds what a block cannot."""
-    source, form = _read_source(held.get("source")), held.get("format")
-    if source is None or not isinstance(held.get("format", ""), str):
-        return None
-    fields, rest = source
-    if form is not None:
-        fields["mime_type"] = _TYPES[kind].get(form) or f"{'application' if kind == 'document' else kind}/{form}"
-    if form is None or form not in _TYPES[kind]:
-        rest["format"] = form
-    if kind == "document":
-        kind, fields["name"] = "file", text_of(held, "name")
-    rest |= rest_of(held, "format", "source", "name")
-    made = (USER_MEDIA if text is native.UserInputText else MODEL_MEDIA).get(kind, USER_MEDIA["file"])
-    return made(**fields, extra={WIRE: rest} if rest else {})
+    readers: ClassVar = {"json": _read_json, **{kind: _Reader.readers[kind] for kind in ("image", "video", "document")}}
 
 
 def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -205,24 +193,14 @@ def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     if form == "s3Location" and has_only(held, "uri", "bucketOwner"):
         uri = held.get("uri")
         if isinstance(uri, str) and uri.startswith("s3://"):
-            return {"url": uri}, rest_of(held, "uri")
+            return {"url": uri}, contents.rest_of(held, "uri")
     return None
-
-
-_MEDIA_READERS: Mapping[str, _Reader] = {kind: partial(_read_media, kind) for kind in ("image", "video", "document")}
-_RESULT_READERS: Mapping[str, _Reader] = {"json": _read_json, **_MEDIA_READERS}
-_READERS: Mapping[str, _Reader] = {
-    "reasoningContent": _read_reasoning,
-    "citationsContent": _read_citations,
-    "audio": partial(_read_media, "audio"),
-    **_MEDIA_READERS,
-}
 
 
 # Writing
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     wire = WIRE
 
     def say(self, text: str) -> dict[str, Any]:
@@ -231,7 +209,7 @@ class _Writer(BlockWriter):
     def write_text(self, block: native.UserInputText | native.AssistantGenText) -> dict[str, Any]:
         self.put_back({}, block.extra)
         extension: Mapping[str, Any] = getattr(block, "extension", {})
-        citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
+        citations = extension.get("citations") if extension and contents.origin_of(block) == WIRE else None
         if citations is not None:
             return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
         self.report_extension(block)
@@ -274,7 +252,7 @@ class _Writer(BlockWriter):
         return {kind: self.put_back(fields, block.extra)}
 
     def _write_media(self, block: Any) -> dict[str, Any]:
-        kind, kept = MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
+        kind, kept = contents.MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
         in_s3 = not block.base64_data and block.url.startswith("s3://")
         data = None if in_s3 else data_of(block, "")
         form = kept.get("format")
@@ -315,16 +293,16 @@ class _Writer(BlockWriter):
     writers: ClassVar = {
         **dict.fromkeys((native.UserInputText, native.AssistantGenText), write_text),
         **dict.fromkeys((native.ServerToolCall, native.ServerToolResult), _write_server),
-        **dict.fromkeys(MEDIA, _write_media),
+        **dict.fromkeys(contents.MEDIA, _write_media),
         native.Reasoning: _write_reasoning,
         native.FunctionToolCall: _write_call,
         native.FunctionToolResult: _write_result,
-        native.Opaque: BlockWriter.unwrap,
+        native.Opaque: contents.BlockWriter.unwrap,
     }
-    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, BlockWriter.write_words)}
+    system_writers: ClassVar = {**writers, **dict.fromkeys(contents.MEDIA, contents.BlockWriter.write_words)}
     _result_writers: ClassVar = {
         **writers,
-        **dict.fromkeys((native.UserInputAudio, native.AssistantGenAudio), BlockWriter.write_words),
+        **dict.fromkeys((native.UserInputAudio, native.AssistantGenAudio), contents.BlockWriter.write_words),
         native.UserInputText: _write_result_text,
     }
 
@@ -384,7 +362,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class BedrockCodec(BlockCodec):
+class BedrockCodec(contents.BlockCodec):
     """Converse, in the form that JSON has: bytes are base64 text. What boto3 has, bytes, is read as well.
 
     What is read and written again is the same, but for this:
@@ -405,15 +383,11 @@ class BedrockCodec(BlockCodec):
 
     name = WIRE
     folder = BedrockReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "system"
     has_bytes = True
-
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return _read_blocks(
-            holder.get(field) or [], field, native.AssistantGenText if by_model else native.UserInputText
-        )
 
     def encode_request(self, request: Request) -> Encoded:
         payload, losses = super().encode_request(request)
@@ -432,8 +406,10 @@ class BedrockCodec(BlockCodec):
         if "output" not in body:
             raise read_refusal(body)
         message = expect(get(body["output"], "message"), dict, "an object", "output.message")
-        blocks = _read_blocks(message.get("content"), "output.message.content", native.AssistantGenText)
-        extra = keep(WIRE, message, "role", "content")
+        listed(message.get("content"), None, "output.message.content")
+        with located("output.message"):
+            blocks = _Reader(by_model=True).read_content(message)
+        extra = contents.keep(WIRE, message, "role", "content")
         return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
     def framing(self) -> NoReturn:

@@ -6,21 +6,8 @@ from operator import is_
 from typing import Any
 
 from suture.wires import values
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import (
-    check_value,
-    get,
-    given,
-    has,
-    inner,
-    is_list,
-    is_map,
-    json_text,
-    listed,
-    put,
-    text_of,
-    word,
-)
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import get, has, inner, is_list, is_map, json_text, listed, put, text_of, word
 from suture.wires.parts import Form, Telling
 
 _MEDIA = dict.fromkeys(("image", "document", "video", "audio"), values.MEDIA)
@@ -31,7 +18,6 @@ _KINDS = {
     "reasoningContent": values.THINKING,
     **_MEDIA,
 }
-_ROLES = frozenset(("user", "assistant"))
 _LONGEST_NAME = 200
 
 
@@ -106,6 +92,8 @@ class BedrockWire(BlockWire):
 
     name = "bedrock"
     glances_at_rules = True
+    call_fields = Fields("toolUse", "toolUseId", "name", "input")
+    result_fields = Fields("toolResult", "toolUseId", "", "content")
     form = Form(_text, _text_block, lone=False)
 
     named_results = False
@@ -123,26 +111,17 @@ class BedrockWire(BlockWire):
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
         content = get(message, "content")
-        if not is_map(message) or word(message, "role") not in _ROLES or not is_list(content):
+        if not is_map(message) or word(message, "role") not in self.roles or not is_list(content):
             return False
         if not content:
             return None
         return all(is_map(block) and "type" not in block and any(key in _KINDS for key in block) for block in content)
 
-    def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
-        if role is None or role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
-        return role
-
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        blocks = listed(get(message, "content"), index, "content")
-        if index is not None:
-            check_value(blocks, index, "content")
-            for place, block in enumerate(blocks):
-                if has(block, "type"):
-                    raise self.fault(index, f"content[{place}].type", "a block with a type belongs to another wire")
-                text_of(block, "text", index, f"content[{place}]")
+        blocks = super().blocks(message, index)
+        typed = [place for place, block in enumerate(blocks) if has(block, "type")] if index is not None else []
+        if typed:
+            raise self.fault(index, f"content[{typed[0]}].type", "a block with a type belongs to another wire")
         return blocks
 
     def kind(self, block: Any) -> str:
@@ -163,13 +142,12 @@ class BedrockWire(BlockWire):
 
     def _with_content(self, message: Any, view: values.View) -> Any:
         """Give a result without content an empty one."""
-        if not view.results:
-            return message
-        blocks = list(self.blocks(message))
-        for place, block in enumerate(blocks):
-            if self.kind(block) == values.RESULT and get(get(block, "toolResult"), "content") is None:
-                blocks[place] = put(block, toolResult=put(get(block, "toolResult"), content=[]))
-        return self._in_order(message, blocks)
+
+        def fill(block: Any) -> Any:
+            is_missing = get(get(block, "toolResult"), "content") is None
+            return self.rewrite(block, self.result_fields, {"content": []}) if is_missing else block
+
+        return self.with_results(message, view, fill)
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether a message has a thought of its own: it was made in a step of its own."""
@@ -216,25 +194,12 @@ class BedrockWire(BlockWire):
         reasoning = get(block, "reasoningContent")
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
 
-    def read_call(self, block: Any, index: int | None = None) -> values.Call:
-        use = inner(block, "toolUse", index, "content")
-        return values.Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
-
     def read_result(self, block: Any, index: int | None = None) -> values.Result:
         result = inner(block, "toolResult", index, "content")
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         for part in content:
             text_of(part, "text", index, "content.toolResult.content")
         return values.Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
-
-    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
-        fields = given(toolUseId=edit.id, name=edit.name, input=edit.arguments)
-        return put(block, toolUse=put(get(block, "toolUse"), **fields))
-
-    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
-        result = get(block, "toolResult")
-        content = self.content_after(edit, get(result, "content"))
-        return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
 
     def make_result(self, piece: values.Piece) -> Any:
         tool_use_id = piece.call.id if piece.call else ""

@@ -5,39 +5,18 @@ the thing's name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from operator import is_not, itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Losses, Lost, Request
-from suture.codecs.contents import (
-    MEDIA,
-    MODEL_MEDIA,
-    USER_MEDIA,
-    BlockCodec,
-    BlockWriter,
-    keep,
-    read_each,
-    rest_of,
-    unknown,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.providers.gemini import stream
-from suture.wires.fields import (
-    argument_json,
-    expect,
-    inner,
-    is_map,
-    list_of,
-    map_of,
-    object_of,
-    parse_json,
-    text_of,
-)
+from suture.wires.fields import argument_json, expect, inner, is_map, list_of, map_of, object_of, parse_json, text_of
 from suture.wires.parts import data_of
 
 _CODE = "code_execution"
@@ -98,74 +77,77 @@ def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None
 # Contents read
 
 
-class _Part(NamedTuple):
-    """A part, the name of the one thing that it holds, that thing, and where the part stands."""
+class _Reader(contents.ContentReader):
+    wire = stream.GEMINI
 
-    fields: Mapping[str, Any]
-    name: str
-    thing: Mapping[str, Any]
-    by_model: bool
+    def read_content(self, holder: Mapping[str, Any], field: str = "parts") -> list[Any]:
+        return contents.read_each(list_of(holder, field), self.read, field)
 
-    def keep(self, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
+    def read(self, block: Mapping[str, Any]) -> native.ContentBlock:
+        """Return the block that a part says; a part that nobody here knows is kept whole."""
+        for name, read in self.readers.items():
+            if name in block:
+                return read(self, block, name, inner(block, name, None))
+        if block.get("thought"):
+            text, signature = block.get("text", ""), block.get("thoughtSignature") or ""
+            extra = self.keep(block, "thought", "thoughtSignature", "text", absent=() if "text" in block else ("text",))
+            return native.Reasoning(text, signature, extension={"wire": self.wire}, extra=extra)
+        return self.text(block["text"], extra=self.keep(block, "text")) if "text" in block else self.unknown(block)
+
+    def _keep(self, part: Any, name: str, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
         """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
-        inside = {name: value for name, value in self.thing.items() if name not in known} | dict.fromkeys(absent)
-        rest = {**rest_of(self.fields, self.name), **({self.name: inside} if inside else {}), **marks}
-        return {stream.GEMINI: rest} if rest else {}
+        inside = {field: value for field, value in part[name].items() if field not in known} | dict.fromkeys(absent)
+        rest = {**contents.rest_of(part, name), **({name: inside} if inside else {}), **marks}
+        return {self.wire: rest} if rest else {}
 
+    def _read_media(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
+        """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
+        source, field = ("data", "base64_data") if name == "inlineData" else ("fileUri", "url")
+        mime_type, held = thing.get("mimeType") or "", thing.get(source)
+        kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
+        media = contents.MODEL_MEDIA.get(kind) if self.by_model else contents.USER_MEDIA.get(kind, native.UserInputFile)
+        if source == "data" and isinstance(held, str):
+            held = held.translate(stream.STANDARD)  # the SDK's base64 has an alphabet of its own
+        if not held or media is None:
+            return self.unknown({**part, name: {**thing, **({source: held} if held else {})}})
+        is_bare = not mime_type and source == "data"
+        extra = self._keep(part, name, source, "mimeType", absent=["mimeType"] if is_bare else ())
+        return media(mime_type=mime_type, extra=extra, **{field: held})
 
-def _read_part(part: Mapping[str, Any], *, by_model: bool) -> native.ContentBlock:
-    """Return the block that a part says; a part that nobody here knows is kept whole."""
-    for name, read in _READERS.items():
-        if name in part:
-            return read(_Part(part, name, inner(part, name, None), by_model))
-    if part.get("thought"):
-        text, signature = part.get("text", ""), part.get("thoughtSignature") or ""
-        absent = () if "text" in part else ("text",)
-        extra = keep(stream.GEMINI, part, "thought", "thoughtSignature", "text", absent=absent)
-        return native.Reasoning(text, signature, extension={"wire": stream.GEMINI}, extra=extra)
-    if "text" not in part:
-        return unknown(stream.GEMINI, part)
-    kind = native.AssistantGenText if by_model else native.UserInputText
-    return kind(part["text"], extra=keep(stream.GEMINI, part, "text"))
+    def _read_call(self, part: Any, name: str, call: Mapping[str, Any]) -> native.ContentBlock:
+        extra = self._keep(part, name, "id", "name", "args", absent=[] if "args" in call else ["args"])
+        call_id, tool = call.get("id") or "", call.get("name") or ""
+        return native.FunctionToolCall(call_id, tool, argument_json(call.get("args")), extra=extra)
 
+    def _read_result(self, part: Any, name: str, result: Mapping[str, Any]) -> native.ContentBlock:
+        text, form = _read_response(result.get("response"))
+        content: list[Any] = [
+            _Reader().read(each) if {"inlineData", "fileData"} & each.keys() else self.unknown(each)
+            for each in list_of(result, "parts", path=name)
+        ]
+        content[:0] = [] if text is None else [native.UserInputText(text)]
+        absent = [] if "response" in result else ["response"]
+        extra = self._keep(part, name, "id", "name", "response", "parts", absent=absent, **form)
+        call_id, tool, failed = result.get("id") or "", result.get("name") or "", _is_failure(result.get("response"))
+        return native.FunctionToolResult(call_id, tool, content, failed, extra=extra)
 
-def _read_media(part: _Part) -> native.ContentBlock:
-    """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
-    source, field = ("data", "base64_data") if part.name == "inlineData" else ("fileUri", "url")
-    mime_type, held = part.thing.get("mimeType") or "", part.thing.get(source)
-    kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
-    media = (MODEL_MEDIA if part.by_model else USER_MEDIA).get(kind, None if part.by_model else native.UserInputFile)
-    if source == "data" and isinstance(held, str):
-        held = held.translate(stream.STANDARD)  # the SDK's base64 has an alphabet of its own
-    if not held or media is None:
-        return unknown(stream.GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
-    extra = part.keep(source, "mimeType", absent=["mimeType"] if not mime_type and source == "data" else ())
-    return media(mime_type=mime_type, extra=extra, **{field: held})
+    def _read_server(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
+        """Return what Gemini ran on its side; the kept name of the part says whose it is."""
+        kind, field, holder = _SERVER[name]
+        said = {key: value for key, value in thing.items() if key != "id"}
+        tool, held, beside = _CODE, said, dict[str, Any]()
+        if holder:
+            tool, held, beside = said.pop("toolType", None) or "", said.pop(holder, None), said
+        return kind(
+            thing.get("id") or "", tool, extra=self._keep(part, name, *thing, **{name: beside}), **{field: held}
+        )
 
-
-def _read_call(part: _Part) -> native.ContentBlock:
-    call = part.thing
-    extra = part.keep("id", "name", "args", absent=[] if "args" in call else ["args"])
-    return native.FunctionToolCall(
-        call.get("id") or "", call.get("name") or "", argument_json(call.get("args")), extra=extra
-    )
-
-
-def _read_result(part: _Part) -> native.ContentBlock:
-    result = part.thing
-    text, form = _read_response(result.get("response"))
-    beside: list[Any] = [
-        _read_part(each, by_model=False) if {"inlineData", "fileData"} & each.keys() else unknown(stream.GEMINI, each)
-        for each in list_of(result, "parts", path="functionResponse")
-    ]
-    absent = [] if "response" in result else ["response"]
-    return native.FunctionToolResult(
-        result.get("id") or "",
-        result.get("name") or "",
-        [*([] if text is None else [native.UserInputText(text)]), *beside],
-        _is_failure(result.get("response")),
-        extra=part.keep("id", "name", "response", "parts", absent=absent, **form),
-    )
+    readers: ClassVar[Mapping[str, Callable[..., native.ContentBlock]]] = {
+        "functionCall": _read_call,
+        "functionResponse": _read_result,
+        **dict.fromkeys(_SERVER, _read_server),
+        **dict.fromkeys(("inlineData", "fileData"), _read_media),
+    }
 
 
 def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
@@ -190,37 +172,12 @@ def _is_failure(response: Any) -> bool:
     return is_map(response) and "output" not in response and response.get("error") not in (None, False)
 
 
-def _read_server(part: _Part) -> native.ContentBlock:
-    """Return what Gemini ran on its side; the kept name of the part says whose it is."""
-    kind, field, name = _SERVER[part.name]
-    thing = {key: value for key, value in part.thing.items() if key != "id"}
-    tool, held, beside = _CODE, thing, dict[str, Any]()
-    if name:
-        tool, held, beside = thing.pop("toolType", None) or "", thing.pop(name, None), thing
-    extra = part.keep(*part.thing, **{part.name: beside})
-    return kind(part.thing.get("id") or "", tool, extra=extra, **{field: held})
-
-
-_READERS: Mapping[str, Callable[[_Part], native.ContentBlock]] = {
-    "functionCall": _read_call,
-    "functionResponse": _read_result,
-    **dict.fromkeys(_SERVER, _read_server),
-    "inlineData": _read_media,
-    "fileData": _read_media,
-}
-
-
 # Contents written
 
 
 def _identity(block: Any) -> dict[str, Any]:
     """Return the id and the name of a call or a result, as far as it has them."""
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
-
-
-def _without_form(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of a response without the mark of its form."""
-    return {name: value for name, value in own.items() if name != "output"}
 
 
 def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
@@ -231,7 +188,7 @@ def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
     return said
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     wire = stream.GEMINI
 
     def say(self, text: str) -> dict[str, Any]:
@@ -251,7 +208,7 @@ class _Writer(BlockWriter):
 
     def _write_media(self, block: Any) -> dict[str, Any]:
         self.report_media(block, "mime_type")
-        kind = MEDIA[type(block)]
+        kind = contents.MEDIA[type(block)]
         data = data_of(block, _MIME_TYPES[kind])
         if data is not None:
             return self.put_back({"inlineData": {"mimeType": data.mime_type, "data": data.base64}}, block.extra)
@@ -272,21 +229,20 @@ class _Writer(BlockWriter):
     def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         texts = [held.text for held in block.content if isinstance(held, native.UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        own: Mapping[str, Any] = map_of(block.extra, stream.GEMINI) if block.extra else {}
+        own: Mapping[str, Any] = map_of(block.extra, self.wire) if block.extra else {}
         response = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
         made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
         if not block.extra:
             return {"functionResponse": made}
-        part = self.put_back(
-            {"functionResponse": made}, {**block.extra, stream.GEMINI: _without_form(own)} if own else block.extra
-        )
+        kept = {name: value for name, value in own.items() if name != "output"}  # that says the form of the response
+        part = self.put_back({"functionResponse": made}, {**block.extra, self.wire: kept} if own else block.extra)
         if texts:
             part["functionResponse"]["response"] = response
         return part
 
     def _write_server(self, block: native.ServerToolCall | native.ServerToolResult) -> dict[str, Any] | None:
         """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
-        own = map_of(block.extra, stream.GEMINI)
+        own = map_of(block.extra, self.wire)
         part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
         if not part:
             return self.lose_block(block)
@@ -299,8 +255,8 @@ class _Writer(BlockWriter):
         return self.put_back({part: present}, block.extra)
 
     writers: ClassVar = {
-        **BlockWriter.system_writers,
-        **dict.fromkeys(MEDIA, _write_media),
+        **contents.BlockWriter.system_writers,
+        **dict.fromkeys(contents.MEDIA, _write_media),
         **dict.fromkeys((native.ServerToolCall, native.ServerToolResult), _write_server),
         native.Reasoning: _write_thought,
         native.FunctionToolCall: _write_call,
@@ -371,14 +327,14 @@ class _RequestForm(RequestForm):
     ) -> native.ToolInfo:
         if _SCHEMA in function or _OLDER_SCHEMA not in function:
             return super().read_function(function, marks)
-        newer = {**rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
+        newer = {**contents.rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
         return super().read_function(newer, {_SCHEMA: None})
 
 
 # Messages
 
 
-class GeminiCodec(BlockCodec):
+class GeminiCodec(contents.BlockCodec):
     """Contents as the Gemini API and Vertex AI take and give them.
 
     What is read and written again is the same, but for this:
@@ -402,6 +358,7 @@ class GeminiCodec(BlockCodec):
     roles: ClassVar = {**dict.fromkeys(("user", "function", "tool", None), "user"), "model": "assistant"}
     model_role = "model"
     folder = stream.GeminiReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "systemInstruction"
@@ -418,12 +375,9 @@ class GeminiCodec(BlockCodec):
     def read_message(self, item: Any) -> native.AgenticMessage:
         return super().read_message(stream.normalise(item))
 
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return read_each(list_of(holder, field), partial(_read_part, by_model=by_model), field)
-
     def read_request(self, body: Mapping[str, Any]) -> Request:
-        contents = {"contents": body["contents"]} if "contents" in body else {}
-        return super().read_request({**stream.normalise(rest_of(body, "contents")), **contents})
+        listed = {"contents": body["contents"]} if "contents" in body else {}
+        return super().read_request({**stream.normalise(contents.rest_of(body, "contents")), **listed})
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         said = body.get("systemInstruction")

@@ -6,32 +6,16 @@ in camel case (REST) or snake case (the SDK); both are read, and a changed part 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from suture.messages import Part, TextPart
 from suture.wires import values
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import (
-    check_value,
-    get,
-    given,
-    has,
-    inner,
-    is_list,
-    is_map,
-    json_text,
-    listed,
-    put,
-    text_of,
-    without,
-    word,
-)
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import get, has, is_list, is_map, json_text, put, text_of, without
 from suture.wires.parts import RawPart, in_words, same_parts
 
-_ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
-_SPEAKERS = {"user": "user", "assistant": "model"}
 
 
 def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any]] | None:
@@ -100,6 +84,11 @@ class GeminiWire(BlockWire):
     name = "gemini"
     glances_at_rules = True
     has_fields = True
+    field = "parts"
+    roles: ClassVar = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
+    model = "model"
+    call_fields = Fields("functionCall", "id", "name", "args")
+    result_fields = Fields("functionResponse", "id", "name", "response")
 
     arranges = frozenset(("same-role", "results-order"))
 
@@ -117,33 +106,20 @@ class GeminiWire(BlockWire):
             return "parts" in message
         return has(message, "parts") and has(message, "role")
 
-    def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
-        if role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
-        return _ROLES[role]
-
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        parts = get(message, "parts")
-        if parts is None and has(message, "parts"):
-            return []
-        parts = listed(parts, index, "parts")
-        if index is not None:
-            check_value(parts, index, "parts")
-            for place, part in enumerate(parts):
-                text_of(part, "text", index, f"parts[{place}]")
-        return parts
+        is_bare = get(message, "parts") is None and has(message, "parts")
+        return [] if is_bare else super().blocks(message, index)
 
     def kind(self, block: Any) -> str:
-        if _either(block, "functionCall") is not None:
+        if self._held(block, "functionCall") is not None:
             return values.CALL
-        if _either(block, "functionResponse") is not None:
+        if self._held(block, "functionResponse") is not None:
             return values.RESULT
         if get(block, "thought"):
             return values.THINKING
         if isinstance(get(block, "text"), str):
             return values.TEXT
-        media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
+        media = self._held(block, "inlineData") is not None or self._held(block, "fileData") is not None
         return values.MEDIA if media else values.OTHER
 
     @cached_property
@@ -152,15 +128,13 @@ class GeminiWire(BlockWire):
 
     def _with_structs(self, message: Any, view: values.View) -> Any:
         """Put a response that is a text, or missing, in the form of an object."""
-        if not view.results:
-            return message
-        blocks = list(self.blocks(message))
-        for place, block in enumerate(blocks):
-            if self.kind(block) == values.RESULT and not is_map(get(_either(block, "functionResponse"), "response")):
-                response = get(_either(block, "functionResponse"), "response")
-                fields = {"response": {} if response is None else {"result": response}}
-                blocks[place] = _rewrite(block, "functionResponse", fields)
-        return self._in_order(message, blocks)
+
+        def wrap(block: Any) -> Any:
+            response = get(self._held(block, "functionResponse"), "response")
+            made = {} if response is None else {"result": response}
+            return block if is_map(response) else self.rewrite(block, self.result_fields, {"response": made})
+
+        return self.with_results(message, view, wrap)
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether the first call of a content is signed: it was made in a step of its own."""
@@ -168,18 +142,20 @@ class GeminiWire(BlockWire):
         return bool(calls) and self.is_signed(calls[0])
 
     def is_signed(self, block: Any) -> bool:
-        return bool(_either(block, "thoughtSignature"))
+        return bool(self._held(block, "thoughtSignature"))
 
     def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are an object; a call without any is fine here."""
         return call.arguments is None or is_map(call.arguments)
 
-    def read_call(self, block: Any, index: int | None = None) -> values.Call:
-        call = inner(block, _own(block, "functionCall"), index, "parts")
-        return values.Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
+    def own_name(self, block: Any, field: str) -> str:
+        return field if get(block, field) is not None else _snake(field)
+
+    def _held(self, block: Any, field: str) -> Any:
+        return get(block, self.own_name(block, field))
 
     def read_result(self, block: Any, index: int | None = None) -> values.Result:
-        response = inner(block, _own(block, "functionResponse"), index, "parts")
+        response = self._open(block, self.result_fields, index)
         return values.Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: values.Result) -> tuple[str, bool]:
@@ -189,15 +165,13 @@ class GeminiWire(BlockWire):
         """Return the response as one text, and the parts beside it as they are."""
         return _parts(result.content)
 
-    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
-        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
-
     def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
-        fields = given(id=edit.id, name=edit.name)
-        if edit.parts is not None:
-            return _rewrite(block, "functionResponse", fields, edit.parts)
-        response = None if edit.text is None else {"result": edit.text}
-        return _rewrite(block, "functionResponse", fields | given(response=response))
+        response = None if edit.text is None or edit.parts is not None else {"result": edit.text}
+        block = self.rewrite(block, self.result_fields, {"id": edit.id, "name": edit.name, "response": response})
+        if edit.parts is None:
+            return block
+        own = self.own_name(block, "functionResponse")
+        return put(block, **{own: _with_parts(get(block, own), edit.parts)})
 
     def make_result(self, piece: values.Piece) -> Any:
         call = piece.call or values.Call("", "")
@@ -206,9 +180,6 @@ class GeminiWire(BlockWire):
 
     def make_text(self, role: str, text: str) -> Any:
         return {"text": text}
-
-    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        return {"role": _SPEAKERS[role], "parts": list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
@@ -226,21 +197,6 @@ class GeminiWire(BlockWire):
 
 def _snake(field: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
-
-
-def _own(block: Any, field: str) -> str:
-    """Return `field` as this block writes it."""
-    return field if get(block, field) is not None else _snake(field)
-
-
-def _either(block: Any, field: str) -> Any:
-    return get(block, _own(block, field))
-
-
-def _rewrite(block: Any, field: str, fields: Mapping[str, Any], parts: Sequence[Part] | None = None) -> Any:
-    own = _own(block, field)
-    inside = put(get(block, own), **fields)
-    return put(block, **{own: inside if parts is None else _with_parts(inside, parts)})
 
 
 def _parts(response: Any) -> tuple[Part, ...] | None:

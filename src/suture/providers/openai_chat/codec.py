@@ -7,19 +7,8 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Codec, Losses, Lost, report_meta
-from suture.codecs.contents import (
-    MEDIA,
-    USER_MEDIA,
-    BlockWriter,
-    custom_input,
-    keep,
-    origin_of,
-    read_url,
-    rest_of,
-    unknown,
-    without_kind,
-)
 from suture.codecs.native import REST
 from suture.codecs.replies import make_meta, read_logprobs
 from suture.codecs.requests import SCHEMA, RequestForm
@@ -51,107 +40,150 @@ _KINDS = {
 """The texts in each kind of media, which stand in a field named as its type."""
 
 
-# Replies, read
+# Messages, read
 
 
-def _read_reply(item: Mapping[str, Any]) -> native.AgenticMessage:
-    """Return a message of the model's: thought, text, sound, images, calls, in this order."""
-    known = ["role", "content", "tool_calls"]
-    thought = _read_thought(item, known)
-    content, refusal = item.get("content"), item.get("refusal")
-    if isinstance(content, str):
-        said: list[native.ContentBlock] = [native.AssistantGenText(content)] if content else []
-    else:
-        said = [*map(_read_reply_part, list_of(item, "content"))]
-    if isinstance(refusal, str) and refusal:
-        said.append(native.AssistantGenText(refusal, extension={"refusal": True}))
-        known.append("refusal")
-    audio = item.get("audio")
-    if is_map(audio) and isinstance(audio.get("data", ""), str):
-        said.append(native.AssistantGenAudio(base64_data=audio.get("data", ""), extra=keep(WIRE, audio, "data")))
-        known.append("audio")
-    images = _read_images(item, known)
-    calls = [*map(_read_call, list_of(item, "tool_calls"))]
-    if is_map(item.get(stream.OLD_CALL)):
-        calls.append(unknown(WIRE, {stream.OLD_CALL: item[stream.OLD_CALL]}))
-        known.append(stream.OLD_CALL)
-    return native.AgenticMessage("assistant", (*thought, *said, *images, *calls), extra=_keep_rest(item, known))
+class _Reader(contents.ContentReader):
+    wire = WIRE
 
+    def read(self, block: Mapping[str, Any]) -> Any:
+        kind = str(block.get("type"))
+        said = block.get(kind)
+        if kind == "text" and isinstance(said, str):
+            return self.text(said, extra=self.keep(block, "type", kind))
+        if not self.by_model:
+            return self._read_media(block, kind, said)
+        if kind == "refusal" and isinstance(said, str):
+            return native.AssistantGenText(said, extension={kind: True}, extra=self.keep(block, "type", kind))
+        if kind != "thinking" or not is_list(said) or not stream.only_texts(said):
+            return self.unknown(block)
+        text, extension = "".join([piece["text"] for piece in said]), {"wire": WIRE, "field": kind}
+        return native.Reasoning(text, extension=extension, extra=self.keep(block, "type", kind))
 
-def _read_thought(item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
-    found = item.get(stream.DETAILS)
-    details = list(found) if is_list(found) and all(map(is_map, found)) else []
-    field = next((name for name in stream.THOUGHTS if isinstance(item.get(name), str) and item[name]), "")
-    if not field and not details:
-        return []
-    extension: dict[str, Any] = {"wire": WIRE}
-    if field != stream.THOUGHT:
-        extension["field"] = field or stream.DETAILS
-    if details:
-        extension["details"] = details
-        known.append(stream.DETAILS)
-    known.append(field)
-    text = item[field] if field else "".join(map(detail_text, details))
-    signature = next((sign for detail in details if isinstance(sign := detail.get("signature"), str) and sign), "")
-    return [native.Reasoning(text, signature, extension=extension)]
+    def _read_media(self, part: Mapping[str, Any], kind: str, held: Any) -> Any:
+        names = _KINDS.get(kind, ())
+        if not names or not is_map(held) or not all(isinstance(held.get(name, ""), str) for name in names):
+            return self.unknown(part)
+        texts = {name: held[name] for name in names if name in held}
+        if kind == "file":
+            data, known = texts.get("file_data", ""), ["filename", "file_data"]
+            fields = contents.read_url(data)
+            if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
+                fields["url"] = data if "://" in data else ""
+                known.remove("file_data")
+            extra = self._keep_both(part, kind, "type", inner=known)
+            return native.UserInputFile(name=texts.get("filename", ""), **fields, extra=extra)
+        if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
+            return self.unknown(part)
+        extra = self._keep_both(part, kind, "type", inner=names)
+        if kind == "input_audio":
+            form = "mpeg" if texts["format"] == "mp3" else texts["format"]
+            return native.UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
+        made = contents.USER_MEDIA[kind.removesuffix("_url")]
+        return made(**{**texts, "url": "", **contents.read_url(texts["url"])}, extra=extra)
 
+    def _keep_both(self, thing: Mapping[str, Any], name: str, *known: str, inner: Collection[str]) -> dict[str, Any]:
+        """Return the `extra` of a thing: what neither it nor the object in its field `name` has a place for."""
+        inside = contents.rest_of(map_of(thing, name), *inner)
+        return self.keep({**contents.rest_of(thing, name, *known), **({name: inside} if inside else {})})
 
-def _read_reply_part(part: Mapping[str, Any]) -> native.ContentBlock:
-    kind, said = part.get("type"), part.get(str(part.get("type")))
-    if kind == "thinking" and is_list(said) and stream.only_texts(said):
-        text = "".join([piece["text"] for piece in said])
-        return native.Reasoning(text, extension={"wire": WIRE, "field": kind}, extra=keep(WIRE, part, "type", kind))
-    if kind not in ("text", "refusal") or not isinstance(said, str):
-        return unknown(WIRE, part)
-    extension = {"refusal": True} if kind == "refusal" else {}
-    return native.AssistantGenText(said, extension=extension, extra=keep(WIRE, part, "type", kind))
+    def keep_rest(self, item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
+        """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be."""
+        content = item.get("content")
+        listed = [_LISTED] if is_list(content) and stream.only_texts(content) else []
+        return self.keep(item, *known, absent=[*marks, *listed])
 
+    def read_reply(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        """Return a message of the model's: thought, text, sound, images, calls, in this order."""
+        known = ["role", "content", "tool_calls"]
+        blocks = self._read_thought(item, known)
+        blocks += self.read_content(item) if item.get("content") != "" else []
+        refusal, audio, old = item.get("refusal"), item.get("audio"), item.get(stream.OLD_CALL)
+        if isinstance(refusal, str) and refusal:
+            blocks.append(native.AssistantGenText(refusal, extension={"refusal": True}))
+            known.append("refusal")
+        if is_map(audio) and isinstance(audio.get("data", ""), str):
+            blocks.append(native.AssistantGenAudio(base64_data=audio.get("data", ""), extra=self.keep(audio, "data")))
+            known.append("audio")
+        blocks += self._read_images(item, known)
+        blocks += map(self._read_call, list_of(item, "tool_calls"))
+        if is_map(old):
+            blocks.append(self.unknown({stream.OLD_CALL: old}))
+            known.append(stream.OLD_CALL)
+        return native.AgenticMessage("assistant", blocks, extra=self.keep_rest(item, known))
 
-def _read_images(item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
-    """Return the images that a server sends beside the text, each marked as having come so."""
-    images = item.get("images")
-    if not is_list(images) or not images:
-        return []
-    read: list[native.ContentBlock] = []
-    for image in images:
-        held = map_of(image, "image_url")
-        if len(held) != 1 or not isinstance(held.get("url"), str):
+    def _read_thought(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
+        found = item.get(stream.DETAILS)
+        details = list(found) if is_list(found) and all(map(is_map, found)) else []
+        field = next((name for name in stream.THOUGHTS if isinstance(item.get(name), str) and item[name]), "")
+        if not field and not details:
             return []
-        extra = {"index": None, **rest_of(image, "type", "image_url")}
-        read.append(native.AssistantGenImage(**read_url(held["url"]), extra={WIRE: extra}))
-    known.append("images")
-    return read
+        extension: dict[str, Any] = {"wire": WIRE}
+        if field != stream.THOUGHT:
+            extension["field"] = field or stream.DETAILS
+        if details:
+            extension["details"] = details
+            known.append(stream.DETAILS)
+        known.append(field)
+        text = item[field] if field else "".join(map(detail_text, details))
+        signature = next((sign for detail in details if isinstance(sign := detail.get("signature"), str) and sign), "")
+        return [native.Reasoning(text, signature, extension=extension)]
+
+    def _read_images(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
+        """Return the images that a server sends beside the text, each marked as having come so."""
+        images = item.get("images")
+        held = [map_of(image, "image_url") for image in images] if is_list(images) else []
+        if not images or not all(len(image) == 1 and isinstance(image.get("url"), str) for image in held):
+            return []
+        known.append("images")
+        extras = [{WIRE: {"index": None, **contents.rest_of(image, "type", "image_url")}} for image in images]
+        found = [contents.read_url(where["url"]) for where in held]
+        return [native.AssistantGenImage(**fields, extra=extra) for fields, extra in zip(found, extras, strict=True)]
+
+    def _read_call(self, call: Mapping[str, Any]) -> native.ContentBlock:
+        kind: Any = call.get("type", "function")
+        held = call.get(kind) if kind in tuple(stream.ARGUMENTS) else None
+        call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
+        if not is_map(held) or not isinstance(call_id, str) or not isinstance(name, str):
+            return self.unknown({_CALL: dict(call)})
+        field, is_custom = stream.ARGUMENTS[kind], kind == "custom"
+        extra = self._keep_both(call, kind, "id", "type", "index", inner=("name", field))
+        extra |= {KIND: kind} if is_custom else {}
+        return native.FunctionToolCall(
+            call_id, name, argument_json(held.get(field, "" if is_custom else None)), extra=extra
+        )
+
+    def read_said(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        role = "user" if item["role"] == "user" else "system"
+        known = ("content",) if item["role"] == "developer" else ("role", "content")
+        return native.AgenticMessage(role, self.read_content(item), extra=self.keep_rest(item, known))
+
+    def read_result(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
+        extra = self.keep_rest(item, ("role", "content", "tool_call_id", "name"), *[_NAMED] * bool(name))
+        result = native.FunctionToolResult(call_id, name, self.read_content(item), extra=extra)
+        return native.AgenticMessage("user", (result,))
+
+    def read_old_result(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        return native.AgenticMessage("user", (self.unknown(item),))
 
 
-def _read_call(call: Mapping[str, Any]) -> native.ContentBlock:
-    kind: Any = call.get("type", "function")
-    held = call.get(kind) if kind in tuple(stream.ARGUMENTS) else None
-    call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
-    if not is_map(held) or not isinstance(call_id, str) or not isinstance(name, str):
-        return unknown(WIRE, {_CALL: dict(call)})
-    inner = rest_of(held, "name", stream.ARGUMENTS[kind])
-    kept = {**rest_of(call, "id", "type", "index", kind), **({kind: inner} if inner else {})}
-    extra = {**({WIRE: kept} if kept else {}), **({KIND: kind} if kind == "custom" else {})}
-    absent = "" if kind == "custom" else None
-    return native.FunctionToolCall(call_id, name, argument_json(held.get(stream.ARGUMENTS[kind], absent)), extra=extra)
+_ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessage]] = {
+    **dict.fromkeys(("system", "developer", "user"), _Reader.read_said),
+    "assistant": _Reader.read_reply,
+    "tool": _Reader.read_result,
+    "function": _Reader.read_old_result,
+}
 
 
-def _keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
-    """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be one."""
-    rest, content = {**rest_of(item, *known), **dict.fromkeys(marks)}, item.get("content")
-    if is_list(content) and stream.only_texts(content):
-        rest[_LISTED] = None
-    return {WIRE: rest} if rest else {}
-
-
-def read_body(body: Mapping[str, Any]) -> native.AgenticMessage:
+def _read_body(body: Mapping[str, Any]) -> native.AgenticMessage:
     """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
     stream.raise_error(body)
     choice = next(iter(list_of(body, "choices")), dict[str, Any]())
     if not (message := map_of(choice, "message")):
         raise InputError("a reply without a message")
     stream.raise_error(choice)
-    read = _read_reply(message)
+    read = _Reader(by_model=True).read_reply(message)
     rest = map_of(read.extra, WIRE)
     sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
     beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
@@ -169,78 +201,16 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
     if word == "error":
         raise ModelServerError("the model broke off with an error", provider=WIRE)
     likely = map_of(choice, "logprobs")  # those of a refusal have no place
-    logprobs = read_logprobs(likely["content"]) if rest_of(likely).keys() == {"content"} else None
+    logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
     # One server tells what a reply cost in a field of its own.
     usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
-    facts = {**rest_of(body, "object", "choices"), "choice": rest_of(choice, *known), "message": dict(message)}
+    facts = {
+        **contents.rest_of(body, "object", "choices"),
+        "choice": contents.rest_of(choice, *known),
+        "message": dict(message),
+    }
     return make_meta(facts, word, _REASONS, None if usage is None else stream.read_usage(usage), logprobs)
-
-
-# Parts of a content, read
-
-
-def _read_content(item: Mapping[str, Any]) -> list[native.UserInputBlock]:
-    content = item.get("content")
-    return [native.UserInputText(content)] if isinstance(content, str) else [*map(_read_part, list_of(item, "content"))]
-
-
-def _read_part(part: Mapping[str, Any]) -> native.UserInputBlock:
-    kind = str(part.get("type"))
-    held = part.get(kind)
-    if kind == "text" and isinstance(held, str):
-        return native.UserInputText(held, extra=keep(WIRE, part, "type", "text"))
-    names = _KINDS.get(kind, ())
-    if not names or not is_map(held) or not all(isinstance(held.get(name, ""), str) for name in names):
-        return unknown(WIRE, part)
-    texts = {name: held[name] for name in names if name in held}
-    if kind == "file":
-        data, known = texts.get("file_data", ""), ["filename", "file_data"]
-        fields = read_url(data)
-        if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
-            fields["url"] = data if "://" in data else ""
-            known.remove("file_data")
-        return native.UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, kind, known))
-    if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
-        return unknown(WIRE, part)
-    extra = _keep_both(part, kind, names)
-    if kind == "input_audio":
-        form = "mpeg" if texts["format"] == "mp3" else texts["format"]
-        return native.UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
-    made = USER_MEDIA[kind.removesuffix("_url")]
-    return made(**{**texts, "url": "", **read_url(texts["url"])}, extra=extra)
-
-
-def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
-    """Return the `extra` of a part: what neither it nor the object in its field `name` has a place for."""
-    inner = rest_of(map_of(part, name), *known)
-    kept = {**rest_of(part, "type", name), **({name: inner} if inner else {})}
-    return {WIRE: kept} if kept else {}
-
-
-# Messages, read
-
-
-def _read_said(item: Mapping[str, Any]) -> native.AgenticMessage:
-    role = "user" if item["role"] == "user" else "system"
-    known = ("content",) if item["role"] == "developer" else ("role", "content")
-    return native.AgenticMessage(role, _read_content(item), extra=_keep_rest(item, known))
-
-
-def _read_result(item: Mapping[str, Any]) -> native.AgenticMessage:
-    call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
-    extra = _keep_rest(item, ("role", "content", "tool_call_id", "name"), *[_NAMED] * bool(name))
-    return native.AgenticMessage("user", (native.FunctionToolResult(call_id, name, _read_content(item), extra=extra),))
-
-
-_READERS: Mapping[Any, Callable[[Mapping[str, Any]], native.AgenticMessage]] = {
-    "system": _read_said,
-    "developer": _read_said,
-    "user": _read_said,
-    "assistant": _read_reply,
-    "tool": _read_result,
-    "function": lambda item: native.AgenticMessage("user", (unknown(WIRE, item),)),
-}
 
 
 # Messages, written
@@ -256,7 +226,7 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, native.FunctionToolResult | native.ToolSearchResult)
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     """Writes what the user, the system and the tools say."""
 
     wire = WIRE
@@ -271,7 +241,7 @@ class _Writer(BlockWriter):
         made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
         if _NAMED in kept:
             made["name"] = block.name
-        return self.put_back(made, without_kind(block.extra, "custom"))
+        return self.put_back(made, contents.without_kind(block.extra, "custom"))
 
     def write_said(self, role: str, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
         """Return what the user or the system says in `blocks`; the system's is text."""
@@ -279,7 +249,7 @@ class _Writer(BlockWriter):
         for self.path, block in blocks:
             if isinstance(block, native.Reasoning):
                 self.lose(Lost.REASONING, "a thought that is not the model's")
-            elif role == "system" and type(block) in MEDIA:
+            elif role == "system" and type(block) in contents.MEDIA:
                 parts.append(self.write_words(block))
             else:
                 parts.append(self.write_part(block))
@@ -308,9 +278,13 @@ class _Writer(BlockWriter):
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
         """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
-        return {"type": "text", "text": self.tell_media(block)} if type(block) in MEDIA else self.lose_block(block)
+        return (
+            {"type": "text", "text": self.tell_media(block)}
+            if type(block) in contents.MEDIA
+            else self.lose_block(block)
+        )
 
-    writers: ClassVar = dict.fromkeys((native.UserInputText, native.Opaque, *MEDIA), write_part)
+    writers: ClassVar = dict.fromkeys((native.UserInputText, native.Opaque, *contents.MEDIA), write_part)
 
 
 def _join_parts(parts: list[dict[str, Any]], *, as_list: bool) -> str | list[dict[str, Any]]:
@@ -361,7 +335,7 @@ class _Reply(_Writer):
     def _write_thought(self, block: native.Reasoning) -> dict[str, Any] | None:
         """Write a thought where it came from; a server that demands one is told any."""
         extension: Mapping[str, Any] = {}
-        if origin_of(block) == WIRE:
+        if contents.origin_of(block) == WIRE:
             extension = block.extension
             self.report_extension(block, "field", "details")
         elif not (self.field and block.text):
@@ -398,13 +372,16 @@ class _Reply(_Writer):
 
     def _write_call(self, block: native.FunctionToolCall) -> None:
         """Write a call, of a function or of a custom tool."""
-        given = custom_input(block)
+        given = contents.custom_input(block)
         kind = "function" if given is None else "custom"
         held = {"name": block.name, stream.ARGUMENTS[kind]: block.arguments if given is None else given}
         made, extra = {"id": block.call_id, "type": kind, kind: held}, block.extra
         if given is not None:  # what says that it is of a custom tool has been used
             theirs = map_of(extra, "openai-responses")
-            extra = {**without_kind(extra, kind), **({"openai-responses": {**theirs, "type": None}} if theirs else {})}
+            extra = {
+                **contents.without_kind(extra, kind),
+                **({"openai-responses": {**theirs, "type": None}} if theirs else {}),
+            }
         self.calls.append(self.put_back(made, extra))
 
     def _write_unknown(self, block: native.Opaque) -> dict[str, Any] | None:
@@ -494,11 +471,11 @@ class OpenAIChatCodec(Codec):
 
     def read_message(self, item: Any) -> native.AgenticMessage:
         role = item.get("role") if is_map(item) else None
-        reader = _READERS.get(role) if isinstance(role, str) else None
+        reader = _ROLES.get(role) if isinstance(role, str) else None
         if reader is None:
             found = f"the role {role!r}" if is_map(item) else type(item).__name__
-            raise InputError(f"expected a message of {', '.join(_READERS)}; found {found}", path="role")
-        return reader(item)
+            raise InputError(f"expected a message of {', '.join(_ROLES)}; found {found}", path="role")
+        return reader(_Reader(by_model=role == "assistant"), item)
 
     def learn(self, result: native.FunctionToolResult, call: native.FunctionToolCall) -> native.FunctionToolResult:
         """Return a result, that of a custom call marked as one."""
@@ -510,4 +487,4 @@ class OpenAIChatCodec(Codec):
         return [{"role": "system", "content": instruction}] if instruction else []
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
-        return read_body(body)
+        return _read_body(body)

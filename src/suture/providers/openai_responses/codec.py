@@ -6,14 +6,8 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
-from suture.codecs.contents import (
-    MEDIA,
-    BlockWriter,
-    custom_input,
-    rest_of,
-    without_kind,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.providers.openai_responses import items as table
 from suture.providers.openai_responses.stream import ResponsesReader
@@ -46,7 +40,7 @@ class _RequestForm(RequestForm):
     ) -> native.ToolInfo:
         strict = function.get("strict")
         marks = {"strict": None} if strict is None else {}
-        return super().read_function(rest_of(function, "" if strict else "strict"), marks)
+        return super().read_function(contents.rest_of(function, "" if strict else "strict"), marks)
 
 
 class OpenAIResponsesCodec(Codec):
@@ -115,7 +109,7 @@ class OpenAIResponsesCodec(Codec):
 # Messages
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     """Writes one message as items, one after another. Parts are collected until something else comes."""
 
     wire = table.WIRE
@@ -249,21 +243,21 @@ class _Writer(BlockWriter):
         return part if part is None or "text" in part else self.lose(Lost.BLOCK, f"a part of type {part.get('type')}")
 
     _part_writers: ClassVar = dict.fromkeys(
-        (native.UserInputText, native.AssistantGenText, native.Opaque, *MEDIA), _write_part
+        (native.UserInputText, native.AssistantGenText, native.Opaque, *contents.MEDIA), _write_part
     )
     _word_writers: ClassVar = dict.fromkeys(_part_writers, _write_words)
 
     # Calls and their outputs
 
     def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
-        pair, text = _pair_of(block), custom_input(block)
+        pair, text = _pair_of(block), contents.custom_input(block)
         item: dict[str, Any] = {"type": pair.call, "call_id": block.call_id}
         if pair.name:
             item["name"] = block.name
         if text is None:
             text = block.arguments if pair is table.FUNCTION else self.read_arguments(block.arguments, "arguments")
         item[table.INPUTS[pair.kind]] = text
-        return self.put_back(item, without_kind(block.extra, pair.kind))
+        return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
     def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         """Return the item of a result, of the type that belongs to the kind of its call."""
@@ -285,7 +279,7 @@ class _Writer(BlockWriter):
             item["output"] = text if only_text else _plain_text(parts) or ""
             if block.is_error:
                 self.lose(Lost.ERROR, f"the error flag of {block.call_id or block.name}")
-        return self.put_back(item, without_kind(block.extra, pair.kind))
+        return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
     # What the service did
 
@@ -310,7 +304,7 @@ class _Writer(BlockWriter):
         return self.put_back({"type": "image_generation_call", "result": data.base64 if data else None}, block.extra)
 
     writers: ClassVar = {
-        native.Opaque: BlockWriter.unwrap,
+        native.Opaque: contents.BlockWriter.unwrap,
         native.Reasoning: _write_reasoning,
         native.FunctionToolCall: _write_call,
         native.FunctionToolResult: _write_result,
