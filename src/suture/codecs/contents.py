@@ -6,24 +6,17 @@ from typing import Any, ClassVar, TypeVar
 from suture import messages as native
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
 from suture.errors import InputError
+from suture.wires import parts
 from suture.wires.fields import expect, is_map, json_text, list_of, map_of, parse_json
-from suture.wires.parts import media_in_words, split_data_url
 from suture.wires.values import KIND
 
 T = TypeVar("T")
-USER_MEDIA: Mapping[str, Any] = {
-    "image": native.UserInputImage,
-    "audio": native.UserInputAudio,
-    "video": native.UserInputVideo,
-    "file": native.UserInputFile,
-}
-MODEL_MEDIA: Mapping[str, Any] = {
-    "image": native.AssistantGenImage,
-    "audio": native.AssistantGenAudio,
-    "video": native.AssistantGenVideo,
-}
-MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
-"""The blocks that hold media, and of which kind."""
+USER_MEDIA, MODEL_MEDIA = (
+    {parts.MEDIA[block]: block for block in table.values() if block in parts.MEDIA}
+    for table in (parts.USER_BLOCKS, parts.MODEL_BLOCKS)
+)
+"""The blocks of media for the model, and those that it made, by their kind."""
+MEDIA = parts.MEDIA
 _DETAILS = {"detail": "image detail", "name": "file name", "mime_type": "type"}
 
 
@@ -43,7 +36,7 @@ def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def read_url(url: str) -> dict[str, Any]:
     """Return what an address holds, if it holds it itself and says what that is; else the address."""
-    data = split_data_url(url, "")
+    data = parts.split_data_url(url, "")
     if data is None or not data.mime_type:
         return {"url": url}
     return {"base64_data": data.base64, "mime_type": data.mime_type}
@@ -281,7 +274,7 @@ class BlockWriter:
 
     def tell_media(self, block: Any) -> str:
         """Return where media are, or what, for a text in their place; they are reported."""
-        words = media_in_words(block)
+        words = parts.media_in_words(block)
         self.lose(Lost.MEDIA, f"{MEDIA[type(block)]} {words[:80]}")
         self.report_extras(block.extra)
         return words

@@ -5,25 +5,20 @@ A reply that is thought, then one text, then calls has a plain form as a `Messag
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from suture import messages as native
-from suture.wires.parts import USER_BLOCKS
+from suture.wires.parts import MODEL_BLOCKS, USER_BLOCKS
 from suture.wires.values import KIND
 
 REST = "suture.message"
 """What `extra` keeps the fields of a `Message` under that its role has no use for."""
 _CHAT = "openai-chat"
-_MADE: Mapping[Any, Any] = {
-    native.TextPart: native.AssistantGenText,
-    native.ImagePart: native.AssistantGenImage,
-    native.AudioPart: native.AssistantGenAudio,
-    native.VideoPart: native.AssistantGenVideo,
-    native.ReasoningPart: native.Reasoning,
-}
+_MADE: Mapping[Any, Any] = {native.ReasoningPart: native.Reasoning, **MODEL_BLOCKS}
 _PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _MADE) for part, block in table.items()}
 _OF_ROLE = {
     "system": ("content", "user_input_multi_content"),
@@ -59,29 +54,17 @@ def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
     >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
     ['tool']
     """
-    spoken, results = _spoken, (native.FunctionToolResult, native.ToolSearchResult)
-    if message.role == "assistant":
-        spoken, results = _replied, (native.FunctionToolResult,)
-        if not any(isinstance(block, results) for block in message.content_blocks):
-            return [_message(message)]
-    made: list[native.Message] = []
-    around: list[native.ContentBlock] = []
-    for block in message.content_blocks:
-        if isinstance(block, results):
-            made += spoken(message, around)
-            around = []
-            made.append(_tool(block))
+    is_reply, made = message.role == "assistant", list[native.Message]()
+    results = native.FunctionToolResult if is_reply else native.FunctionToolResult | native.ToolSearchResult
+    for are_results, blocks in groupby(message.content_blocks, lambda block: isinstance(block, results)):
+        run: tuple[Any, ...] = tuple(blocks)
+        if are_results:
+            made += map(_tool, run)
         else:
-            around.append(block)
-    made += spoken(message, around)
-    return _with_meta(made or [native.Message(message.role)], message)
-
-
-def _with_meta(made: list[native.Message], message: native.AgenticMessage) -> list[native.Message]:
-    """Return the messages with what the one they were made of carries, on the last."""
-    last = made[-1]
-    made[-1] = _restored(replace(last, response_meta=message.response_meta), {**message.extra, **last.extra})
-    return made
+            made.append(_replied(run) if is_reply else _spoken(message.role, run))
+    *before, last = made or [native.Message(message.role)]
+    extra = {**message.extra, **last.extra}
+    return [*before, _restored(replace(last, response_meta=message.response_meta), extra)]
 
 
 def _rest(message: native.Message) -> dict[str, Any]:
@@ -119,7 +102,7 @@ def _reply(message: native.Message) -> list[native.ContentBlock]:
     parts = [(place, _block(part, _MADE)) for place, part in zip(places, found, strict=True)]
     placed: list[tuple[int | None, native.ContentBlock]] = []
     if message.reasoning_content:
-        placed.append((None, native.Reasoning(message.reasoning_content, extension={"wire": _CHAT})))
+        placed.append((None, _think(message.reasoning_content)))
     placed += [(index, block) for index, block in parts if isinstance(block, native.Reasoning)]
     if message.content:
         placed.append((None, native.AssistantGenText(message.content)))
@@ -130,6 +113,11 @@ def _reply(message: native.Message) -> list[native.ContentBlock]:
     if any(index is not None for index, _ in placed):
         placed.sort(key=lambda item: -1 if item[0] is None else item[0])
     return [block for _, block in placed]
+
+
+def _think(text: str) -> native.Reasoning:
+    """Return what `reasoning_content` says as a block."""
+    return native.Reasoning(text, extension={"wire": _CHAT})
 
 
 def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
@@ -151,47 +139,37 @@ def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
     return kind(**fields)
 
 
-def _message(message: native.AgenticMessage) -> native.Message:
-    """Return a reply as one message: in the plain form if that says the same, else with every place kept."""
-    plain = _plain(message)
-    if to_agentic(plain) == message:
+def _replied(blocks: Sequence[native.ContentBlock]) -> native.Message:
+    """Return what a reply says as one message: in the plain form if that says the same, else with every place kept."""
+    plain = _plain(blocks)
+    if to_agentic(plain).content_blocks == blocks:
         return plain
     parts: list[native.Part] = []
     calls: list[native.ToolCall] = []
-    for index, block in enumerate(message.content_blocks):
+    for index, block in enumerate(blocks):
         if isinstance(block, native.FunctionToolCall):
             calls.append(replace(_tool_call(block), index=index))
         else:
             part = _part(block)
-            parts.append(
-                native.Opaque({**part.data, _PLACE: index})
-                if isinstance(part, native.Opaque)
-                else replace(part, index=index)
-            )
-    placed = native.Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
-    return _with_meta([placed], message)[0]
+            is_whole = isinstance(part, native.Opaque)
+            parts.append(native.Opaque({**part.data, _PLACE: index}) if is_whole else replace(part, index=index))
+    return native.Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
 
 
-def _plain(message: native.AgenticMessage) -> native.Message:
-    thought, texts, calls = "", "", list[native.ToolCall]()
+def _plain(blocks: Sequence[native.ContentBlock]) -> native.Message:
+    thought, text, calls = "", "", list[native.ToolCall]()
     parts: list[native.Part] = []
-    for block in message.content_blocks:
+    for block in blocks:
         if isinstance(block, native.FunctionToolCall):
             calls.append(_tool_call(block))
-        elif isinstance(block, native.AssistantGenText) and not texts and not block.extension and not block.extra:
-            texts = block.text
-        elif (
-            isinstance(block, native.Reasoning)
-            and not thought
-            and block == native.Reasoning(block.text, extension={"wire": _CHAT})
-        ):
+        elif isinstance(block, native.AssistantGenText) and not text and not block.extension and not block.extra:
+            text = block.text
+        elif isinstance(block, native.Reasoning) and not thought and block == _think(block.text):
             thought = block.text
         else:
             parts.append(_part(block))
-    made = native.Message(
-        "assistant", texts, assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls), reasoning_content=thought
-    )
-    return _with_meta([made], message)[0]
+    said: dict[str, Any] = {"assistant_gen_multi_content": tuple(parts), "tool_calls": tuple(calls)}
+    return native.Message("assistant", text, reasoning_content=thought, **said)
 
 
 def _tool_call(block: native.FunctionToolCall) -> native.ToolCall:
@@ -237,17 +215,9 @@ def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Messa
     return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
 
 
-def _replied(_: native.AgenticMessage, blocks: Iterable[native.ContentBlock]) -> list[native.Message]:
-    """Return a step of a reply that holds results, none where there is none."""
-    step = tuple(blocks)
-    return [_message(native.AgenticMessage("assistant", step))] if step else []
-
-
-def _spoken(message: native.AgenticMessage, blocks: Iterable[native.ContentBlock]) -> list[native.Message]:
-    """Return the message that says `blocks`, none where there are none."""
+def _spoken(role: Any, blocks: Iterable[native.ContentBlock]) -> native.Message:
+    """Return the message of a user, or of the system, that says `blocks`."""
     parts = [_part(block) for block in blocks]
-    if not parts:
-        return []
     if len(parts) == 1 and type(parts[0]) is native.TextPart and parts[0].text and not parts[0].extra:
-        return [native.Message(message.role, parts[0].text)]
-    return [native.Message(message.role, user_input_multi_content=tuple(parts))]
+        return native.Message(role, parts[0].text)
+    return native.Message(role, user_input_multi_content=tuple(parts))

@@ -1,7 +1,8 @@
 """What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -207,6 +208,20 @@ class OpenBlock:
     def show_call(self, **said: Any) -> list[Delta]:
         """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
+
+
+def join_base64(pieces: Sequence[str]) -> str:
+    """Return base64 that came in pieces, each whole in itself.
+
+    >>> join_base64(["QQ==", "Qg=="])
+    'QUI='
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return b2a_base64(b"".join([a2b_base64(piece) for piece in pieces]), newline=False).decode()
+    except ValueError:
+        raise errors.InputError("bytes that are no base64") from None
 
 
 class BlockReader(StreamReader):

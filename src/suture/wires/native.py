@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from suture import messages as own
 from suture.wires import values
 from suture.wires.blocks import BlockWire
-from suture.wires.chat import CALLED, SAID, THOUGHT, ChatWire, gather
 from suture.wires.fields import given, json_text
 from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part, in_words, part_list, same_parts
-from suture.wires.wire import ItemWire
+from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
 
 class NativeWire(ChatWire):
@@ -29,11 +28,6 @@ class NativeWire(ChatWire):
         if not isinstance(message, self.message_type):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
-
-    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
-        """Return how far, from `start` on, calls and results are in order: there are no other rules."""
-        del demands
-        return self.skip(messages, start)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
@@ -104,8 +98,7 @@ class MessageWire(ItemWire, NativeWire):
     name = "message"
     message_type = own.Message
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start
         rest = values.iterate(messages, start)
         for message in rest:
@@ -344,8 +337,7 @@ class AgenticWire(BlockWire, NativeWire):
     article = "an"
     bundled = False
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start
         rest = values.iterate(messages, start)
         for message in rest:

@@ -12,16 +12,21 @@ from suture.errors import InputError
 from suture.wires.fields import get, is_list, is_map, json_text, put, word
 from suture.wires.values import NO_EXTRA
 
-MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
-"""The parts that are not text."""
-
-USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {
-    native.TextPart: native.UserInputText,
-    native.ImagePart: native.UserInputImage,
-    native.AudioPart: native.UserInputAudio,
-    native.VideoPart: native.UserInputVideo,
-    native.FilePart: native.UserInputFile,
+_KINDS: Mapping[str, tuple[Any, Any, Any]] = {
+    "text": (native.TextPart, native.UserInputText, native.AssistantGenText),
+    "image": (native.ImagePart, native.UserInputImage, native.AssistantGenImage),
+    "audio": (native.AudioPart, native.UserInputAudio, native.AssistantGenAudio),
+    "video": (native.VideoPart, native.UserInputVideo, native.AssistantGenVideo),
+    "file": (native.FilePart, native.UserInputFile, None),
 }
+"""What text and media are natively: a part, a block for the model, and a block that the model made."""
+MEDIA: Mapping[Any, str] = {
+    kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
+}
+"""The parts and blocks that are not text, and which medium they hold."""
+USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
+MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
+MEDIA_PARTS: tuple[Any, ...] = tuple(part for part in USER_BLOCKS if part in MEDIA)
 _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_BLOCKS.items()}
 
 

@@ -21,7 +21,6 @@ _OWN_TYPES = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
 )
 _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
-_FOREIGN = frozenset(_FOREIGN_FIELDS)
 
 
 def _are_texts(content: Any, start: int = 0) -> bool:
@@ -36,8 +35,6 @@ def _are_texts(content: Any, start: int = 0) -> bool:
 
 def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
     """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
-    if content.__class__ is not list:
-        return None
     calls: list[str] = []
     kind = "thinking"
     for block in content:
@@ -88,7 +85,18 @@ def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bo
                 return False
         elif not (text.isascii() or values.is_sendable(text)) or ("is_error" in block and not text.strip()):
             return False
-    return len(content) == count or ("trailing-text" not in demands.problems and _are_texts(content, count))
+    if len(content) != count and ("trailing-text" in demands.problems or not _are_texts(content, count)):
+        return False
+    demands.use(calls)
+    return True
+
+
+_TURNS = values.Turns(
+    *("assistant", "user", "role", "content"),
+    *(_read_calls, _are_answered, _are_texts),
+    lone=True,
+    foreign=frozenset(_FOREIGN_FIELDS),
+)
 
 
 class AnthropicWire(BlockWire):
@@ -112,39 +120,11 @@ class AnthropicWire(BlockWire):
     arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
-        place, last = start, demands.last
-        rest = values.iterate(messages, start, demands.stop)
-        try:
-            for message in rest:
-                if message.__class__ is not dict or (len(message) != 2 and not _FOREIGN.isdisjoint(message)):
-                    break
-                role, content = message["role"], message["content"]
-                if role == "user":
-                    if not values.says_something(content) and not _are_texts(content):
-                        break
-                elif role != "assistant" or last == "assistant":
-                    break
-                elif content.__class__ is not str:
-                    calls = _read_calls(content, demands)
-                    if calls is None:
-                        break
-                    if calls:
-                        if not _are_answered(calls, next(rest, None), demands):
-                            break
-                        demands.use(calls)
-                        place, role = place + 1, "user"
-                elif not values.says_something(content):
-                    break
-                last = role
-                place += 1
-        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
-            pass
-        return place
+        return values.glance_at_turns(messages, start, demands, _TURNS)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        said = [
-            message["content"] for message in values.iterate(messages, start, stop) if message["role"] == "assistant"
-        ]
+        made = values.iterate(messages, start, stop)
+        said = [get(message, "content") for message in made if get(message, "role") == "assistant"]
         lists = [content for content in said if content.__class__ is list]
         return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
 

@@ -132,7 +132,8 @@ class _Reader(contents.ContentReader):
     def _read_images(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
         """Return the images that a server sends beside the text, each marked as having come so."""
         images = item.get("images")
-        held = [map_of(image, "image_url") for image in images] if is_list(images) else []
+        images = images if is_list(images) else ()
+        held = [map_of(image, "image_url") for image in images]
         if not images or not all(len(image) == 1 and isinstance(image.get("url"), str) for image in held):
             return []
         known.append("images")
@@ -176,26 +177,6 @@ _ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessag
 }
 
 
-def _read_body(body: Mapping[str, Any]) -> native.AgenticMessage:
-    """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
-    stream.raise_error(body)
-    choice = next(iter(list_of(body, "choices")), dict[str, Any]())
-    if not (message := map_of(choice, "message")):
-        raise InputError("a reply without a message")
-    stream.raise_error(choice)
-    read = _Reader(by_model=True).read_reply(message)
-    rest = map_of(read.extra, WIRE)
-    sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
-    beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
-    blocks, notes = read.content_blocks, beside.get("annotations")
-    texts = [block for block in blocks if isinstance(block, native.AssistantGenText) and not block.extension]
-    if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
-        text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
-        blocks = tuple([text if block is texts[0] else block for block in blocks])
-    meta = _read_meta(body, choice, beside)
-    return native.AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
-
-
 def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> native.ResponseMeta:
     word = text_of(choice, "finish_reason")
     if word == "error":
@@ -231,6 +212,9 @@ class _Writer(contents.BlockWriter):
 
     wire = WIRE
 
+    def say(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
+
     def write_result(self, block: Any) -> dict[str, Any]:
         if isinstance(block, native.Opaque):
             return dict(block.data["value"])
@@ -263,8 +247,7 @@ class _Writer(contents.BlockWriter):
                 return kept
             return self.lose(Lost.BLOCK, "a call that is not the model's")
         if isinstance(block, native.UserInputText | native.AssistantGenText):
-            self.report_extension(block)
-            return self.put_back({"type": "text", "text": block.text}, block.extra)
+            return self.write_text(block)
         return self.write_media(block) or self.write_words(block)
 
     def write_media(self, block: Any) -> dict[str, Any] | None:
@@ -278,11 +261,7 @@ class _Writer(contents.BlockWriter):
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
         """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
-        return (
-            {"type": "text", "text": self.tell_media(block)}
-            if type(block) in contents.MEDIA
-            else self.lose_block(block)
-        )
+        return self.say(self.tell_media(block)) if type(block) in contents.MEDIA else self.lose_block(block)
 
     writers: ClassVar = dict.fromkeys((native.UserInputText, native.Opaque, *contents.MEDIA), write_part)
 
@@ -487,4 +466,19 @@ class OpenAIChatCodec(Codec):
         return [{"role": "system", "content": instruction}] if instruction else []
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
-        return _read_body(body)
+        stream.raise_error(body)
+        choice = next(iter(list_of(body, "choices")), dict[str, Any]())
+        if not (message := map_of(choice, "message")):
+            raise InputError("a reply without a message")
+        stream.raise_error(choice)
+        read = _Reader(by_model=True).read_reply(message)
+        rest = map_of(read.extra, WIRE)
+        sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
+        beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
+        blocks, notes = read.content_blocks, beside.get("annotations")
+        texts = [block for block in blocks if isinstance(block, native.AssistantGenText) and not block.extension]
+        if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
+            text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
+            blocks = tuple([text if block is texts[0] else block for block in blocks])
+        meta = _read_meta(body, choice, beside)
+        return native.AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})

@@ -1,6 +1,5 @@
 """Streams of Chat Completions: chunks folded into the body of a plain response; and what both have in common."""
 
-from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,7 +11,7 @@ from suture.codecs.contents import rest_of
 from suture.errors import InputError
 from suture.messages import Delta, TokenUsage
 from suture.providers.openai_chat.wire import detail_text
-from suture.wires.fields import argument_json, count_of, is_list, is_map, list_of, object_of, text_of
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, object_of, text_of
 
 WIRE = "openai-chat"
 THOUGHT, DETAILS = "reasoning_content", "reasoning_details"
@@ -88,9 +87,13 @@ class ChatReader(replies.StreamReader):
             return None
         message: dict[str, Any] = {**self._message.join(), "role": "assistant", "content": self._content.join()}
         audio = {name: value for name, value in self._audio.join().items() if value != ""}
+        sound = self._audio.texts.get("data", [])
+        if any(piece.endswith("=") for piece in sound[:-1]):  # a server has encoded each piece alone
+            with suppress(InputError):
+                audio["data"] = replies.join_base64(sound)
         found = {
             DETAILS: [detail.join() for detail in self._details.all],
-            "audio": audio | _join_sound(self._audio.texts.get("data", ())),
+            "audio": audio,
             OLD_CALL: self._old_call.join(),
             "tool_calls": [call.join() for call in self._calls.all],
         }
@@ -142,6 +145,9 @@ class _Pieces:
     What is `known` is somebody else's.
     """
 
+    chunk = 0
+    """Which one it began in, where that matters."""
+
     def __init__(self, known: Collection[str] = (), growing: Collection[str] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
         self.fields: dict[str, Any] = {}
@@ -169,28 +175,12 @@ class _Pieces:
         return self.fields | {name: "".join(texts) for name, texts in self.texts.items()}
 
 
-def _join_sound(data: Sequence[str]) -> dict[str, str]:
-    """Return the data of a sound, where a server has encoded each piece of it alone."""
-    if any(piece.endswith("=") for piece in data[:-1]):
-        with suppress(Error, ValueError):
-            return {"data": b2a_base64(b"".join(map(a2b_base64, data)), newline=False).decode()}
-    return {}
-
-
-class _Detail(_Pieces):
-    """One of the details of a thought, and the chunk in which it began."""
-
-    def __init__(self, chunk: int) -> None:
-        super().__init__(growing=("text", "summary", "data"))
-        self.chunk = chunk
-
-
 class _Details:
     """The details of a thought, signed or encrypted: each is sent back whole, or it is refused."""
 
     def __init__(self) -> None:
-        self.all: list[_Detail] = []
-        self._by_place: dict[tuple[str, str], _Detail] = {}
+        self.all: list[_Pieces] = []
+        self._by_place: dict[tuple[str, str], _Pieces] = {}
         self._chunk = 0
 
     def add(self, details: Sequence[Mapping[str, Any]]) -> None:
@@ -200,11 +190,12 @@ class _Details:
             place = repr(detail.get("type")), repr(detail.get("index"))
             held = self._by_place.get(place)
             if held is None or not self._goes_on(held, detail):
-                held = self._by_place[place] = _Detail(self._chunk)
+                held = self._by_place[place] = _Pieces(growing=("text", "summary", "data"))
+                held.chunk = self._chunk
                 self.all.append(held)
             held.add(detail)
 
-    def _goes_on(self, held: _Detail, detail: Mapping[str, Any]) -> bool:
+    def _goes_on(self, held: _Pieces, detail: Mapping[str, Any]) -> bool:
         """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
         if detail.get("index") is None and (held is not self.all[-1] or held.fields.get("signature")):
             return False  # without an index, it can only be the last one, and a signature ends that
@@ -311,7 +302,7 @@ class _Calls:
         held = object_of(piece, field, optional=True)
         name, said = text_of(held, "name"), held.get(ARGUMENTS[field])
         arguments = argument_json(said) if is_map(said) else text_of(held, ARGUMENTS[field])
-        index = None if piece.get("index") is None else count_of(piece, "index")
+        index = None if piece.get("index") is None else expect(piece["index"], int, "a whole number", "index")
         bare = piece.get("id") is None and held.get("name") is None
         call = self._last = self._find(index, call_id, name, bare=bare)
         call.kind = call.kind or kind or ("custom" if field == "custom" else "")

@@ -13,7 +13,6 @@ from msgspec import Struct
 from suture import messages as native
 from suture.errors import InputError
 from suture.wires import values
-from suture.wires.chat import SAID, THOUGHT, ChatWire, gather
 from suture.wires.fields import (
     NO_OBJECT,
     argument_text,
@@ -35,8 +34,8 @@ from suture.wires.fields import (
     without,
     word,
 )
-from suture.wires.parts import Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
-from suture.wires.wire import ItemWire
+from suture.wires.parts import MEDIA, Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
+from suture.wires.wire import SAID, THOUGHT, ChatWire, ItemWire, gather
 
 _ROLES = {
     "system": "system",
@@ -60,12 +59,7 @@ _KINDS = {
     "file": values.MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS)
-MEDIA_TYPES: Mapping[Any, str] = {
-    **dict.fromkeys((native.ImagePart, native.UserInputImage, native.AssistantGenImage), "image_url"),
-    **dict.fromkeys((native.VideoPart, native.UserInputVideo, native.AssistantGenVideo), "video_url"),
-    **dict.fromkeys((native.AudioPart, native.UserInputAudio, native.AssistantGenAudio), "input_audio"),
-    **dict.fromkeys((native.FilePart, native.UserInputFile), "file"),
-}
+_MEDIA_TYPES = {"image": "image_url", "video": "video_url", "audio": "input_audio", "file": "file"}
 """The type of the part that native media are written as, with a field of the same name in it."""
 _MIME_TYPES = {"image_url": "image/png", "video_url": "video/mp4", "input_audio": "audio/wav"}
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
@@ -82,7 +76,7 @@ def write_media(media: Any) -> dict[str, Any] | None:
     >>> write_media(AudioPart(url="https://example.com/a.ogg")) is None
     True
     """
-    kind = MEDIA_TYPES.get(media.__class__, "")
+    kind = _MEDIA_TYPES.get(MEDIA.get(media.__class__, ""), "")
     data = data_of(media, _MIME_TYPES.get(kind, "application/octet-stream")) if kind else None
     fields: dict[str, Any] | None = None
     if kind == "input_audio" and data:
@@ -456,7 +450,7 @@ def _write_content(content: Any) -> list[Any]:
         if isinstance(part, native.TextPart | native.ReasoningPart | native.ToolSearchPart):
             form = {"type": "text", "text": in_words(part)}
         if form is None:
-            lacking = " without base64_data" if part.__class__ in MEDIA_TYPES else ""
+            lacking = " without base64_data" if part.__class__ in MEDIA else ""
             raise InputError(f"{type(part).__name__}{lacking} has no form on openai-chat", path=f"content[{place}]")
         made.append(form)
     return made
