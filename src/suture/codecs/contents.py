@@ -29,11 +29,6 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
     return made
 
 
-def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return `blocks` without texts that say nothing."""
-    return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
-
-
 def read_url(url: str) -> dict[str, Any]:
     """Return what an address holds, if it holds it itself and says what that is; else the address."""
     data = parts.split_data_url(url, "")
@@ -194,7 +189,8 @@ class BlockWriter:
 
     def write_system(self, message: native.AgenticMessage) -> list[dict[str, Any]]:
         """Return the blocks of a system message, which are texts that say something; media are told in words."""
-        return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
+        blocks = self.write_each(message.content_blocks, writers=self.system_writers)
+        return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
 
     def say(self, text: str) -> dict[str, Any]:
         """Return the block of a text."""

@@ -42,10 +42,8 @@ class NativeWire(ChatWire):
 
     def compacted_by(self, message: Any) -> str:
         """Return whose own compaction is among what a codec kept as it came: `anthropic.block` is Anthropic's."""
-        parts: Sequence[Any] = getattr(message, "content_blocks", None) or getattr(
-            message, "assistant_gen_multi_content", ()
-        )
-        for part in parts:
+        is_chat = isinstance(message, own.Message)
+        for part in message.assistant_gen_multi_content if is_chat else message.content_blocks:
             if isinstance(part, own.Opaque):
                 value = cast("Mapping[str, Any]", part.data.get("value") or {})
                 if value.get("type") in {"compaction", "compaction_summary"}:
@@ -452,9 +450,8 @@ class AgenticWire(BlockWire, NativeWire):
             found = own.ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
             return own.AgenticMessage("user", (found,))
         content = tuple([as_block(part) for part in parts])
-        return own.AgenticMessage(
-            "user", (own.FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra),)
-        )
+        made = own.FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra)
+        return own.AgenticMessage("user", (made,))
 
     def join(self, deltas: Sequence[own.Delta]) -> own.AgenticMessage | None:
         """Return the assistant message that these pieces make; its blocks stand as they were begun."""
@@ -501,9 +498,8 @@ class AgenticWire(BlockWire, NativeWire):
     def calls(self, message: Any) -> tuple[values.Call, ...]:
         if self.role(message, None) != "assistant":
             return ()
-        return tuple(
-            [self.read_call(block) for block in message.content_blocks if block.__class__ is own.FunctionToolCall]
-        )
+        calls = [block for block in message.content_blocks if block.__class__ is own.FunctionToolCall]
+        return tuple([self.read_call(block) for block in calls])
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:

@@ -283,10 +283,6 @@ def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns
                 else:
                     expected = user
             place += 1
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):  # a field is not there, or not what it should be: that needs a second look
+    except (KeyError, TypeError, AttributeError):  # a field is not what it should be: that needs a second look
         pass
     return place

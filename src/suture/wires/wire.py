@@ -10,14 +10,14 @@ fields and blocks as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from suture.errors import InputError
 from suture.messages import Delta, Part, TokenUsage, ToolResult
 from suture.wires import values
-from suture.wires.fields import get, is_list, is_object_text, sound_arguments
+from suture.wires.fields import get, is_list, is_object_text, sound_arguments, word
 from suture.wires.parts import Form, RawPart, Telling, Words
 
 _GENERIC = frozenset(
@@ -59,6 +59,9 @@ class Wire(ABC):
     named_results = True
     form: Form
     """How the content of a result is written; of wires that are not native."""
+
+    kinds: ClassVar[Mapping[str, str]] = {}
+    """What blocks are by their type, where they have one."""
 
     arranges: frozenset[str] = frozenset()
     """The problems of a group or of neighbours that can be mended on this wire, beside those of every wire."""
@@ -224,7 +227,7 @@ class Wire(ABC):
 
     def kind(self, block: Any) -> str:
         """Return what `block` is: call, result, text, thinking, media or other."""
-        return values.OTHER
+        return self.kinds.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a block of text or thinking, whatever stands there."""
@@ -321,6 +324,14 @@ class Wire(ABC):
 
 class ItemWire(Wire):
     """A wire on which a result is a message of its own: it moves as a whole, or not at all."""
+
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return {"role": role, "content": text}
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text, or of a refusal."""
+        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
 
     @abstractmethod
     def placeholder(self, piece: values.Piece) -> Any:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from suture import messages as native
 from suture.codecs import contents
 from suture.codecs.codec import Losses, Request
-from suture.codecs.requests import SCHEMA, RequestForm
+from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
 from suture.wires.fields import argument_json, is_list, is_map, map_of, object_of, text_of
@@ -212,9 +212,7 @@ class _RequestForm(RequestForm):
     def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"type": "tool", "name": name}
 
-    def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[native.ToolInfo], losses: Losses
-    ) -> None:
+    def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
         """Put the choice of a tool into `body`, and in it whether one reply may hold several calls."""
         parallel = options.pop("parallel_tool_calls", None)
         if parallel is False and self.tools in body:

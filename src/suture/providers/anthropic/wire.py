@@ -114,6 +114,7 @@ class AnthropicWire(BlockWire):
     roles: ClassVar = {"user": "user", "assistant": "assistant", "system": "system"}
     call_fields = Fields("", "id", "name", "input")
     result_fields = Fields("", "tool_use_id", "", "content")
+    kinds = _KINDS
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
@@ -158,9 +159,6 @@ class AnthropicWire(BlockWire):
         blocks = typed(content, index, "content")
         check_value(blocks, index, "content")
         return blocks
-
-    def kind(self, block: Any) -> str:
-        return _KINDS.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of thinking; what is redacted has none."""

@@ -14,22 +14,10 @@ import msgspec
 from suture import messages as native
 from suture.codecs import contents
 from suture.codecs.codec import Encoded, Losses, Lost, Request, located
-from suture.codecs.requests import SCHEMA, RequestForm
+from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
-from suture.wires.fields import (
-    argument_json,
-    expect,
-    get,
-    inner,
-    is_list,
-    is_map,
-    list_of,
-    listed,
-    map_of,
-    parse_json,
-    text_of,
-)
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, map_of, parse_json, text_of
 from suture.wires.parts import data_of
 
 _REMOVED = "This tool is no longer there; do not call it."
@@ -98,7 +86,7 @@ class _Reader(contents.ContentReader):
             if kind == "text" and held is not None:
                 return self.text(text_of(block, kind))
             if kind in self.readers and held is not None:
-                held = held if kind == "json" else inner(block, kind, None)
+                held = held if kind == "json" else expect(held, Mapping, "an object", kind)
                 with located(kind):
                     made = self.readers[kind](self, kind, held)
                 if made is not None:
@@ -343,9 +331,7 @@ class _RequestForm(RequestForm):
     def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"tool": {"name": name}}
 
-    def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[native.ToolInfo], losses: Losses
-    ) -> None:
+    def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
         """Put the choice of a tool into `body`; report one that Converse cannot be told."""
         choice, has_tools = options.get("tool_choice"), "toolConfig" in body
         if choice == "none" and has_tools:
@@ -405,7 +391,7 @@ class BedrockCodec(contents.BlockCodec):
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         if "output" not in body:
             raise read_refusal(body)
-        message = expect(get(body["output"], "message"), dict, "an object", "output.message")
+        message = expect(map_of(body, "output").get("message"), dict, "an object", "output.message")
         listed(message.get("content"), None, "output.message.content")
         with located("output.message"):
             blocks = _Reader(by_model=True).read_content(message)

@@ -158,7 +158,11 @@ class BedrockReader(BlockReader):
                 continue
             for name in ("text", "signature", "redactedContent", "input"):
                 if name in fields:
-                    yield from _say(block, name, text_of(fields, name))
+                    block.add(name, piece := text_of(fields, name))
+                    if name == "input" and piece:
+                        yield from block.show_call(arguments=piece)
+                    elif name == "text" and piece:
+                        yield Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)
 
     def _block_at(self, index: int, kind: str) -> OpenBlock | None:
         """Return the block that a delta belongs to; text and thought begin one, unknown kinds are passed over."""
@@ -174,16 +178,6 @@ class BedrockReader(BlockReader):
         if block.kind != kind:
             raise InputError(f"a delta of {kind} for block {index}, which is {block.kind}")
         return block
-
-
-def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
-    """Add a piece of text, and return what a program is shown of it."""
-    block.add(name, piece)
-    if name == "input" and piece:
-        return block.show_call(arguments=piece)
-    if name != "text" or not piece:
-        return []
-    return [Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)]
 
 
 def _join(block: OpenBlock) -> dict[str, Any]:

@@ -29,10 +29,6 @@ def _text(block: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _text_block(text: str) -> dict[str, Any]:
-    return {"text": text}
-
-
 def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None:
     """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
     calls: list[str] = []
@@ -94,7 +90,7 @@ class BedrockWire(BlockWire):
     glances_at_rules = True
     call_fields = Fields("toolUse", "toolUseId", "name", "input")
     result_fields = Fields("toolResult", "toolUseId", "", "content")
-    form = Form(_text, _text_block, lone=False)
+    form = Form(_text, lambda text: {"text": text}, lone=False)
 
     named_results = False
     arranges = frozenset(("same-role", "repeated-document"))
@@ -103,9 +99,8 @@ class BedrockWire(BlockWire):
         return values.glance_at_turns(messages, start, demands, _TURNS)
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        said = [
-            message["content"] for message in values.iterate(messages, start, stop) if message["role"] == "assistant"
-        ]
+        made = values.iterate(messages, start, stop)
+        said = [message["content"] for message in made if message["role"] == "assistant"]
         return [block["toolUse"]["toolUseId"] for content in said for block in content if "toolUse" in block]
 
     def claims(self, message: Any) -> bool | None:

@@ -35,6 +35,7 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "toolResponse": (native.ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
+_SILENT = (native.AssistantGenText(""), native.Reasoning("", extension={"wire": stream.GEMINI}))
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
@@ -138,9 +139,8 @@ class _Reader(contents.ContentReader):
         tool, held, beside = _CODE, said, dict[str, Any]()
         if holder:
             tool, held, beside = said.pop("toolType", None) or "", said.pop(holder, None), said
-        return kind(
-            thing.get("id") or "", tool, extra=self._keep(part, name, *thing, **{name: beside}), **{field: held}
-        )
+        extra = self._keep(part, name, *thing, **{name: beside})
+        return kind(thing.get("id") or "", tool, extra=extra, **{field: held})
 
     readers: ClassVar[Mapping[str, Callable[..., native.ContentBlock]]] = {
         "functionCall": _read_call,
@@ -393,14 +393,9 @@ class GeminiCodec(contents.BlockCodec):
         candidate = stream.first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
         [message] = _identify([self.read_message(content)], text_of(body, "responseId"))
-        blocks = [block for block in message.content_blocks if not _says_nothing(block)]
+        # A stream may end in a text without words or signature.
+        blocks = [block for block in message.content_blocks if block not in _SILENT]
         meta = stream.read_meta(body, candidate or {}, blocks)
         if not candidate:
             raise InputError("it holds no candidate")
         return native.AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
-
-
-def _says_nothing(block: Any) -> bool:
-    """Return whether a block is a text without words or signature: a stream may end in one."""
-    is_text = isinstance(block, native.AssistantGenText | native.Reasoning)
-    return is_text and not block.text and not getattr(block, "signature", "") and not block.extra

@@ -149,7 +149,9 @@ class GeminiWire(BlockWire):
         return call.arguments is None or is_map(call.arguments)
 
     def own_name(self, block: Any, field: str) -> str:
-        return field if get(block, field) is not None else _snake(field)
+        if get(block, field) is not None:
+            return field
+        return "".join([f"_{letter.lower()}" if letter.isupper() else letter for letter in field])
 
     def _held(self, block: Any, field: str) -> Any:
         return get(block, self.own_name(block, field))
@@ -193,10 +195,6 @@ class GeminiWire(BlockWire):
                     plain = [part if is_map(part) else part.model_dump(exclude_none=True) for part in blocks]
                     return {"role": get(message, "role"), "parts": plain}
         return put(message, parts=list(blocks))
-
-
-def _snake(field: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
 
 
 def _parts(response: Any) -> tuple[Part, ...] | None:

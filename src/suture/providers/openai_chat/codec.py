@@ -150,9 +150,8 @@ class _Reader(contents.ContentReader):
         field, is_custom = stream.ARGUMENTS[kind], kind == "custom"
         extra = self._keep_both(call, kind, "id", "type", "index", inner=("name", field))
         extra |= {KIND: kind} if is_custom else {}
-        return native.FunctionToolCall(
-            call_id, name, argument_json(held.get(field, "" if is_custom else None)), extra=extra
-        )
+        arguments = argument_json(held.get(field, "" if is_custom else None))
+        return native.FunctionToolCall(call_id, name, arguments, extra=extra)
 
     def read_said(self, item: Mapping[str, Any]) -> native.AgenticMessage:
         role = "user" if item["role"] == "user" else "system"

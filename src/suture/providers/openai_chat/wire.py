@@ -111,6 +111,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
     glances_at_rules = True
     has_fields = True
     alternates = False
+    kinds = _KINDS
     form = Form(typed_text("text"), text_block("text"), write_media)
 
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
@@ -246,12 +247,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 telling.media += 1
                 telling.say(get(sound, "transcript"))
 
-    def kind(self, block: Any) -> str:
-        return _KINDS.get(word(block, "type") or "", values.OTHER)
-
-    def block_words(self, block: Any) -> Any:
-        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
-
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {
@@ -281,9 +276,6 @@ class OpenAIChatWire(ItemWire, ChatWire):
         if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": piece.text}
         return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
-
-    def speak(self, role: str, text: str) -> Any:
-        return {"role": role, "content": text}
 
     def without_thinking(self, message: Any) -> Any | None:
         if word(message, "role") != "assistant" or not any(get(message, field) is not None for field in _THOUGHTS):
@@ -315,7 +307,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def result(self, call: values.Call, result: native.ToolResult) -> dict[str, Any]:
         """Return the tool message that answers `call`; that it failed has no field here."""
-        content = _write_result(result.parts)
+        parts, media = result.parts, [write_media(part) for part in result.parts]
+        content: Any = "\n".join([in_words(part) for part in parts])
+        if any(media):
+            texts = [{"type": "text", "text": in_words(part)} for part in parts]
+            content = [form or text for form, text in zip(media, texts, strict=True)]
         if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": content}
         return {"role": "tool", "tool_call_id": call.id, "content": content}
@@ -454,17 +450,6 @@ def _write_content(content: Any) -> list[Any]:
             raise InputError(f"{type(part).__name__}{lacking} has no form on openai-chat", path=f"content[{place}]")
         made.append(form)
     return made
-
-
-def _write_result(parts: Sequence[native.Part]) -> str | list[Any]:
-    """Return what a tool gave: one text, or parts where there are media."""
-    if len(parts) == 1 and parts[0].__class__ is native.TextPart:
-        return in_words(parts[0])
-    media = [write_media(part) for part in parts]
-    texts = [in_words(part) for part in parts]
-    if not any(media):
-        return "\n".join(texts)
-    return [form or {"type": "text", "text": text} for form, text in zip(media, texts, strict=True)]
 
 
 def _as_system(message: Any, view: values.View) -> Any:
